@@ -1,0 +1,67 @@
+# Every target sets up .venv by itself; nothing but make and Python 3.11 or newer has to be there.
+#
+#   make demo        train the names model and sample from it
+#   make test        ruff, mypy and the test suite           make test-slow   the long tests too
+#   make bench       all benchmarks, side by side with their peers
+#   make lint        ruff and mypy only
+#   make clean       remove .venv and everything generated
+#
+# PYTHON=/path/to/python chooses the interpreter .venv is made with; ARGS="..." is handed on to the command.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-slow bench lint docs clean
+SHELL := /bin/sh
+
+# The newest that runs and can make an environment: a version manager's shim may exist and still run nothing.
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+	if $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
+RUN := .venv/bin/python
+RUNTIME := .venv/.stamp-run
+DEV := .venv/.stamp-dev
+TORCH := .venv/.stamp-torch
+PEERS := .venv/.stamp-bench
+
+help:
+	@sed -n '3,9s/^# *//p' Makefile
+
+# A stamp holds the folder it was made in: in a moved or copied folder .venv points to the wrong place.
+ifneq ($(shell head -n 1 .venv/.stamp-run 2>/dev/null),$(shell pwd -P))
+MOVED := moved
+.PHONY: moved
+endif
+
+# The stamps. tools/bootstrap.py locks .venv, so that parallel makes do not meet in it, and writes a stamp last.
+.venv/.stamp-%: pyproject.toml constraints.txt $(MOVED)
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "glassgrad needs Python 3.11 or newer with the venv module, and none of python3.13, python3.12, python3.11"; \
+		echo "and python3 is one. Install it, or say where it is: make PYTHON=/path/to/python3.11"; exit 1; fi
+	@$(PYTHON) tools/bootstrap.py $*
+
+$(DEV) $(TORCH) $(PEERS): | $(RUNTIME)
+
+demo: $(RUNTIME)
+	.venv/bin/glassgrad train names $(ARGS)
+
+lint: $(DEV)
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy --strict src
+
+test: $(DEV) $(TORCH) lint
+	$(RUN) -m pytest $(ARGS)
+
+test-slow: $(DEV) $(TORCH)
+	$(RUN) -m pytest -m "slow or not slow" $(ARGS)
+
+bench: $(DEV) $(TORCH) $(PEERS)
+	$(RUN) -m benchmarks all --write $(ARGS)
+
+# The documentation is built by one program, once it is part of the tree.
+ifneq ($(wildcard docs/build.py),)
+docs: $(DEV)
+	$(RUN) docs/build.py $(ARGS)
+endif
+
+clean:
+	rm -rf .venv .venv.lock dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

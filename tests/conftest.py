@@ -1,0 +1,80 @@
+"""What every test shares: one thread per worker, where sample data lies, golden files, and how many workers start."""
+
+from __future__ import annotations
+
+import os
+
+# Before NumPy is imported: several workers with several BLAS threads each would fight for the same cores.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+
+# Deadlines measure the machine, not the code; a fixed sequence of examples keeps the suite the same from run to run.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None, print_blob=False)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-goldens", action="store_true", help="write the golden files instead of comparing")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No workers for single tests or files: starting them costs more than they save."""
+    named = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
+    if config.option.collectonly or (named and len(named) == len(config.args) and len(named) <= 2):
+        return 0
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _seeds() -> None:
+    """Start every test from the same random state, whichever worker it runs on and whatever ran before."""
+    import numpy as np
+
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  -- third-party code under test may use the legacy generator
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with names.txt and mnist-t10k; the test skips where it is absent."""
+    folder = Path(os.environ.get("GLASSGRAD_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no sample data: set GLASSGRAD_DATA to a folder with names.txt and mnist-t10k")
+    return folder
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare text with tests/golden/NAME, or write it under --update-goldens."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-goldens"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        assert path.exists(), f"no golden file {path.relative_to(ROOT)}; write it with --update-goldens"
+        assert text == path.read_text(encoding="utf-8"), f"{path.relative_to(ROOT)} differs; --update-goldens if wanted"
+
+    return check
+
+
+@pytest.fixture
+def single_threaded_torch() -> Iterator[None]:
+    """One thread in PyTorch too, where a test compares times or bits."""
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle of this test")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

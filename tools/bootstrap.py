@@ -92,8 +92,9 @@ def install_project(extra: str) -> None:
 
 def torch_wheel(pin: str) -> str:
     """The file name pip would install for `pin`, or '' when there is none; nothing is downloaded but its metadata."""
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", "--retries", "1"]
-    process = subprocess.run([*command, "--report", "-", pin], check=False, capture_output=True, text=True)
+    options = ["--quiet", "--dry-run", "--no-deps", "--ignore-installed", "--retries", "1", "--report", "-"]
+    command = [PYTHON, "-m", "pip", "install", *options, pin]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
     if process.returncode != 0:
         return ""
     report = json.loads(process.stdout[process.stdout.index("{") :])
@@ -111,7 +112,8 @@ def install_torch() -> str:
     if sys.platform == "linux" and "+cpu" not in wheel and os.environ.get("GLASSGRAD_TORCH") != "any":
         return f"{pin} would bring gigabytes of CUDA here; install its CPU build into .venv yourself to have it"
     print(f"installing {wheel} as the tests' oracle", flush=True)
-    if pip("--no-deps", pin, check=False) and pip(*TORCH_NEEDS, check=False) and works("-c", "import torch; torch.ones(1)"):
+    installed = pip("--no-deps", pin, check=False) and pip(*TORCH_NEEDS, check=False)
+    if installed and works("-c", "import torch; torch.ones(1)"):
         return f"{wheel} works"
     subprocess.run([PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", "torch"], check=False)
     return f"{wheel} does not work here and was removed again"
@@ -147,8 +149,6 @@ def set_up(purpose: str) -> None:
 
 def main() -> None:
     """Set up the purposes named on the command line, in order."""
-    if sys.version_info < (3, 11):
-        raise SystemExit(f"glassgrad needs Python 3.11 or newer; this is {sys.version.split()[0]}")
     with locked():
         for purpose in sys.argv[1:]:
             if not is_current(purpose):

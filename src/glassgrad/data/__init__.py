@@ -1,0 +1,26 @@
+"""Data sets, tokenizers and batches.
+
+Example:
+    >>> from glassgrad.data import NamesData, read_words, shipped_words
+    >>> data = NamesData.build(read_words(shipped_words()), context=3)
+    >>> data.train.inputs.shape[1], data.tokenizer.size
+    (3, 27)
+"""
+
+from __future__ import annotations
+
+from .batches import RandomBatches
+from .names import Examples, NamesData, split_words
+from .tokenizer import CharTokenizer
+from .words import WordList, read_words, shipped_words
+
+__all__ = [
+    "CharTokenizer",
+    "Examples",
+    "NamesData",
+    "RandomBatches",
+    "WordList",
+    "read_words",
+    "shipped_words",
+    "split_words",
+]

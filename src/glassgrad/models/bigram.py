@@ -1,0 +1,20 @@
+"""The simplest character model: a table."""
+
+from __future__ import annotations
+
+from .. import Generator, Tensor, nn
+
+
+class Bigram(nn.Module):
+    """Predicts the next character from the last one alone, by looking up its logits in a table.
+
+    Shapes: tokens (batch, context) of int64, of which only the last is used, to logits (batch, tokens).
+    """
+
+    def __init__(self, tokens: int = 27, generator: Generator | None = None) -> None:
+        super().__init__()
+        self.logits = nn.Embedding(tokens, tokens)
+        nn.init.zeros_(self.logits.weight)  # every character equally likely: nothing has to be unlearnt
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.logits(tokens[:, -1])

@@ -1,0 +1,120 @@
+"""Checkpoints: arrays in a safetensors file, everything else as JSON in its header, both under one checksum.
+
+One file, so that it can be replaced in one rename; no pickle, so that reading one cannot run code. PyTorch's
+`safetensors.torch.load_file` reads the arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import errors
+from .files import write_atomically
+
+Array = Any
+
+_REST = "glassgrad"
+_CHECKSUM = "sha256"
+
+
+class Stateful(Protocol):
+    """Whatever can be stored in a checkpoint: modules, optimizers, schedules, generators."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that is needed to go on."""
+
+    def load_state_dict(self, state: dict[str, Any], /) -> Any:
+        """Take over what `state_dict` returned."""
+
+
+def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) -> None:
+    """Write arrays and the JSON-able `rest` to `path`, atomically. Raises `OSError`; an older file then stays whole."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    header = json.dumps(rest, sort_keys=True)
+    metadata = {_REST: header, _CHECKSUM: _checksum(arrays, header)}
+    write_atomically(path, save(arrays, metadata=metadata))
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Read what `save_checkpoint` wrote. Raises `errors.InputError` for a file that is missing, cut short or changed."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise errors.RUN_MISSING(path=path.parent, reason=f"{path.name} cannot be read ({error.strerror})") from None
+    try:
+        arrays = load(content)
+        metadata = _metadata(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or no safetensors file ({error})") from None
+    if _REST not in metadata or _CHECKSUM not in metadata:
+        raise errors.RUN_DAMAGED(path=path, reason="it was not written by glassgrad")
+    if metadata[_CHECKSUM] != _checksum(arrays, metadata[_REST]):
+        raise errors.RUN_DAMAGED(path=path, reason="its checksum does not match its content")
+    return arrays, json.loads(metadata[_REST])
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    # The format: eight bytes of length, little-endian, then a JSON header; the numpy reader does not return this part.
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    return metadata
+
+
+def _checksum(arrays: dict[str, Array], header: str) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """Turn nested dictionaries and lists with arrays in them into JSON, putting the arrays into `arrays` under `name`.
+
+    Example:
+        >>> import numpy as np
+        >>> arrays = {}
+        >>> packed = pack({"state": {0: np.ones(2)}, "lr": 0.1}, "optimizer", arrays)
+        >>> sorted(arrays)
+        ['optimizer.state.0']
+        >>> unpack(packed, arrays)["state"][0]
+        array([1., 1.])
+    """
+    if isinstance(tree, dict):
+        # Pairs instead of an object: optimizers number their parameters, and JSON has no integer keys.
+        return {"pairs": [[key, pack(value, f"{name}.{key}", arrays)] for key, value in tree.items()]}
+    if isinstance(tree, list | tuple):
+        return [pack(value, f"{name}.{place}", arrays) for place, value in enumerate(tree)]
+    if isinstance(tree, np.ndarray):
+        arrays[name] = tree
+        return {"array": name}
+    if hasattr(tree, "detach"):
+        arrays[name] = np.asarray(tree.detach().numpy())
+        return {"tensor": name}
+    return tree.item() if isinstance(tree, np.generic) else tree
+
+
+def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
+    """Undo `pack`."""
+    if isinstance(tree, list):
+        return [unpack(value, arrays) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "pairs" in tree:
+        return {key: unpack(value, arrays) for key, value in tree["pairs"]}
+    if "tensor" in tree:
+        from .. import tensor
+
+        return tensor(arrays[tree["tensor"]])
+    return arrays[tree["array"]]

@@ -1,0 +1,175 @@
+"""Configurations: one dataclass gives the defaults, the keys of the TOML file and the options of the command line.
+
+A field is declared with `option`, which carries its help text and the values it may have. `resolve` puts the layers
+together (defaults, then a file, then the command line) and checks every value, naming the place a wrong one came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .. import errors
+
+TASK_KEY = "task"
+"""The key of a TOML file that says which `glassgrad train` command it is for."""
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a field may be. Bounds are inclusive; `above` is not."""
+
+    help: str
+    low: float | None = None
+    above: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    resumable: bool = False
+    unit: str = ""
+
+    def describe(self, kind: type) -> str:
+        """Say in words what is expected."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        noun = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}[kind]
+        bounds = []
+        if self.above is not None:
+            bounds.append(f"above {self.above:g}")
+        if self.low is not None:
+            bounds.append(f"at least {self.low:g}")
+        if self.high is not None:
+            bounds.append(f"at most {self.high:,g}" if self.high < 1e6 else f"at most {self.high:.0e}")
+        return " ".join([noun, " and ".join(bounds)]).strip()
+
+    def admits(self, value: Any) -> bool:
+        """Whether a value of the right type is within bounds; NaN and infinity never are."""
+        if isinstance(value, str | bool):
+            return not self.choices or value in self.choices
+        return (
+            math.isfinite(value)
+            and (self.low is None or value >= self.low)
+            and (self.above is None or value > self.above)
+            and (self.high is None or value <= self.high)
+        )
+
+
+def option(default: Any, help: str, **rule: Any) -> Any:
+    """Declare a field of a configuration: its default, its help text and its `Rule`.
+
+    Arguments: low, above, high (bounds), choices, resumable (may change when a run is resumed), unit.
+    """
+    return field(default=default, metadata={"rule": Rule(help, **rule)})
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values from one place: the values, and how that place calls a field (`--batch`, or `batch in train.toml`)."""
+
+    values: Mapping[str, Any]
+    name: Callable[[str], str]
+
+
+def flag(key: str) -> str:
+    """Return the command-line option of a field."""
+    return "--" + key.replace("_", "-")
+
+
+def command_line(values: Mapping[str, Any]) -> Layer:
+    """Return the layer of the options that were given (`None` means not given)."""
+    return Layer({key: value for key, value in values.items() if value is not None}, flag)
+
+
+def rules(config: Any) -> dict[str, tuple[type, Rule]]:
+    """Return the type and the rule of every field of a configuration or its class."""
+    kinds: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
+    return {
+        # A type is its own name where annotations are strings.
+        entry.name: (kinds[getattr(entry.type, "__name__", entry.type)], entry.metadata["rule"])
+        for entry in dataclasses.fields(config)
+    }
+
+
+def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
+    """Build a configuration from its defaults and layers, later ones winning.
+
+    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    """
+    known = rules(cls)
+    values: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.values.items():
+            values[key] = _checked(value, *known[key], layer.name(key))
+    return cls(**values)
+
+
+def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    shown = repr(value) if isinstance(value, str) else value
+    if type(value) is not kind:
+        raise errors.CONFIG_WRONG_TYPE(name=name, expected=rule.describe(kind), given=shown)
+    if rule.admits(value):
+        return value
+    if rule.choices:
+        raise errors.CONFIG_WRONG_CHOICE(
+            name=name, expected=rule.describe(kind), given=shown, nearest=nearest(value, rule.choices)
+        )
+    raise errors.CONFIG_OUT_OF_RANGE(name=name, expected=rule.describe(kind), given=shown)
+
+
+def nearest(given: str, known: Sequence[str]) -> str:
+    """Return a suggestion to append to a message, or nothing when no known word is near."""
+    close = difflib.get_close_matches(given, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
+    """Read a configuration file into a layer.
+
+    Raises `errors.InputError` when it cannot be read, is no TOML, is for another task or has a key that `cls` has not.
+    """
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise errors.CONFIG_UNREADABLE(source=path, reason=error.strerror) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise errors.CONFIG_NOT_TOML(source=path, reason=error) from None
+    found = table.pop(TASK_KEY, task)
+    if found != task:
+        raise errors.CONFIG_TASK(source=path, found=found, expected=task)
+    known = list(rules(cls))
+    for key in table:
+        if key not in known:
+            raise errors.CONFIG_UNKNOWN_KEY(key=key, source=path, nearest=nearest(key, known))
+    return Layer(table, lambda key: f"{key} in {path}")
+
+
+def to_toml(config: Any, task: str, *, leave_out: Sequence[str] = ()) -> str:
+    """Return a configuration as TOML, each key under its help text, so that the file can be read and edited.
+
+    Example:
+        >>> @dataclass
+        ... class Example:
+        ...     batch: int = option(32, "examples per step")
+        >>> print(to_toml(Example(), "names"))
+        task = "names"
+        <BLANKLINE>
+        # examples per step
+        batch = 32
+        <BLANKLINE>
+    """
+    import tomli_w
+
+    parts = [tomli_w.dumps({TASK_KEY: task})]
+    for key, (_, rule) in rules(config).items():
+        if key not in leave_out:
+            parts.append(f"# {rule.help}\n" + tomli_w.dumps({key: getattr(config, key)}))
+    return "\n".join(parts)

@@ -1,0 +1,77 @@
+"""metrics.jsonl: one JSON object per line, on disk as soon as it is known.
+
+A run may be killed at any byte, so the reader takes a cut last line for what it is, and a resumed run drops the lines of
+the steps it will make again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .files import write_all, write_atomically
+
+
+class MetricsLog:
+    """Appends records to a JSONL file, one write per record and nothing buffered in the process.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "metrics.jsonl"
+        ...     with MetricsLog(path) as log:
+        ...         log.write(event="train", step=100, loss=2.5)
+        ...     read_metrics(path)
+        [{'event': 'train', 'step': 100, 'loss': 2.5}]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+
+    def write(self, **record: Any) -> None:
+        """Append one record. Raises `OSError` when the disk is full, `ValueError` for NaN, which is no JSON."""
+        write_all(self._descriptor, json.dumps(record, allow_nan=False).encode() + b"\n")
+
+    def sync(self) -> None:
+        """Force what was written to the disk, so that a power cut keeps it as well."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> MetricsLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a metrics file; a missing file has none, and a line that was cut short is left out."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    records = []
+    for line in content.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue  # an empty line, or one that a kill or a full disk cut short
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            records.append(record)
+    return records
+
+
+def drop_after(path: Path, step: int) -> None:
+    """Remove the records of later steps than `step`, and those of the end of a run, which will be written again."""
+    kept = [
+        record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"
+    ]
+    write_atomically(path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))

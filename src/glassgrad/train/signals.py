@@ -1,0 +1,69 @@
+"""Stopping a run from outside: the first signal asks, the second insists, and neither interrupts a save."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class StopSignals:
+    """While entered, Ctrl-C, SIGTERM and SIGHUP set `requested` to their number instead of ending the process.
+
+    The loop looks at `requested` after every step. A second signal raises `KeyboardInterrupt` at once, as a step may be
+    long, unless a file is being saved (`protected`): then it is raised when the file is whole.
+    Outside the main thread, where Python delivers no signals, nothing is installed and `request` is the way to stop.
+    """
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.at_once = False
+        """Raise at the first signal already: for work after the last save, which loses nothing by being cut off."""
+        self._depth = 0
+        self._overdue = False
+        self._former: dict[int, Any] = {}
+
+    def request(self, number: int = signal.SIGINT) -> None:
+        """Ask the loop to save and stop after its current step."""
+        self.requested = self.requested or int(number)
+
+    @contextlib.contextmanager
+    def protected(self) -> Iterator[None]:
+        """Put off interruption until the block is done."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+        if self._overdue and not self._depth:
+            self._overdue = False
+            raise KeyboardInterrupt
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        insist = self.at_once or bool(self.requested)
+        self.requested = self.requested or number
+        if insist and self._depth:
+            self._overdue = True
+        elif insist:
+            raise KeyboardInterrupt
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for name in _NAMES:
+                number = getattr(signal, name, None)
+                # A signal that was set to be ignored (nohup does that) stays ignored.
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    self._former[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+        self._former.clear()

@@ -1,0 +1,78 @@
+"""PyTorch's names, NumPy's arrays, and a backward pass you can read.
+
+The engine (tensors, ops, the tape) is imported here; `nn`, `optim`, `func` and the rest only when they
+are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as _np
+
+from glassgrad import autograd
+from glassgrad.creation import (
+    arange,
+    as_tensor,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from glassgrad.ops import names as _names
+from glassgrad.random import (
+    Generator,
+    bernoulli,
+    default_generator,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+)
+from glassgrad.tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.tensor import Tensor
+
+__version__ = "0.1.0"
+
+float16 = half = _np.dtype(_np.float16)
+float32 = _np.dtype(_np.float32)
+float64 = double = _np.dtype(_np.float64)
+int8, int16 = _np.dtype(_np.int8), _np.dtype(_np.int16)
+int32 = _np.dtype(_np.int32)
+int64 = long = _np.dtype(_np.int64)
+uint8 = _np.dtype(_np.uint8)
+bool_ = _np.dtype(_np.bool_)
+inf, nan, pi, e = float("inf"), float("nan"), _np.pi, _np.e
+
+_LAZY = ("nn", "optim", "func", "compile", "data", "train", "verify", "manual", "scalar", "random", "utils")
+
+globals().update(_names.PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"glassgrad.{name}")
+    raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
+
+
+__all__ = [
+    "Generator", "Tensor", "arange", "as_tensor", "autograd", "bernoulli", "default_generator", "double", "e", "empty",
+    "empty_like", "enable_grad", "eye", "float16", "float32", "float64", "from_numpy", "full", "full_like", "half",
+    "inf", "int8", "int16", "int32", "int64", "is_grad_enabled", "linspace", "long", "manual_seed", "multinomial",
+    "nan", "no_grad", "normal", "ones", "ones_like", "pi", "rand", "rand_like", "randint", "randn", "randn_like",
+    "randperm", "set_grad_enabled", "tensor", "uint8", "zeros", "zeros_like", *_names.PUBLIC,
+]  # fmt: skip

@@ -1,0 +1,30 @@
+"""How tensors print: values, then dtype unless it is a default one, then their place on the tape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_SILENT = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
+
+
+def tensor(x: Any) -> str:
+    """Return the text of a Tensor."""
+    array = x.array
+    kind = type(x).__name__.lower() if type(x).__name__ != "Tensor" else "tensor"
+    if not isinstance(array, np.ndarray):
+        return f"{kind}({array!r})"
+    lead = f"{kind}("
+    values = np.array2string(array, separator=", ", precision=4, threshold=1000, edgeitems=3, prefix=lead)
+    parts = [values]
+    if array.size == 0:
+        parts.append(f"size={array.shape}")
+    if array.dtype not in _SILENT:
+        parts.append(f"dtype={array.dtype}")
+    if x.node is not None:
+        place = x.node.place
+        parts.append(f"grad_fn=<{x.node.name} at {place}>")
+    elif x.requires_grad:
+        parts.append("requires_grad=True")
+    return lead + ", ".join(parts) + ")"

@@ -1,0 +1,120 @@
+"""PyTorch's `torch.autograd`: backward and grad over the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.tape import Node
+from glassgrad.tensor import Tensor
+
+
+def backward(
+    tensors: Sequence[Tensor] | Tensor,
+    grad_tensors: Sequence[Any] | Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Sequence[Tensor] | Tensor | None = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
+    outputs = _listed(tensors)
+    roots, seeds = _seeds(outputs, _listed(grad_tensors) if grad_tensors is not None else [None] * len(outputs))
+    wanted = None if inputs is None else [_place_of(x) for x in _listed(inputs)]
+    retain = create_graph if retain_graph is None else retain_graph
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
+    keep = None if inputs is None else {id(x): x for x in _listed(inputs)}
+    for leaf, g in found.items():
+        if type(leaf) is Node:
+            continue
+        if keep is None or id(leaf) in keep:
+            _accumulate(leaf, g)
+    if keep is not None:
+        for x in keep.values():
+            if x.node is not None and x.node in found:
+                _accumulate(x, found[x.node])
+
+
+def grad(
+    outputs: Sequence[Tensor] | Tensor,
+    inputs: Sequence[Tensor] | Tensor,
+    grad_outputs: Sequence[Any] | Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of `outputs` with respect to `inputs`, leaving every `.grad` alone.
+
+    Raises:
+        AutogradError: when an input was not used and `allow_unused` is False.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor(3.0, requires_grad=True)
+        >>> (g,) = gg.autograd.grad(x**2, x, create_graph=True)
+        >>> gg.autograd.grad(g, x)
+        (tensor(2.),)
+    """
+    results = _listed(outputs)
+    sources = _listed(inputs)
+    roots, seeds = _seeds(results, _listed(grad_outputs) if grad_outputs is not None else [None] * len(results))
+    retain = create_graph if retain_graph is None else retain_graph
+    wanted = [_place_of(x) for x in sources]
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
+    gradients: list[Tensor | None] = []
+    for position, place in enumerate(wanted):
+        g = found.get(place)
+        if g is None and not allow_unused:
+            raise errors.NOT_REACHED(index=position, where=provenance.here())
+        gradients.append(None if g is None else tape.wrap(g))
+    return tuple(gradients)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _place_of(x: Tensor) -> Any:
+    """Return what stands for a tensor on the tape: its node, or itself if it is a leaf."""
+    return x if x.node is None else x.node
+
+
+def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+    roots, seeds = [], []
+    for output, gradient in zip(outputs, gradients, strict=True):
+        if not output._tracks:
+            raise errors.NO_GRADIENT_PATH(what="the tensor that backward() was called on", cut=_cut(output))
+        if gradient is None:
+            if output.numel() != 1:
+                raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
+            array = output.array
+            gradient = np.ones(array.shape, array.dtype) if type(array) is np.ndarray else array * 0 + 1
+        elif tuple(gradient.shape) != output.shape:
+            raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=output.shape, where=provenance.here())
+        roots.append(_place_of(output))
+        seeds.append(gradient)
+    return roots, [g.array if isinstance(g, Tensor) and not g._tracks else g for g in seeds]
+
+
+def _cut(output: Tensor) -> str:
+    """Say where the tensor comes from, as far as that is known."""
+    return f" (at {provenance.here(2)})"
+
+
+def _accumulate(leaf: Tensor, g: Any) -> None:
+    extra = leaf._extra
+    if extra is not None and leaf.node is None:
+        for hook in list(extra.get("hooks", ())):
+            replaced = hook(tape.wrap(g))
+            if replaced is not None:
+                g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
+    gradient = tape.wrap(g)
+    before = leaf._grad
+    if before is None:
+        leaf._grad = gradient
+    elif gradient._tracks or type(before.array) is not np.ndarray or before._tracks:
+        leaf._grad = before + gradient
+    else:
+        before.array += gradient.array

@@ -1,0 +1,134 @@
+"""Functions that make tensors, with PyTorch's names.
+
+Python numbers and lists of floats become float32, integers int64, booleans bool; NumPy arrays keep
+their dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad.tensor import Tensor, make
+
+DEFAULT = np.dtype(np.float32)
+
+
+def _finish(array: Any, requires_grad: bool) -> Tensor:
+    tensor = make(array, None, False)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+def _to_array(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    if isinstance(data, Tensor):
+        data = data.detach().array
+    if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):
+        data = [part.detach().array if isinstance(part, Tensor) else part for part in data]
+    array = np.asarray(data)
+    if dtype is not None:
+        return array.astype(dtype, copy=False)
+    from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")
+    if from_python and array.dtype == np.float64 and not _holds_arrays(data):
+        return array.astype(DEFAULT)
+    if array.dtype == object:
+        raise TypeError(f"cannot make a tensor of {type(data).__name__}: its rows differ in length or hold no numbers")
+    return array
+
+
+def _holds_arrays(data: Any) -> bool:
+    return isinstance(data, list | tuple) and any(isinstance(part, np.ndarray | np.generic) for part in data)
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Return a Tensor with a copy of `data`: numbers, nested lists, arrays.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensor([1, 2]).dtype, gg.tensor([1.0, 2.0]).dtype
+        (dtype('int64'), dtype('float32'))
+    """
+    return _finish(np.array(_to_array(data, dtype)), requires_grad)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return `data` as a Tensor, sharing memory where possible."""
+    if isinstance(data, Tensor) and (dtype is None or data.dtype == dtype):
+        return data
+    return make(_to_array(data, dtype), None, False)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """Return a Tensor that shares the memory of `array`."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy expects a NumPy array, given {type(array).__name__}; use glassgrad.tensor")
+    return make(array, None, False)
+
+
+def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and isinstance(size[0], list | tuple):
+        size = tuple(size[0])
+    return tuple(int(n) for n in size)
+
+
+def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Zeros of the given shape."""
+    return _finish(np.zeros(_size(size), dtype or DEFAULT), requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones of the given shape."""
+    return _finish(np.ones(_size(size), dtype or DEFAULT), requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor of the given shape whose values are not set."""
+    return _finish(np.empty(_size(size), dtype or DEFAULT), requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """`fill_value` in the given shape."""
+    kind = _to_array(fill_value, dtype).dtype
+    return _finish(np.full(_size((size,)) if not isinstance(size, int) else (size,), fill_value, kind), requires_grad)
+
+
+def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros with the shape and dtype of `x`."""
+    return _finish(np.zeros(x.shape, dtype or x.dtype), requires_grad)
+
+
+def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones with the shape and dtype of `x`."""
+    return _finish(np.ones(x.shape, dtype or x.dtype), requires_grad)
+
+
+def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`fill_value` with the shape and dtype of `x`."""
+    return _finish(np.full(x.shape, fill_value, dtype or x.dtype), requires_grad)
+
+
+def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor with the shape and dtype of `x` whose values are not set."""
+    return _finish(np.empty(x.shape, dtype or x.dtype), requires_grad)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Numbers from `start` up to and without `end`; int64 if all are integers."""
+    if end is None:
+        start, end = 0, start
+    whole = all(isinstance(n, int | np.integer) for n in (start, end, step))
+    return _finish(np.arange(start, end, step, dtype=dtype or (np.int64 if whole else DEFAULT)), requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, evenly spaced."""
+    return _finish(np.linspace(start, end, steps, dtype=dtype or DEFAULT), requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """The identity matrix."""
+    return _finish(np.eye(n, m, dtype=dtype or DEFAULT), requires_grad)

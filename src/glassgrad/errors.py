@@ -1,0 +1,324 @@
+"""Every message a user can meet, one entry each.
+
+An entry is a `Message`: the exception type to raise and a template that says what was given, what was
+expected, where, and what to do next. Raise it as ``raise errors.NO_GRADIENT_PATH(where=..., ...)``.
+Nothing in this file computes anything; the caller supplies the facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GlassgradError(Exception):
+    """Base of all errors that glassgrad raises on purpose."""
+
+
+class AutogradError(GlassgradError, RuntimeError):
+    """A gradient was asked for that cannot be given. A `RuntimeError`, as in PyTorch."""
+
+
+class ShapeError(GlassgradError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class ArgumentError(GlassgradError, ValueError):
+    """An argument with the right type and an impossible value."""
+
+
+class KindError(GlassgradError, TypeError):
+    """An argument of a type that cannot work here."""
+
+
+class IndexRangeError(GlassgradError, IndexError):
+    """An index or a dimension that is out of range."""
+
+
+class MissingError(GlassgradError, AttributeError):
+    """A name that PyTorch or NumPy has and glassgrad has not."""
+
+
+class NonLeafGradWarning(UserWarning):
+    """`.grad` was read on a tensor that does not keep one."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: calling it with the facts builds the exception."""
+
+    kind: type[Exception]
+    template: str
+
+    def __call__(self, **facts: object) -> Exception:
+        return self.kind(self.text(**facts))
+
+    def text(self, **facts: object) -> str:
+        """Return the message as a string, for warnings."""
+        return self.template.format(**facts)
+
+
+# --- the tape -----------------------------------------------------------------------------------
+
+NO_GRADIENT_PATH = Message(
+    AutogradError,
+    "no gradient can be computed: {what} does not depend on any tensor with requires_grad=True"
+    "{cut}.\nExpected: a tensor computed from parameters, with no .item(), .detach(), .numpy() or "
+    "no_grad() in between.\nNext: keep the loss a Tensor until backward(); do not set requires_grad on the loss, "
+    "that hides the cut.",
+)
+
+BACKWARD_NEEDS_SCALAR = Message(
+    AutogradError,
+    "backward() without `gradient` needs a tensor with one element, given shape {shape} ({where}).\n"
+    "Next: reduce it first, for example .sum() or .mean(), or pass gradient= with shape {shape}.",
+)
+
+GRADIENT_SHAPE = Message(
+    ShapeError,
+    "`gradient` has shape {given}, expected {expected}, the shape of the tensor that backward() was called on ({where}).",
+)
+
+BACKWARD_TWICE = Message(
+    AutogradError,
+    "{what} was built at {built}, and its graph was freed by backward() at {freed}, so there is nothing left to walk.\n"
+    "Next: build it inside the loop, before each backward(). retain_graph=True is right only when two losses share one graph on purpose.",
+)
+
+SAVED_OVERWRITTEN = Message(
+    AutogradError,
+    "{what} was saved by {op} at {saved} for its backward pass and overwritten in place at {written}.\n"
+    "Next: write it out of place there ({hint}), or make a copy with .clone() before.",
+)
+
+LEAF_OVERWRITTEN = Message(
+    AutogradError,
+    "{what} is a leaf that requires a gradient and was to be changed in place ({where}).\n"
+    "Next: wrap an update of parameters in `with no_grad():`, or work on {name}.clone().",
+)
+
+VIEW_OF_LEAF_OVERWRITTEN = Message(
+    AutogradError,
+    "a view of a leaf that requires a gradient was to be changed in place ({where}).\n"
+    "Next: wrap an update of parameters in `with no_grad():`, or take the view of .clone().",
+)
+
+NON_LEAF_GRAD = Message(
+    NonLeafGradWarning,
+    "{what} is not a leaf: it is the result of {op} at {where}, so its .grad is not kept.\n"
+    "Next: call .retain_grad() on it before backward().",
+)
+
+NOT_REACHED = Message(
+    AutogradError,
+    "input {index} of grad() was not used in computing the output ({where}).\n"
+    "Next: pass allow_unused=True if None is fine for it.",
+)
+
+RETAIN_GRAD_WITHOUT_GRAPH = Message(
+    AutogradError,
+    "retain_grad() on a tensor that does not require a gradient ({where}).\n"
+    "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
+)
+
+HOOK_WITHOUT_GRAPH = Message(
+    AutogradError,
+    "register_hook() on a tensor that does not require a gradient ({where}).\n"
+    "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
+)
+
+REQUIRES_GRAD_DTYPE = Message(
+    AutogradError,
+    "only floating-point tensors can require gradients, given dtype {dtype} ({where}).\nNext: convert it with .float().",
+)
+
+REQUIRES_GRAD_NON_LEAF = Message(
+    AutogradError,
+    "requires_grad can be switched off only on leaves; {what} is the result of {op} at {where}.\nNext: use .detach().",
+)
+
+# --- arrays and shapes --------------------------------------------------------------------------
+
+ASARRAY_TRACKED = Message(
+    KindError,
+    "{call} would drop the gradient: {what} requires one ({where}).\n"
+    "Next: {name}.detach().numpy() if the values are all you need, or use glassgrad's own function on the tensor.",
+)
+
+SHAPES_DO_NOT_FIT = Message(
+    ShapeError,
+    "{op} at {where}: shapes do not fit together: {operands}.\n{reason}",
+)
+
+OP_FAILED = Message(
+    ArgumentError,
+    "{op} at {where} failed on {operands}: {reason}",
+)
+
+OP_WRONG_KIND = Message(
+    KindError,
+    "{op} at {where} cannot work on {operands}: {reason}",
+)
+
+ITEM_NEEDS_ONE = Message(
+    ArgumentError,
+    "item() needs a tensor with one element, given shape {shape} ({where}).\nNext: index it first, or use .tolist().",
+)
+
+BOOL_NEEDS_ONE = Message(
+    ArgumentError,
+    "the truth of a tensor with shape {shape} is ambiguous ({where}).\nNext: use .any() or .all().",
+)
+
+DIM_OUT_OF_RANGE = Message(
+    IndexRangeError,
+    "dim {dim} is out of range for {ndim} dimensions ({where}).\nExpected: between {low} and {high}.",
+)
+
+EXPECTED_CLASSES = Message(
+    KindError,
+    "{op} expects class indices as integers, given dtype {dtype} ({where}).\n"
+    "Next: .long() them; for class probabilities pass a target of the same shape as the input.",
+)
+
+CLASS_OUT_OF_RANGE = Message(
+    ArgumentError,
+    "{op}: label {label} is out of range for {classes} classes ({where}).\n"
+    "Expected: labels between 0 and {last}.",
+)
+
+INDEX_FAILED = Message(
+    IndexRangeError,
+    "{op} at {where} failed on {operands}: {reason}.",
+)
+
+DEEPCOPY_NON_LEAF = Message(
+    AutogradError,
+    "{what} is not a leaf, so a deep copy would lose its history ({where}).\nNext: .detach().clone() it, or copy the parameters.",
+)
+
+NO_FORWARD_RULE = Message(
+    AutogradError,
+    "{op} at {where} has no forward-mode rule.\nNext: use reverse mode (vjp, grad), or give its Function a jvp.",
+)
+
+UNKNOWN_KEYWORD = Message(
+    KindError,
+    "{op}() got an unexpected keyword {given!r} ({where}).{nearest}",
+)
+
+BAD_OPTION = Message(
+    ArgumentError,
+    "{owner}: {name}={given!r} is not possible ({where}).\nExpected: {expected}.",
+)
+
+# --- nn and optim -------------------------------------------------------------------------------
+
+STATE_DICT_MISMATCH = Message(
+    AutogradError,
+    "state_dict does not fit {model}:{missing}{unexpected}{wrong}\n"
+    "Next: build the model with the same sizes, or pass strict=False to load what fits.",
+)
+
+EMPTY_PARAMETERS = Message(
+    ArgumentError,
+    "{owner} got no parameters ({where}).\nNext: pass model.parameters() of a model that has some.",
+)
+
+NOT_A_LEAF_PARAMETER = Message(
+    ArgumentError,
+    "{owner} can only update leaves; parameter {index} is the result of {op} ({where}).\n"
+    "Next: pass the tensors that you created, not ones computed from them.",
+)
+
+MODULE_NOT_INITIALISED = Message(
+    AutogradError,
+    "{name} was assigned before Module.__init__() ran in {owner} ({where}).\n"
+    "Next: call super().__init__() first.",
+)
+
+# --- data files, configurations, runs and the command line ----------------------------------------
+# One line each: the command line prints them as `error: ...`.
+
+
+class InputError(GlassgradError, ValueError):
+    """Something a user gave cannot be used: a file, an option, a run directory."""
+
+
+class RunError(GlassgradError, RuntimeError):
+    """A training run that had begun cannot go on or cannot be saved."""
+
+
+WORDS_MISSING = Message(InputError, "no such file: {path}{nearest}; expected a text file with one word per line")
+WORDS_DIRECTORY = Message(InputError, "{path} is a directory; expected a text file with one word per line")
+WORDS_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+WORDS_EMPTY = Message(InputError, "{path} holds no words; expected one word per line")
+WORDS_BINARY = Message(
+    InputError, "{path} is not a text file ({what} in line {line}); expected one word per line in UTF-8"
+)
+WORDS_UTF16 = Message(
+    InputError, "{path} is UTF-16, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8 {path} > words.txt"
+)
+WORDS_NOT_UTF8 = Message(
+    InputError,
+    "{path} is not UTF-8 (byte 0x{byte:02x} in line {line}); if it is Latin-1, convert it with: "
+    "iconv -f LATIN1 -t UTF-8 {path} > words.txt",
+)
+WORDS_TAB = Message(InputError, "line {line} of {path} holds a tab; expected one word per line, not a table")
+WORDS_LONG_LINE = Message(
+    InputError, "line {line} of {path} has {length:,} characters, more than {limit:,}; expected one word per line"
+)
+WORDS_TOO_FEW = Message(
+    InputError,
+    "{path} holds {count}; at least {least} words are needed to set some aside for validation and test",
+)
+CONFIG_UNKNOWN_KEY = Message(InputError, "unknown key {key!r} in {source}{nearest}")
+CONFIG_NOT_TOML = Message(InputError, "{source} is not valid TOML: {reason}")
+CONFIG_UNREADABLE = Message(InputError, "cannot read {source}: {reason}")
+CONFIG_WRONG_TYPE = Message(InputError, "{name} must be {expected}, given {given}")
+CONFIG_OUT_OF_RANGE = Message(InputError, "{name} must be {expected}, given {given}")
+CONFIG_WRONG_CHOICE = Message(InputError, "{name} must be {expected}, given {given}{nearest}")
+CONFIG_NO_EFFECT = Message(InputError, "{name} has no effect on the model {model!r}; leave it out")
+CONFIG_BATCH_NORM = Message(
+    InputError, "{name} must be at least 2 for the model {model!r} (batch normalisation needs two examples), given {given}"
+)
+CONFIG_TASK = Message(InputError, "{source} is for `glassgrad train {found}`, expected one for `glassgrad train {expected}`")
+OPTIONS_EXCLUDE = Message(InputError, "{first} and {second} cannot be given together: {reason}")
+
+RUN_EXISTS = Message(
+    InputError, "{path} already holds a run; go on with it by --resume {path}, or give another --run-dir"
+)
+RUN_NOT_EMPTY = Message(InputError, "{path} exists and is not an empty directory; give another --run-dir")
+RUN_NOT_WRITABLE = Message(InputError, "cannot make the run directory {path}: {reason}")
+RUN_MISSING = Message(InputError, "no run at {path}: {reason}")
+RUN_LOCKED = Message(InputError, "{path} is being trained by another process")
+RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
+RUN_CHANGED = Message(
+    InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"
+)
+RUN_OTHER_WORDS = Message(
+    InputError, "{path} does not hold the words this run was begun with; give that file with --data"
+)
+RUN_OTHER_SHAPES = Message(InputError, "{path} does not fit the model: {reason}")
+
+RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
+RUN_DIVERGED = Message(
+    RunError, "the loss became {value} between steps {before:,} and {step:,}; try a smaller --rate than {rate:g}{kept}"
+)
+
+# --- scalar -------------------------------------------------------------------------------------
+
+SCALAR_SLOPES = Message(
+    ArgumentError,
+    "Value with op {op!r} got {children} children and {slopes} slopes; backward() needs one slope per child.\n"
+    "Next: Value(result, (a, b), 'name', slopes=(d_result_by_da, d_result_by_db)).",
+)
+
+SCALAR_DOT = Message(
+    ShapeError,
+    "`@` of a vector with {left} values and one with {right}: a dot product needs as many on both sides.",
+)
+
+DRAWING_SUFFIX = Message(
+    ArgumentError,
+    "cannot save a drawing as {path}: its suffix has to be one of {expected}.",
+)

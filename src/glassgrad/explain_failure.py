@@ -1,0 +1,92 @@
+"""Turn an exception of the array library into a message in the user's terms.
+
+Called only after an op has failed, so it may be slow: it reads the user's source for the names of the
+operands and works out what would have fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.core import Elementwise, Primitive
+
+
+def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], error: Exception) -> Exception:
+    """Return the exception to raise in place of `error`, which `prim` raised on `args`."""
+    place = provenance.here(2)
+    operands = _operands(prim.name, args, place)
+    if isinstance(error, IndexError):
+        return errors.INDEX_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
+    shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]
+    if isinstance(error, ValueError) and len(shapes) > 1:
+        reason = _why(prim, shapes) or _sentence(error)
+        return errors.SHAPES_DO_NOT_FIT(op=prim.name, where=place, operands=operands, reason=reason)
+    if isinstance(error, TypeError):
+        return errors.OP_WRONG_KIND(op=prim.name, where=place, operands=operands, reason=_sentence(error))
+    details = ", ".join(f"{key}={value!r}" for key, value in params.items())
+    given = f"{operands} with {details}" if details else operands
+    return errors.OP_FAILED(op=prim.name, where=place, operands=given, reason=_sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _operands(prim_name: str, args: tuple[Any, ...], place: provenance.Place) -> str:
+    """Describe the arguments by the names they have in the user's source, where those can be read."""
+    texts = list(place.operands)
+    if prim_name == "getitem":
+        texts = texts[: len(args)]
+    if len(texts) > len(args):
+        texts = texts[-len(args) :]  # the module in front of `gg.matmul(x, w)`
+    if len(texts) < len(args):
+        texts = [f"argument {position + 1}" for position in range(len(args))]
+    return ", ".join(_describe(text, arg) for text, arg in zip(texts, args, strict=True))
+
+
+def _describe(text: str, arg: Any) -> str:
+    if hasattr(arg, "shape"):
+        return f"{text} has shape {tuple(arg.shape)}"
+    return f"{text} is {type(arg).__name__} {arg!r}" if len(repr(arg)) < 40 else f"{text} is a {type(arg).__name__}"
+
+
+def _why(prim: Primitive, shapes: list[tuple[int, ...]]) -> str | None:
+    """Say which dimensions clash and what would fit."""
+    if prim.name == "matmul" and all(shapes):
+        left, right = shapes
+        inner = right[-2] if len(right) > 1 else right[0]
+        if left[-1] != inner:
+            flipped = ""
+            if len(right) > 1 and right[-1] == left[-1]:
+                flipped = " The second one would fit transposed: .mT."
+            return f"The inner sizes differ: {left[-1]} and {inner}.{flipped}"
+    if isinstance(prim, Elementwise):
+        return _broadcast_clash(shapes)
+    return None
+
+
+def _broadcast_clash(shapes: list[tuple[int, ...]]) -> str | None:
+    width = max(len(shape) for shape in shapes)
+    aligned = [(1,) * (width - len(shape)) + shape for shape in shapes]
+    for axis in reversed(range(width)):
+        sizes = {shape[axis] for shape in aligned} - {1}
+        if len(sizes) > 1:
+            listed = " and ".join(str(shape[axis]) for shape in aligned)
+            hint = ""
+            for shape in shapes:
+                others = [other for other in shapes if other is not shape]
+                if len(shape) < width and others and _fits((*shape, 1), others[0]):
+                    hint = f" Shape {(*shape, 1)} would fit: .unsqueeze(-1)."
+            return f"Counted from the right, dimension {axis - width} has sizes {listed}; expected equal, or 1.{hint}"
+    return None
+
+
+def _fits(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(first, second)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,401 @@
+"""What a primitive is: one differentiable function with its rules, called through one place.
+
+`Primitive.__call__` looks at the kinds of its arguments and hands the call to the interpreter of the
+highest one (`Tensor`, then the batched arrays of `vmap`, then `Symbol`); with plain arrays it just
+computes. Four kinds of primitive state the least that determines the rest:
+
+=============  =========================================  =======================================
+kind           states                                     derived
+=============  =========================================  =======================================
+`Elementwise`  forward, one local derivative an argument  vjp, jvp, shape, batching, fused code
+`Linear`       forward, transpose                         vjp; jvp is the op itself
+`Custom`       forward, vjp, jvp                          --
+`Fused`        forward with residuals, vjp, decompose     jvp, higher orders, batching, lowering
+=============  =========================================  =======================================
+
+In rules: ``g`` cotangent, ``t`` tangent, ``y`` output, ``x`` inputs. A rule is written in operators and
+other primitives, so that it serves plain arrays, Tensors (higher order) and Symbols (compilation).
+An argument that a rule does not save arrives as a placeholder that has only shape and dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MethodType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+
+Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
+Rule = Callable[..., Any]
+
+REGISTRY: dict[str, Primitive] = {}
+
+
+class Interpreter(NamedTuple):
+    """How one kind of argument computes a primitive; the highest rank among the arguments decides."""
+
+    rank: int
+    apply: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]
+
+
+INTERPRETERS: dict[type, Interpreter] = {}
+
+
+class Aval(NamedTuple):
+    """An abstract value: the shape and dtype of an array, without its numbers."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Primitive:
+    """A differentiable function, its rules, and the samples that the generic tests draw.
+
+    Attributes:
+        name: NumPy's name, lowercase; the key in `REGISTRY`.
+        formula: what it computes, as a formula in x (or a, b).
+        derivative: its derivative, as a formula, for the op table.
+        evaluate: computes on NumPy arrays.
+        saves_y, saves_x: what a tape keeps alive for the rules.
+        vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when
+            `joint_vjp` ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
+        jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp`
+            ``(tangents, y, *x, **params)`` serves all at once.
+        outputs: 1, or 0 when `evaluate` returns a tuple.
+        is_view: whether the result may share memory with the first argument.
+    """
+
+    kind: ClassVar[str] = "primitive"
+    decompose: Rule | None = None
+
+    def __init__(
+        self,
+        name: str,
+        forward: str | Callable[..., Any],
+        *,
+        formula: str = "",
+        derivative: str = "",
+        saves: Sequence[str] = (),
+        samples: Any = None,
+        edge: Sequence[float] = (),
+        multiple: bool = False,
+        shape: Callable[..., tuple[int, ...]] | None = None,
+        batch: Rule | None = None,
+        is_view: bool = False,
+        tolerance: float = 1.0,
+        notes: str = "",
+    ) -> None:
+        if name in REGISTRY:
+            raise KeyError(f"primitive {name!r} is declared twice")
+        self.name = self.__name__ = name
+        self.__doc__ = f"{name}: {formula}" if formula else name
+        self.formula = formula
+        self.derivative = derivative
+        self.forward = forward
+        self.evaluate: Callable[..., Any] = _numpy_forward(forward)
+        self.saves_y = "y" in saves
+        self.saves_x = "x" in saves
+        self.samples = samples
+        self.edge = tuple(edge)
+        self.multiple = multiple
+        self.shape_rule = shape
+        self.batch = batch
+        self.is_view = is_view
+        self.tolerance = tolerance
+        self.notes = notes
+        self.vjps: tuple[Rule | None, ...] | None = None
+        self.jvps: tuple[Rule | None, ...] | None = None
+        self.joint_vjp: Rule | None = None
+        self.joint_jvp: Rule | None = None
+        REGISTRY[name] = self
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        chosen = None
+        for arg in args:
+            interpreter = INTERPRETERS.get(type(arg))
+            if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
+                chosen = interpreter
+        if chosen is None:
+            return self.compute(args, params)
+        return chosen.apply(self, args, params)
+
+    @cached_property
+    def differentiable(self) -> bool:
+        """Whether any argument can have a gradient."""
+        return self.joint_vjp is not None or any(rule is not None for rule in self.vjps or ())
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        # A primitive can stand in a class body as a method, as a function can.
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}: {self.formula}>"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Evaluate on plain arrays: NumPy's, or those of another array namespace."""
+        for arg in args:
+            if type(arg) is not np.ndarray and hasattr(arg, "__array_namespace__") and not isinstance(arg, np.generic):
+                return self._compute_in(arg.__array_namespace__(), args, params)
+        return self.evaluate(*args, **params)
+
+    def _compute_in(self, namespace: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        if isinstance(self.forward, str):
+            return getattr(namespace, self.forward)(*args, **params)
+        return self.forward(namespace, *args, **params)
+
+    def abstract(self, *args: Any, **params: Any) -> Any:
+        """Return the `Aval` (or tuple of them) of the result for arguments that have shape and dtype."""
+        if self.shape_rule is not None:
+            dtypes = [np.empty(0, arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
+            return Aval(self.shape_rule(*args, **params), np.result_type(*dtypes))
+        result = self.compute(tuple(_hollow(arg) for arg in args), params)
+        if self.multiple:
+            return tuple(Aval(part.shape, part.dtype) for part in result)
+        return Aval(np.shape(result), np.asarray(result).dtype)
+
+
+def _numpy_forward(forward: str | Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(forward, str):
+        function: Callable[..., Any] = getattr(np, forward)
+        return function
+
+    def evaluate(*args: Any, **params: Any) -> Any:
+        return forward(np, *args, **params)
+
+    return evaluate
+
+
+def _hollow(arg: Any) -> Any:
+    """Return an array of ones of the argument's shape and dtype that takes no memory."""
+    if not hasattr(arg, "dtype"):
+        return arg
+    return np.broadcast_to(np.ones((), arg.dtype), arg.shape)
+
+
+# --- elementwise --------------------------------------------------------------------------------
+
+
+class select:  # noqa: N801 - reads as a function where entries use it
+    """A partial that is 1 where the mask holds and 0 elsewhere; the cotangent is selected, not scaled.
+
+    Selecting keeps 0 * inf out of the gradient, as PyTorch does.
+    """
+
+    def __init__(self, mask: Rule) -> None:
+        self.mask = mask
+
+
+Partial = Rule | select | float | None
+
+
+class Elementwise(Primitive):
+    """y[i] = f(x1[i], x2[i], ...) with NumPy's broadcasting.
+
+    `partials` holds the local derivative with respect to each argument: a function ``(y, *x)``, a
+    `select` mask, a number, or None where no gradient flows. Both the vjp and the jvp are the product
+    with it; broadcasting is undone by the tape.
+    """
+
+    kind = "elementwise"
+
+    def __init__(
+        self,
+        name: str,
+        forward: str | Callable[..., Any],
+        partials: Sequence[Partial],
+        *,
+        scalar: str | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(name, forward, **facts)
+        self.partials = tuple(partials)
+        self.arity = len(self.partials)
+        self.scalar = scalar or name
+        self.vjps = self.jvps = tuple(_chain(partial) for partial in self.partials)
+
+    def abstract(self, *args: Any, **params: Any) -> Aval:
+        shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
+        tiny = [np.ones((1,) * min(len(arg.shape), 1), arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
+        return Aval(np.broadcast_shapes(*shapes), np.asarray(self.compute(tuple(tiny), params)).dtype)
+
+
+def _chain(partial: Partial) -> Rule | None:
+    """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
+    if partial is None:
+        return None
+    if isinstance(partial, select):
+        mask = partial.mask
+        return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
+    if callable(partial):
+        return lambda c, y, *x, **params: c * partial(y, *x, **params)
+    if partial == 1:
+        return lambda c, y, *x, **params: c
+    if partial == -1:
+        return lambda c, y, *x, **params: -c
+    constant = partial
+    return lambda c, y, *x, **params: c * constant
+
+
+# --- linear -------------------------------------------------------------------------------------
+
+
+class Linear(Primitive):
+    """A function that is linear in each differentiable argument on its own.
+
+    `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The
+    jvp with respect to an argument is the op itself with the tangent in its place. Variadic ops
+    (concatenate) are linear in all arguments together and state `joint_transpose` instead.
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        forward: str | Callable[..., Any],
+        transpose: Sequence[Rule | None] = (),
+        *,
+        joint_transpose: Rule | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(name, forward, **facts)
+        self.transpose = tuple(transpose)
+        if joint_transpose is not None:
+            self.joint_vjp = _without_output_joint(joint_transpose)
+            self.joint_jvp = self._jvp_of_all
+        else:
+            self.vjps = tuple(None if rule is None else _without_output(rule) for rule in self.transpose)
+            self.jvps = tuple(
+                None if rule is None else self._jvp_of_argument(position) for position, rule in enumerate(self.transpose)
+            )
+
+    def _jvp_of_argument(self, position: int) -> Rule:
+        def jvp(t: Array, _y: Array, *x: Array, **params: Any) -> Array:
+            return self(*x[:position], t, *x[position + 1 :], **params)
+
+        return jvp
+
+    def _jvp_of_all(self, tangents: Sequence[Array | None], _y: Array, *x: Array, **params: Any) -> Array:
+        full = [_zeros(like) if t is None else t for t, like in zip(tangents, x, strict=True)]
+        return self(*full, **params)
+
+
+def _without_output(rule: Rule) -> Rule:
+    return lambda g, _y, *x, **params: rule(g, *x, **params)
+
+
+def _without_output_joint(rule: Rule) -> Rule:
+    return lambda g, needs, _y, *x, **params: rule(g, needs, *x, **params)
+
+
+def _zeros(like: Any) -> Any:
+    return np.zeros(like.shape, like.dtype)
+
+
+# --- custom and fused ---------------------------------------------------------------------------
+
+
+class Custom(Primitive):
+    """A primitive with hand-written rules, per argument (`vjp`, `jvp`) or for all at once (`joint_*`)."""
+
+    kind = "custom"
+
+    def __init__(
+        self,
+        name: str,
+        forward: str | Callable[..., Any],
+        *,
+        vjp: Sequence[Rule | None] | None = None,
+        jvp: Sequence[Rule | None] | None = None,
+        joint_vjp: Rule | None = None,
+        joint_jvp: Rule | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(name, forward, **facts)
+        self.vjps = None if vjp is None else tuple(vjp)
+        self.jvps = None if jvp is None else tuple(jvp)
+        self.joint_vjp = joint_vjp
+        self.joint_jvp = joint_jvp
+
+
+class Fused(Primitive):
+    """A composite with a hand-derived vjp, for speed in eager mode.
+
+    `forward(xp, *x, **params)` returns the result and the residuals that the vjp wants;
+    `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
+    the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
+    a generic test holds the two against each other.
+    """
+
+    kind = "fused"
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        *,
+        joint_vjp: Rule,
+        decompose: Rule,
+        **facts: Any,
+    ) -> None:
+        super().__init__(name, forward, saves=("y", "x"), **facts)
+        self.joint_vjp = joint_vjp
+        self.decompose = decompose
+
+    def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        return super().compute(args, params)[0]
+
+
+# --- declaring ----------------------------------------------------------------------------------
+
+
+def elementwise(name: str, forward: str | Callable[..., Any], partials: Sequence[Partial], **facts: Any) -> Elementwise:
+    """Declare an elementwise primitive; see `Elementwise`."""
+    return Elementwise(name, forward, partials, **facts)
+
+
+def linear(name: str, forward: str | Callable[..., Any], transpose: Sequence[Rule | None] = (), **facts: Any) -> Linear:
+    """Declare a linear primitive; see `Linear`."""
+    return Linear(name, forward, transpose, **facts)
+
+
+def custom(name: str, forward: str | Callable[..., Any], **facts: Any) -> Custom:
+    """Declare a primitive with hand-written rules; see `Custom`."""
+    return Custom(name, forward, **facts)
+
+
+def fused(name: str, forward: Callable[..., Any], **facts: Any) -> Fused:
+    """Declare a fused composite; see `Fused`."""
+    return Fused(name, forward, **facts)
+
+
+# --- axes ---------------------------------------------------------------------------------------
+
+
+def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
+    """Return the axes as sorted non-negative integers; None and () mean all of them."""
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, int | np.integer):
+        return (canonical_axis(int(dim), ndim),)
+    axes = sorted(canonical_axis(int(axis), ndim) for axis in dim)
+    return tuple(axes) if axes else tuple(range(ndim))
+
+
+def canonical_axis(dim: int, ndim: int) -> int:
+    """Return the axis counted from the front; raises `IndexError` when it is out of range."""
+    bound = max(ndim, 1)
+    if not -bound <= dim < bound:
+        raise errors.DIM_OUT_OF_RANGE(dim=dim, ndim=ndim, low=-bound, high=bound - 1, where=provenance.here())
+    return dim % bound

@@ -1,0 +1,302 @@
+"""Reductions: sum, mean, var, max, logsumexp and the functions composed of them.
+
+Primitives take canonical axes (sorted, non-negative); the public functions below take PyTorch's `dim`
+and `keepdim` or NumPy's `axis` and `keepdims`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, linear
+from glassgrad.ops.samples import S, distinct
+from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
+
+Axes = tuple[int, ...]
+
+
+def kept_shape(shape: Sequence[int], axis: Axes) -> tuple[int, ...]:
+    """Return the shape with size 1 in the reduced axes."""
+    return tuple(1 if position in axis else n for position, n in enumerate(shape))
+
+
+def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tuple[int, ...]:
+    """The shape rule of every reduction."""
+    if keepdims:
+        return kept_shape(x.shape, axis)
+    return tuple(n for position, n in enumerate(x.shape) if position not in axis)
+
+
+def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
+    """Give a reduced array its size-1 axes back, so that it broadcasts against the input."""
+    return g if keepdims else reshape_p(g, shape=kept_shape(shape, axis))
+
+
+# --- primitives -----------------------------------------------------------------------------------
+
+
+def _sum(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    # NumPy widens small integers by itself; floats keep their dtype.
+    return np.add.reduce(x, axis=axis, keepdims=keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
+
+
+def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
+    return broadcast_to_p(restore(g, x.shape, axis, keepdims), shape=x.shape)
+
+
+_REDUCTION_SAMPLES = (
+    S((2, 3), axis=(0, 1), keepdims=False), S((2, 3, 2), axis=(1,), keepdims=True),
+    S((2, 3, 2), axis=(0, 2), keepdims=False), S((), axis=(), keepdims=False),
+)  # fmt: skip
+
+sum_p = linear(
+    "sum", _sum, (_sum_transpose,), formula="sum of x over axes", derivative="broadcast g", samples=_REDUCTION_SAMPLES
+)
+
+
+def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
+    """1/k at each of the k places where x reaches the extreme, 0 elsewhere."""
+    mask = astype(x == restore(y, x.shape, axis, keepdims), x.dtype)
+    return mask / sum_p(mask, axis=axis, keepdims=True)
+
+
+def _extreme_vjp(g: Array, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return restore(g, x.shape, axis, keepdims) * _extreme_share(y, x, axis, keepdims)
+
+
+def _extreme_jvp(t: Array, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return sum_p(t * _extreme_share(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
+
+
+def _extreme(name: str, formula: str) -> Any:
+    return custom(
+        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        vjp=(_extreme_vjp,), jvp=(_extreme_jvp,), saves=("x", "y"), formula=formula,
+        derivative="g at the extreme, shared equally on ties", shape=reduced_shape,
+        samples=(S(distinct(2, 3), axis=(0, 1), keepdims=False), S(distinct(2, 3, 2), axis=(1,), keepdims=True)),
+    )  # fmt: skip
+
+
+max_p = _extreme("max", "largest x over axes")
+min_p = _extreme("min", "smallest x over axes")
+
+
+def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    top = xp.max(x, axis=axis, keepdims=True)
+    shift = xp.where(xp.isfinite(top), top, 0)
+    total = xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):  # the log of an empty sum is -inf, and meant
+        y = xp.log(total) + shift
+    return y if keepdims else xp.reshape(y, reduced_shape(x, axis=axis, keepdims=False))
+
+
+def _lse_weights(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
+    """softmax(x), with 0 instead of NaN where every x is -inf."""
+    full = restore(y, x.shape, axis, keepdims)
+    return ew.exp(x - ew.where(ew.isfinite(full), full, 0))
+
+
+logsumexp_p = custom(
+    "logsumexp", _logsumexp,
+    vjp=(lambda g, y, x, *, axis, keepdims: restore(g, x.shape, axis, keepdims) * _lse_weights(y, x, axis, keepdims),),
+    jvp=(lambda t, y, x, *, axis, keepdims: sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
+    saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=_REDUCTION_SAMPLES,
+    shape=reduced_shape,
+)  # fmt: skip
+
+
+def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    y = x - xp.max(x, axis=axis, keepdims=True)
+    y = xp.exp(y)
+    return y / xp.sum(y, axis=axis, keepdims=True)
+
+
+def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
+    # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are one function.
+    scaled = c * y
+    return scaled - y * sum_p(scaled, axis=(axis,), keepdims=True)
+
+
+_ALONG = (S((2, 4), axis=1), S((3, 2, 2), axis=0))
+
+softmax_p = custom(
+    "softmax", _softmax, vjp=(_softmax_rule,), jvp=(_softmax_rule,), saves="y", formula="exp(x) / sum(exp(x))",
+    derivative="y * (g - sum(g * y))", samples=_ALONG, shape=lambda x, *, axis: x.shape,
+)  # fmt: skip
+
+
+def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+
+
+log_softmax_p = custom(
+    "log_softmax", _log_softmax,
+    vjp=(lambda g, y, x, *, axis: g - ew.exp(y) * sum_p(g, axis=(axis,), keepdims=True),),
+    jvp=(lambda t, y, x, *, axis: t - sum_p(t * ew.exp(y), axis=(axis,), keepdims=True),),
+    saves="y", formula="x - logsumexp(x)", derivative="g - softmax(x) * sum(g)", samples=_ALONG,
+    shape=lambda x, *, axis: x.shape,
+)  # fmt: skip
+
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+class Extreme(NamedTuple):
+    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
+
+    values: Any
+    indices: Any
+
+
+def _count(shape: Sequence[int], axes: Axes) -> int:
+    return math.prod(shape[axis] for axis in axes)
+
+
+def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:  # noqa: A001 - NumPy's name
+    """Sum over `dim` (an int, several, or None for all).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.ones(2, 3).sum(dim=1).tolist()
+        [3.0, 3.0]
+    """
+    if dtype is not None:
+        x = astype(x, dtype)
+    return sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
+    axes = canonical_axes(dim, len(x.shape))
+    count = _count(x.shape, axes)
+    return sum(x, axes or None, keepdim, dtype=dtype) * (1 / count if count else math.nan)
+
+
+def var(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """Variance over `dim`, the sum of squares divided by n - `correction`.
+
+    PyTorch's default: correction 1 (Bessel). `unbiased=False`, or False in place of `correction`, is 0.
+    """
+    if unbiased is not None:
+        correction = int(unbiased)
+    axes = canonical_axes(dim, len(x.shape))
+    count = _count(x.shape, axes)
+    centred = x - mean(x, axes, True)
+    left = count - int(correction)
+    total = sum_p(ew.square(centred), axis=axes, keepdims=keepdim)
+    return total * (1 / left if left > 0 else math.nan)
+
+
+def std(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """Standard deviation, the square root of `var`."""
+    return ew.sqrt(var(x, dim, correction, keepdim, unbiased=unbiased))
+
+
+
+def argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the largest element along `dim`, of the flattened array without it; no gradient."""
+    return argmax_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
+
+
+def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the smallest element along `dim`, of the flattened array without it; no gradient."""
+    return argmin_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
+
+
+def _arg(name: str) -> Any:
+    return custom(
+        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        vjp=(None,), jvp=(None,), formula=f"index of the {name[3:]}imum", derivative="none",
+    )  # fmt: skip
+
+
+argmax_p = _arg("argmax")
+argmin_p = _arg("argmin")
+
+
+def _all_or_any(name: str) -> Any:
+    return custom(
+        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        vjp=(None,), jvp=(None,), formula=f"{name} of x over axes", derivative="none",
+    )  # fmt: skip
+
+
+all_p = _all_or_any("all")
+any_p = _all_or_any("any")
+
+
+def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A001 - NumPy's name
+    """Whether all elements are true."""
+    return all_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A001 - NumPy's name
+    """Whether any element is true."""
+    return any_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def amax(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Largest element over `dim`; ties share the gradient equally."""
+    return max_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def amin(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Smallest element over `dim`; ties share the gradient equally."""
+    return min_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Extreme:
+    from glassgrad.ops.index import take_along_axis
+
+    axis = canonical_axis(dim, len(x.shape))
+    indices = arg(x, axis, True)
+    values = take_along_axis(x, indices, axis)
+    if keepdim:
+        return Extreme(values, indices)
+    shape = reduced_shape(x, axis=(axis,), keepdims=False)
+    return Extreme(reshape_p(values, shape=shape), reshape_p(indices, shape=shape))
+
+
+def max(x: Array, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001 - NumPy's name
+    """Largest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `maximum`."""
+    if dim is None:
+        return amax(x, None, keepdim)
+    if isinstance(dim, int | np.integer):
+        return _extreme_along(x, int(dim), keepdim, argmax)
+    return amax(x, dim, keepdim) if isinstance(dim, tuple) else ew.maximum(x, dim)
+
+
+def min(x: Array, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001 - NumPy's name
+    """Smallest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `minimum`."""
+    if dim is None:
+        return amin(x, None, keepdim)
+    if isinstance(dim, int | np.integer):
+        return _extreme_along(x, int(dim), keepdim, argmin)
+    return amin(x, dim, keepdim) if isinstance(dim, tuple) else ew.minimum(x, dim)
+
+
+def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """log(sum(exp(x))) over `dim`, without overflow; -inf where every element is -inf."""
+    return logsumexp_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) along `dim`."""
+    x = x if dtype is None else astype(x, dtype)
+    return softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
+
+
+def log_softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+    """x - logsumexp(x) along `dim`."""
+    x = x if dtype is None else astype(x, dtype)
+    return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))

@@ -1,0 +1,92 @@
+"""Sample inputs of the primitives: what the generic tests, benchmarks and docs draw from.
+
+An elementwise entry names one domain per argument (`reals`, `booleans`); any other entry lists
+`S(shape, shape, ..., **params)`, where a shape may be replaced by a function of a random generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The inputs on which one argument of an elementwise op is sampled.
+
+    `avoid` lists kinks; draws keep `gap` away from them, so that finite differences hold.
+    """
+
+    low: float
+    high: float
+    avoid: tuple[float, ...] = ()
+    gap: float = 0.05
+    boolean: bool = False
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray[Any, Any]:
+        """Return an array of this domain."""
+        if self.boolean:
+            return rng.random(shape) < 0.5
+        x = np.asarray(rng.uniform(self.low, self.high, shape))
+        for kink in self.avoid:
+            near = np.abs(x - kink) < self.gap
+            side = np.where(x < kink, -1.0, 1.0)
+            # On the edge of the domain there is only one side to go to.
+            side = np.where(kink - self.gap < self.low, 1.0, np.where(kink + self.gap > self.high, -1.0, side))
+            x = np.where(near, kink + side * self.gap * 1.5, x)
+        return x.astype(dtype)
+
+
+def reals(low: float, high: float, *avoid: float) -> Domain:
+    """Real numbers between `low` and `high`, away from the kinks in `avoid`."""
+    return Domain(low, high, avoid)
+
+
+booleans = Domain(0, 1, boolean=True)
+
+
+@dataclass(frozen=True, init=False)
+class S:
+    """One sample call of a primitive: a shape or a drawing function per argument, and its parameters."""
+
+    args: tuple[Any, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __init__(self, *args: Any, **params: Any) -> None:
+        object.__setattr__(self, "args", args)
+        object.__setattr__(self, "params", params)
+
+    def draw(self, rng: np.random.Generator, dtype: Any = np.float64) -> list[np.ndarray[Any, Any]]:
+        """Return the arguments as arrays."""
+        drawn = []
+        for arg in self.args:
+            x = arg(rng) if callable(arg) else rng.normal(size=arg)
+            x = np.asarray(x)
+            drawn.append(x.astype(dtype) if x.dtype.kind == "f" else x)
+        return drawn
+
+
+def positive(*shape: int) -> Callable[[np.random.Generator], Any]:
+    """Draw numbers between 0.3 and 3."""
+    return lambda rng: rng.uniform(0.3, 3.0, shape)
+
+
+def distinct(*shape: int) -> Callable[[np.random.Generator], Any]:
+    """Draw numbers no two of which are closer than 0.1, for ops that compare their inputs."""
+    count = int(np.prod(shape))
+    return lambda rng: (rng.permutation(count) * 0.25 - count * 0.11 + rng.uniform(0, 0.1, count)).reshape(shape)
+
+
+def integers(low: int, high: int, *shape: int) -> Callable[[np.random.Generator], Any]:
+    """Draw integers from `low` up to and without `high`."""
+    return lambda rng: rng.integers(low, high, shape)
+
+
+def flags(*shape: int) -> Callable[[np.random.Generator], Any]:
+    """Draw booleans."""
+    return lambda rng: rng.random(shape) < 0.5

@@ -1,0 +1,344 @@
+"""Primitives that move numbers without changing them: reshape, transpose, broadcast, join, pad, cast.
+
+All are linear. The public functions with PyTorch's names and argument forms are below the entries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array, canonical_axis, linear
+from glassgrad.ops.samples import S
+
+Shape = tuple[int, ...]
+
+# --- one array ------------------------------------------------------------------------------------
+
+reshape_p = linear(
+    "reshape", lambda xp, x, *, shape: xp.reshape(x, shape), (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
+    formula="the same numbers in another shape", derivative="reshape back", is_view=True,
+    shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
+)  # fmt: skip
+
+
+def _inverse(axes: Shape) -> Shape:
+    return tuple(int(axis) for axis in np.argsort(axes))
+
+
+permute_p = linear(
+    "permute_dims", lambda xp, x, *, axes: x.transpose(axes) if xp is np else xp.permute_dims(x, axes),
+    (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),), formula="axes in another order",
+    derivative="the inverse order", is_view=True, shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
+    samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
+)  # fmt: skip
+
+
+def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
+    return g  # the tape brings a cotangent back to the shape of x: that is the transpose of broadcasting
+
+
+broadcast_to_p = linear(
+    "broadcast_to", lambda xp, x, *, shape: xp.broadcast_to(x, shape), (_unbroadcast,),
+    formula="x repeated along new and size-1 axes", derivative="sum over them", is_view=True,
+    shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
+)  # fmt: skip
+astype_p = linear(
+    "astype", lambda xp, x, *, dtype: xp.asarray(x).astype(dtype, copy=False) if xp is np else xp.astype(x, dtype),
+    (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
+)  # fmt: skip
+copy_p = linear(
+    "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
+    formula="x", derivative="1", samples=(S((2, 3)),),
+)  # fmt: skip
+alias_p = linear(
+    "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
+    notes="the same memory under a new place on the tape",
+)  # fmt: skip
+flip_p = linear(
+    "flip", lambda xp, x, *, axis: xp.flip(x, axis=axis), (lambda g, x, *, axis: flip_p(g, axis=axis),),
+    formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
+    samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
+)  # fmt: skip
+roll_p = linear(
+    "roll", lambda xp, x, *, shift, axis: xp.roll(x, shift, axis=axis),
+    (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
+    formula="shifted cyclically", derivative="roll back", shape=lambda x, *, shift, axis: x.shape,
+    samples=(S((2, 5), shift=(2,), axis=(1,)),),
+)  # fmt: skip
+
+
+def _triangle(keep_lower: bool) -> Any:
+    def forward(xp: Any, x: Array, *, diagonal: int) -> Array:
+        return (xp.tril if keep_lower else xp.triu)(x, k=diagonal)
+
+    return forward
+
+
+tril_p = linear(
+    "tril", _triangle(True), (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
+    formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
+    samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
+)  # fmt: skip
+triu_p = linear(
+    "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
+    formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
+    samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
+)  # fmt: skip
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _pad(xp: Any, x: Array, *, widths: Pairs, value: float) -> Array:
+    out = xp.full(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype)
+    out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
+    return out
+
+
+def _pad_transpose(g: Array, x: Any, *, widths: Pairs, value: float) -> Array:
+    return g[tuple(slice(a, n - b) for n, (a, b) in zip(g.shape, widths, strict=True))]
+
+
+def _pad_jvp(t: Array, y: Array, x: Array, *, widths: Pairs, value: float) -> Array:
+    return pad_p(t, widths=widths, value=0.0)
+
+
+pad_p = linear(
+    "pad", _pad, (_pad_transpose,), formula="x with a border of `value`", derivative="cut the border off",
+    shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
+    samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
+)  # fmt: skip
+pad_p.jvps = (_pad_jvp,)  # affine, not linear, when value is not 0
+
+# --- several arrays -------------------------------------------------------------------------------
+
+
+def _concatenate(xp: Any, *xs: Array, axis: int) -> Array:
+    return xp.concatenate(xs, axis=axis) if xp is np else xp.concat(xs, axis=axis)
+
+
+def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> list[Array | None]:
+    parts: list[Array | None] = []
+    start = 0
+    for x, needed in zip(xs, needs, strict=True):
+        stop = start + x.shape[axis]
+        parts.append(g[(slice(None),) * axis + (slice(start, stop),)] if needed else None)
+        start = stop
+    return parts
+
+
+def _joined_shape(*xs: Any, axis: int) -> Shape:
+    first = xs[0].shape
+    return (*first[:axis], sum(x.shape[axis] for x in xs), *first[axis + 1 :])
+
+
+concatenate_p = linear(
+    "concat", _concatenate, joint_transpose=_split_cotangent, saves="x", formula="(x1, x2, ...) joined along an axis",
+    derivative="the matching slice", shape=_joined_shape,
+    samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
+)  # fmt: skip
+
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def _ints(sizes: tuple[Any, ...]) -> Shape:
+    """Accept both f(2, 3) and f((2, 3))."""
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        sizes = tuple(sizes[0])
+    return tuple(int(size) for size in sizes)
+
+
+def full_shape(shape: Shape, size: int) -> Shape:
+    """Replace the -1 in `shape` by what `size` elements leave for it."""
+    if -1 not in shape:
+        return shape
+    known = math.prod(n for n in shape if n != -1)
+    if shape.count(-1) > 1 or (known and size % known) or (not known and size):
+        raise ValueError(f"cannot view {size} elements as shape {shape}")
+    return tuple((size // known if known else 0) if n == -1 else n for n in shape)
+
+
+def reshape(x: Array, *shape: Any) -> Array:
+    """Return the same numbers in another shape; one size may be -1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.arange(6).reshape(2, -1).shape
+        (2, 3)
+    """
+    wanted = _ints(shape)
+    if -1 in wanted:
+        wanted = full_shape(wanted, math.prod(x.shape))
+    return reshape_p(x, shape=wanted)
+
+
+def view(x: Array, *shape: Any) -> Array:
+    """`reshape`, or with a dtype `astype`: PyTorch's name for both."""
+    if len(shape) == 1 and isinstance(shape[0], np.dtype | type):
+        return astype_p(x, dtype=np.dtype(shape[0]))
+    return reshape(x, *shape)
+
+
+def permute(x: Array, *dims: Any) -> Array:
+    """Return `x` with its dimensions in the order `dims`."""
+    order = tuple(canonical_axis(axis, len(x.shape)) for axis in _ints(dims))
+    if sorted(order) != list(range(len(x.shape))):
+        raise ValueError(f"permute: {order} is not an order of {len(x.shape)} dimensions")
+    return permute_p(x, axes=order)
+
+
+def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
+    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    ndim = len(x.shape)
+    if dim0 is None:
+        return permute_p(x, axes=tuple(reversed(range(ndim))))
+    if dim1 is None:
+        return permute(x, dim0)
+    order = list(range(ndim))
+    first, second = canonical_axis(dim0, ndim), canonical_axis(dim1, ndim)
+    order[first], order[second] = order[second], order[first]
+    return permute_p(x, axes=tuple(order))
+
+
+def matrix_transpose(x: Array) -> Array:
+    """Swap the last two dimensions."""
+    return transpose(x, -2, -1)
+
+
+def movedim(x: Array, source: Any, destination: Any) -> Array:
+    """Move dimensions to other positions; the rest keep their order."""
+    ndim = len(x.shape)
+    sources = [canonical_axis(a, ndim) for a in ([source] if isinstance(source, int) else source)]
+    targets = [canonical_axis(a, ndim) for a in ([destination] if isinstance(destination, int) else destination)]
+    order = [axis for axis in range(ndim) if axis not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permute_p(x, axes=tuple(order))
+
+
+def squeeze(x: Array, dim: Any = None) -> Array:
+    """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+    ndim = len(x.shape)
+    dims = range(ndim) if dim is None else [canonical_axis(a, ndim) for a in ([dim] if isinstance(dim, int) else dim)]
+    return reshape_p(x, shape=tuple(n for axis, n in enumerate(x.shape) if not (n == 1 and axis in dims)))
+
+
+def unsqueeze(x: Array, dim: int) -> Array:
+    """Insert a dimension of size 1 at `dim`."""
+    at = canonical_axis(dim, len(x.shape) + 1)
+    return reshape_p(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
+
+
+def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
+    """Merge the dimensions from `start_dim` to `end_dim`, both included."""
+    ndim = len(x.shape)
+    if ndim == 0:
+        return reshape_p(x, shape=(1,))
+    start, end = canonical_axis(start_dim, ndim), canonical_axis(end_dim, ndim)
+    merged = math.prod(x.shape[start : end + 1])
+    return reshape_p(x, shape=(*x.shape[:start], merged, *x.shape[end + 1 :]))
+
+
+def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
+    """Split dimension `dim` into `sizes`, one of which may be -1."""
+    at = canonical_axis(dim, len(x.shape))
+    return reshape_p(x, shape=(*x.shape[:at], *full_shape(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
+
+
+def expand(x: Array, *sizes: Any) -> Array:
+    """Repeat size-1 dimensions to `sizes` without copying; -1 keeps a size."""
+    wanted = _ints(sizes)
+    lead = len(wanted) - len(x.shape)
+    shape = tuple(x.shape[axis - lead] if n == -1 else n for axis, n in enumerate(wanted))
+    return broadcast_to_p(x, shape=shape)
+
+
+def broadcast_to(x: Array, size: Sequence[int]) -> Array:
+    """Broadcast `x` to the shape `size`."""
+    return broadcast_to_p(x, shape=tuple(size))
+
+
+def flip(x: Array, *dims: Any) -> Array:
+    """Reverse the order of elements along `dims` (all, if none is given)."""
+    axes = _ints(dims) if dims else tuple(range(len(x.shape)))
+    return flip_p(x, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
+
+
+def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
+    """Shift elements cyclically along `dims`; without them over the flattened array."""
+    if dims is None:
+        return reshape_p(roll(reshape(x, -1), shifts, 0), shape=tuple(x.shape))
+    shift = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    axes = (dims,) if isinstance(dims, int) else tuple(dims)
+    return roll_p(x, shift=shift, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
+
+
+def tril(x: Array, diagonal: int = 0) -> Array:
+    """Keep the lower triangle of the last two dimensions."""
+    return tril_p(x, diagonal=diagonal)
+
+
+def triu(x: Array, diagonal: int = 0) -> Array:
+    """Keep the upper triangle of the last two dimensions."""
+    return triu_p(x, diagonal=diagonal)
+
+
+def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
+    """Join along an existing dimension.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.cat([gg.zeros(2), gg.ones(1)]).tolist()
+        [0.0, 0.0, 1.0]
+    """
+    xs = list(tensors)
+    if not xs:
+        raise ValueError("cat: expected at least one tensor, given an empty list")
+    return concatenate_p(*xs, axis=canonical_axis(dim, len(xs[0].shape)))
+
+
+def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
+    """Join along a new dimension."""
+    return cat([unsqueeze(x, dim) for x in tensors], dim)
+
+
+def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
+    """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
+    axis = canonical_axis(dim, len(x.shape))
+    total = x.shape[axis]
+    if isinstance(split_size, int):
+        sizes = [min(split_size, total - start) for start in range(0, max(total, 1), split_size)]
+    else:
+        sizes = list(split_size)
+        if sum(sizes) != total:
+            raise ValueError(f"split: sizes {sizes} add up to {sum(sizes)}, expected {total}")
+    stops = np.cumsum(sizes).tolist()
+    lead = (slice(None),) * axis
+    return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
+
+
+def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    """Cut into at most `chunks` pieces of equal size along `dim`."""
+    total = x.shape[canonical_axis(dim, len(x.shape))]
+    return split(x, max(1, -(-total // chunks)), dim)
+
+
+def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
+    """Return the slices along `dim`, without that dimension."""
+    lead = (slice(None),) * canonical_axis(dim, len(x.shape))
+    return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
+
+
+def astype(x: Array, dtype: Any) -> Array:
+    """Return `x` in another dtype; `x` itself when it has it already."""
+    wanted = np.dtype(dtype)
+    return x if x.dtype == wanted else astype_p(x, dtype=wanted)
+
+
+def clone(x: Array) -> Array:
+    """Return a copy that is connected to `x` on the tape."""
+    return copy_p(x)

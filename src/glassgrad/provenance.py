@@ -1,0 +1,153 @@
+"""Where an op was called: stored as (code object, instruction), resolved only when somebody asks.
+
+Recording must cost a fraction of a microsecond, so a node keeps just the code object and the byte
+offset of the user's instruction. File, line, source text, the assigned variable and the text of the
+operands are worked out later, from Python's own position tables and the parsed source.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FrameType
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Models and training loops that ship with the package are read as a user's code would be.
+_AS_USER = (_PACKAGE + "models" + os.sep, _PACKAGE + "train" + os.sep, _PACKAGE + "cli" + os.sep)
+
+# filename -> is it part of the engine? Filenames are few and their hashes are cached by Python, so
+# this lookup is what makes walking the stack cheap.
+_internal: dict[str, bool] = {}
+
+
+def is_internal(filename: str) -> bool:
+    """Tell whether frames of this file are skipped in the search for the user's line."""
+    known = _internal.get(filename)
+    if known is None:
+        known = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
+        _internal[filename] = known
+    return known
+
+
+def user_frame(depth: int = 1) -> FrameType:
+    """Return the innermost frame outside the engine, looking up from `depth` frames above the caller."""
+    frame = sys._getframe(depth + 1)
+    while True:
+        known = _internal.get(frame.f_code.co_filename)
+        if known is None:
+            known = is_internal(frame.f_code.co_filename)
+        if not known or frame.f_back is None:
+            return frame
+        frame = frame.f_back
+
+
+def here(depth: int = 1) -> Place:
+    """Return the place in the user's code that is being executed now."""
+    frame = user_frame(depth + 1)
+    return resolve(frame.f_code, frame.f_lasti)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the user's source.
+
+    `variable` is the name that the result was assigned to, when the statement is a plain assignment of
+    it; `operands` are the source texts of the op's operands, in order, when they can be read.
+    """
+
+    file: str
+    line: int
+    source: str
+    function: str
+    variable: str | None
+    operands: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{shorten(self.file)}:{self.line}"
+
+
+def shorten(path: str) -> str:
+    """Return the path relative to the working directory when that is shorter and stays inside it."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive on Windows
+        return path
+    return path if relative.startswith("..") else relative
+
+
+@lru_cache(maxsize=4096)
+def resolve(code: CodeType, lasti: int) -> Place:
+    """Turn a recorded (code object, instruction offset) into a `Place`."""
+    line, end_line, column, end_column = _position(code, lasti)
+    file = code.co_filename
+    source = linecache.getline(file, line).strip()
+    variable, operands = None, ()
+    if column is not None and end_line is not None and end_column is not None:
+        variable, operands = _names(file, (line, end_line, column, end_column))
+    return Place(file, line, source, code.co_name, variable, operands)
+
+
+def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, int | None]:
+    wanted = lasti // 2
+    for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
+        if index == wanted:
+            return line or code.co_firstlineno, end_line, column, end_column
+    return code.co_firstlineno, None, None, None
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str, _stamp: int) -> ast.Module | None:
+    lines = linecache.getlines(file)
+    try:
+        return ast.parse("".join(lines)) if lines else None
+    except SyntaxError:
+        return None
+
+
+def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tuple[str, ...]]:
+    """Find the assigned variable and the operand texts of the expression that covers `span`."""
+    lines = linecache.getlines(file)
+    tree = _tree(file, len(lines))
+    if tree is None:
+        return None, ()
+    text = "".join(lines)
+    variable: str | None = None
+    operands: tuple[str, ...] = ()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            covers = _span(node) if isinstance(node, ast.AugAssign) else _span(node.value)
+            if covers == span:
+                variable = ast.unparse(target)
+        if isinstance(node, ast.expr | ast.AugAssign) and _span(node) == span:
+            operands = tuple(ast.get_source_segment(text, part) or "" for part in _operand_nodes(node))
+    return variable, operands
+
+
+def _span(node: ast.expr | ast.stmt) -> tuple[int, int | None, int, int | None]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _operand_nodes(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.BinOp():
+            return [node.left, node.right]
+        case ast.AugAssign():
+            return [node.target, node.value]
+        case ast.UnaryOp():
+            return [node.operand]
+        case ast.Compare():
+            return [node.left, *node.comparators]
+        case ast.Subscript():
+            return [node.value, node.slice]
+        case ast.Call(func=ast.Attribute(value=owner)):
+            # `x.matmul(w)` has the operand x in front; `gg.matmul(x, w)` has a module there, which
+            # the caller drops when there are more names than operands.
+            return [owner, *node.args]
+        case ast.Call():
+            return list(node.args)
+    return []

@@ -1,0 +1,149 @@
+"""Random numbers: a seedable Generator and the functions that draw from one.
+
+Every draw goes through a `Generator`, so that a run is repeatable, resumable from the generator's state
+and the same under compilation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad.creation import DEFAULT, _finish, _size
+from glassgrad.tensor import Tensor, make
+
+
+class Generator:
+    """A stream of random numbers (NumPy's PCG64) with PyTorch's methods.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> g = gg.Generator().manual_seed(1)
+        >>> state = g.get_state()
+        >>> a = gg.rand(3, generator=g)
+        >>> g.set_state(state)
+        >>> bool((gg.rand(3, generator=g) == a).all())
+        True
+    """
+
+    def __init__(self, device: Any = None) -> None:
+        self.rng = np.random.Generator(np.random.PCG64())
+        self._seed = 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to `seed`; return self."""
+        self._seed = int(seed)
+        self.rng = np.random.Generator(np.random.PCG64(self._seed % (1 << 64)))
+        return self
+
+    def initial_seed(self) -> int:
+        """Return the seed last given."""
+        return self._seed
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the state as a dictionary of plain numbers that JSON can hold."""
+        return dict(self.rng.bit_generator.state)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go back to a state from `get_state`."""
+        self.rng.bit_generator.state = state
+
+
+default_generator = Generator().manual_seed(0)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the generator that is used where none is given."""
+    return default_generator.manual_seed(seed)
+
+
+def _rng(generator: Generator | None) -> np.random.Generator:
+    return (generator or default_generator).rng
+
+
+def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
+    wanted = np.dtype(dtype or DEFAULT)
+    return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
+
+
+def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
+    wanted = np.dtype(dtype or DEFAULT)
+    return np.asarray(
+        rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
+    ).astype(wanted, copy=False)
+
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Uniform numbers in [0, 1)."""
+    return _finish(_uniform(_rng(generator), _size(size), dtype), requires_grad)
+
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Standard normal numbers."""
+    return _finish(_normal(_rng(generator), _size(size), dtype), requires_grad)
+
+
+def randint(
+    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = np.int64
+) -> Tensor:
+    """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
+    if size is None:
+        low, high, size = 0, low, high
+    return make(_rng(generator).integers(low, high, _size((size,)), dtype=dtype), None, False)
+
+
+def randperm(n: int, *, generator: Generator | None = None) -> Tensor:
+    """The integers below `n` in random order."""
+    return make(_rng(generator).permutation(n), None, False)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None) -> Tensor:
+    """Normal numbers; the shape is `size` or that of `mean` and `std`."""
+    plain = [np.asarray(x.detach().array if isinstance(x, Tensor) else x) for x in (mean, std)]
+    shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
+    drawn = _normal(_rng(generator), shape, None)
+    return make((plain[0] + plain[1] * drawn).astype(DEFAULT), None, False)
+
+
+def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability `p` elementwise, else 0, in the dtype of `p`."""
+    array = p.detach().array if isinstance(p, Tensor) else np.asarray(p, DEFAULT)
+    return make((_rng(generator).random(array.shape) < array).astype(array.dtype), None, False)
+
+
+def multinomial(
+    probabilities: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Draw indices of the last dimension with the given weights (which need not add up to 1)."""
+    weights = probabilities.detach().array.astype(np.float64)
+    rng = _rng(generator)
+    rows = weights.reshape(-1, weights.shape[-1])
+    if (rows < 0).any() or not np.isfinite(rows).all() or (rows.sum(-1) <= 0).any():
+        raise ValueError("multinomial: weights must be finite, not negative and not all zero")
+    if replacement or num_samples == 1:
+        edges = np.cumsum(rows, axis=-1)
+        marks = rng.random((len(rows), num_samples)) * edges[:, -1:]
+        drawn = (marks[:, :, None] >= edges[:, None, :]).sum(-1)
+        drawn = np.minimum(drawn, weights.shape[-1] - 1)
+    else:
+        if num_samples > weights.shape[-1]:
+            raise ValueError(f"multinomial: cannot draw {num_samples} of {weights.shape[-1]} without replacement")
+        # The smallest of exponential clocks, one per class: Efraimidis and Spirakis 2006.
+        clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
+        drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
+    return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
+
+
+def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
+    """Uniform numbers with the shape and dtype of `x`."""
+    return rand(x.shape, generator=generator, dtype=dtype or x.dtype)
+
+
+def randn_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
+    """Standard normal numbers with the shape and dtype of `x`."""
+    return randn(x.shape, generator=generator, dtype=dtype or x.dtype)

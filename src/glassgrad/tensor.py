@@ -1,0 +1,528 @@
+"""Tensor: an array and its place on the tape.
+
+`apply` is the Tensor interpreter: it computes a primitive on the arrays inside its arguments and records
+a node when somebody wants a gradient. The class holds operators and autograd controls; every
+differentiable method is attached from the table in `ops/names.py`. No derivative is written here.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from glassgrad import errors, explain_failure, provenance
+from glassgrad.ops import core, elementwise, index, linalg, names, shape
+from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
+from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, Node, backward, describe
+
+_ndarray = np.ndarray
+_internal = provenance._internal
+_is_internal = provenance.is_internal
+_getframe = provenance.sys._getframe
+
+
+def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
+    flags = MODE.flags
+    arrays: list[Any] = []
+    parents: list[Any] = []
+    tracked = False
+    plain = True
+    for arg in args:
+        if isinstance(arg, Tensor):
+            if flags & TRACING:
+                MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
+            array = arg.array
+            if type(array) is not _ndarray:
+                plain = False
+            arrays.append(array)
+            if arg._tracks:
+                tracked = True
+                node = arg.node
+                parents.append(arg if node is None else node)
+            else:
+                parents.append(None)
+        else:
+            if type(arg) in INTERPRETERS:
+                plain = False
+            arrays.append(arg)
+            parents.append(None)
+    if not plain and prim.decompose is not None:
+        return prim.decompose(*args, **params)
+    try:
+        y = prim.evaluate(*arrays, **params) if plain else prim(*arrays, **params)
+    except errors.GlassgradError:
+        raise
+    except Exception as error:
+        raise explain_failure.explain(prim, args, params, error) from error
+    return _finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
+
+
+def _finish(
+    prim: Primitive, y: Any, arrays: list[Any], parents: tuple[Any, ...], params: Any, tracked: bool, plain: bool
+) -> Any:
+    if prim.decompose is not None:
+        y, residuals = y
+    elif prim.multiple:
+        residuals = y
+    else:
+        if type(y) is not _ndarray and plain:
+            y = np.asarray(y)
+        residuals = y
+    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
+        return tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
+    frame = _getframe(2)
+    while True:
+        code = frame.f_code
+        known = _internal.get(code.co_filename)
+        if known is None:
+            known = _is_internal(code.co_filename)
+        if not known or frame.f_back is None:
+            break
+        frame = frame.f_back
+    saved = (residuals if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    node = Node(prim, parents, saved, params, y[0] if prim.multiple else y, code, frame.f_lasti)
+    if prim.multiple:
+        return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
+    return make(y, node, True)
+
+
+def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
+    """Return one of several results, with a node of its own that leads to the common one."""
+    if not hasattr(part, "shape"):
+        part = np.asarray(part)
+    if part.dtype.kind not in "fc":
+        return make(part, None, False)
+    params = {"index": position, "count": count}
+    return make(part, Node(PICK, (node,), (None, node), params, part, node.code, node.lasti), True)
+
+
+def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
+    """Build a Tensor without any check: the one constructor of the hot path."""
+    tensor = _new(Tensor)
+    tensor.array = array
+    tensor.node = node
+    tensor._tracks = tracks
+    tensor._grad = None
+    tensor._extra = None
+    return tensor
+
+
+_new = object.__new__
+
+
+class Handle:
+    """What `register_hook` returns: `remove()` takes the hook away again. Also a context manager."""
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks = hooks
+        self._hook = hook
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.remove()
+
+
+class Tensor:
+    """A multidimensional array that can take part in automatic differentiation.
+
+    Build one with `glassgrad.tensor`, `zeros`, `randn` and so on. `array` is the array inside (an
+    `ndarray`, or what stands for one inside a transformation); `data` is, as in PyTorch, a Tensor that
+    shares it and has no history.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_extra", "_grad", "_tracks", "array", "node")
+
+    array: Any
+    node: Node | None
+    _tracks: bool
+    _grad: Tensor | None
+    _extra: dict[str, Any] | None
+    __array_priority__ = 1000
+    _interpreter: ClassVar[Interpreter]
+
+    def __init__(self, data: Any = (), requires_grad: bool = False) -> None:
+        if isinstance(data, Tensor):
+            data = data.array
+        self.array = data if isinstance(data, _ndarray) else np.asarray(data, dtype=np.float32)
+        self.node = None
+        self._grad = None
+        self._extra = None
+        self._tracks = False
+        if requires_grad:
+            self.requires_grad = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        INTERPRETERS[cls] = cls._interpreter
+
+    if TYPE_CHECKING:
+        # Differentiable methods are attached from the table; a type checker sees them as this.
+        def __getattr__(self, name: str) -> Any: ...
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype  # type: ignore[no-any-return]
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; assigning replaces the memory."""
+        return make(self.array, None, False)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.array = value.array if isinstance(value, Tensor) else np.asarray(value, dtype=self.array.dtype)
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._tracks
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self.array.dtype.kind not in "fc":
+            raise errors.REQUIRES_GRAD_DTYPE(dtype=self.array.dtype, where=provenance.here())
+        if self.node is not None and not value:
+            raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)
+        self._tracks = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` in place; return self."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        return self.node
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return shape.transpose(self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - the array API's name
+        return shape.matrix_transpose(self)
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self.array.shape)
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.array.shape, dtype=np.int64))
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its entry `dim`."""
+        return self.array.shape if dim is None else self.array.shape[dim]
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return int(self.array.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.element_size()
+
+    # --- out of the tape --------------------------------------------------------------------------
+
+    def detach(self) -> Tensor:
+        """Return a Tensor of the same memory that gradients do not flow through."""
+        return make(self.array, None, False)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the array; raises when a gradient would be lost."""
+        return self._plain(".numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self._plain("converting to a NumPy array")
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def _plain(self, call: str) -> Any:
+        if self._tracks:
+            name = self.node.place.variable if self.node is not None else None
+            raise errors.ASARRAY_TRACKED(
+                call=call, what=describe(self), name=name or "t", where=provenance.here(2)
+            )
+        return self.array
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        if self.numel() != 1:
+            raise errors.ITEM_NEEDS_ONE(shape=self.shape, where=provenance.here())
+        return self.array.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        return self.array.tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        return self.item().__index__()  # type: ignore[no-any-return]
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise errors.BOOL_NEEDS_ONE(shape=self.shape, where=provenance.here())
+        return bool(self.array.item())
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.array.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.array.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self[position] for position in range(self.array.shape[0])])
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self.array == (value.array if isinstance(value, Tensor) else value)).any())
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        from glassgrad import _repr
+
+        return _repr.tensor(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.numel() == 1 else format(repr(self), spec)
+
+    # --- gradients --------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has accumulated: on leaves, and after `retain_grad()`."""
+        if self._grad is None and self.node is not None and not (self._extra and "retain" in self._extra):
+            node = self.node
+            text = errors.NON_LEAF_GRAD.text(what=describe(self), op=node.name, where=node.place)
+            warnings.warn(text, errors.NonLeafGradWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._grad = value if value is None or isinstance(value, Tensor) else make(np.asarray(value), None, False)
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
+    ) -> None:
+        """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
+
+        Args:
+            gradient: cotangent of this tensor, of its shape; may be left out for one element.
+            retain_graph: keep the graph for another backward; default: as `create_graph`.
+            create_graph: record the backward pass, so that gradients can be differentiated.
+            inputs: accumulate only into these.
+
+        Raises:
+            AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
+        """
+        from glassgrad import autograd
+
+        autograd.backward([self], [gradient], retain_graph, create_graph, inputs)
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this non-leaf tensor in later backward passes."""
+        if not self._tracks:
+            raise errors.RETAIN_GRAD_WITHOUT_GRAPH(where=provenance.here())
+        if self.node is None or (self._extra is not None and "retain" in self._extra):
+            return
+        me = weakref.ref(self)  # the node must not keep its tensor alive
+
+        def keep(g: Tensor) -> None:
+            tensor = me()
+            if tensor is not None:
+                tensor._grad = g if tensor._grad is None else tensor._grad + g
+
+        self._extra = {**(self._extra or {}), "retain": True}
+        self._hook_list().append(keep)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+        """Call `hook(gradient)` when the gradient of this tensor is complete; it may return another."""
+        if not self._tracks:
+            raise errors.HOOK_WITHOUT_GRAPH(where=provenance.here())
+        hooks = self._hook_list()
+        hooks.append(hook)
+        return Handle(hooks, hook)
+
+    def _hook_list(self) -> list[Any]:
+        if self.node is not None:
+            if self.node.hooks is None:
+                self.node.hooks = []
+            return self.node.hooks
+        self._extra = self._extra or {}
+        hooks: list[Any] = self._extra.setdefault("hooks", [])
+        return hooks
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from glassgrad import protocols
+
+        return protocols.ufunc(ufunc, method, inputs, kwargs)
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return _rebuild, (type(self), self.detach().array, self._tracks)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self.node is not None:
+            raise errors.DEEPCOPY_NON_LEAF(what=describe(self), where=provenance.here())
+        twin = _rebuild(type(self), self.array.copy(), self._tracks)
+        if self._grad is not None:
+            twin._grad = make(self._grad.array.copy(), None, False)
+        memo[id(self)] = twin
+        return twin
+
+
+def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
+    tensor = _new(kind)
+    Tensor.__init__(tensor, array)
+    tensor._tracks = tracks
+    return tensor
+
+
+# --- operators and methods, from the table --------------------------------------------------------
+
+
+def _binary(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+    def operator(self: Tensor, other: Any) -> Any:
+        return apply(prim, (self, other), {})
+
+    return operator
+
+
+def _reflected(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+    def operator(self: Tensor, other: Any) -> Any:
+        return apply(prim, (other, self), {})
+
+    return operator
+
+
+def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
+    def operator(self: Tensor) -> Any:
+        return apply(prim, (self,), {})
+
+    return operator
+
+
+_OPERATORS = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.power,
+    "matmul": linalg.matmul,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+}
+_COMPARISONS = {
+    "eq": elementwise.equal,
+    "ne": elementwise.not_equal,
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+}
+_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
+
+
+def _attach() -> None:
+    for name, prim in _OPERATORS.items():
+        setattr(Tensor, f"__{name}__", _binary(prim))
+        setattr(Tensor, f"__r{name}__", _reflected(prim))
+    for name, prim in _COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _binary(prim))
+    for name, prim in _UNARY.items():
+        setattr(Tensor, f"__{name}__", _unary(prim))
+    for name, function in names.methods().items():
+        setattr(Tensor, name, function)
+
+
+Tensor._interpreter = INTERPRETERS[Tensor] = Interpreter(rank=100, apply=apply)
+_attach()
+
+
+# --- what the tape needs to know of tensors -------------------------------------------------------
+
+
+def _wrap(array: Any) -> Any:
+    return array if isinstance(array, Tensor) else make(array, None, False)
+
+
+def _unwrap(value: Any) -> Any:
+    return value.array if isinstance(value, Tensor) else value
+
+
+def _outputs_of(node: Node) -> tuple[Tensor, ...]:
+    parts = node.saved[0]
+    return tuple(_pick(node, part, position, len(parts)) for position, part in enumerate(parts))
+
+
+def _alias(value: Any) -> Any:
+    """Return a fresh Tensor of the same value: connected to the old one if that has a history."""
+    if not isinstance(value, Tensor):
+        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
+            return value
+        value = make(value, None, False)
+    frame = _getframe(1)
+    parent = (value.node if value.node is not None else value) if value._tracks else None
+    node = Node(shape.alias_p, (parent,), (None, parent), {}, value.array, frame.f_code, frame.f_lasti)
+    return make(value.array, node, True)
+
+
+HOOKS.wrap = _wrap
+HOOKS.unwrap = _unwrap
+HOOKS.tensor_of = lambda array, node: make(array, node, True)
+HOOKS.outputs_of = _outputs_of
+HOOKS.alias = _alias
+
+__all__ = ["Handle", "Tensor", "apply", "backward", "core", "make"]
+_ = MUTATIONS

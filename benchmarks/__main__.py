@@ -1,0 +1,72 @@
+"""`python -m benchmarks all`, or some of w1 w2 w3 w4 w5 overhead ops: run, print, and with --write keep the result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks import harness, op_overhead, ops, picture, results
+from benchmarks.workload import Workload
+from benchmarks.workloads import WORKLOADS
+
+OTHERS = {"overhead": op_overhead, "ops": ops}
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("what", nargs="*", default=["all"], metavar="WHAT", help=", ".join(["all", *WORKLOADS, *OTHERS]))
+    parser.add_argument("--peers", help="only these, by their printed names, separated by commas")
+    parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
+    parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
+    parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
+    parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
+    options = parser.parse_args()
+    known = {"all", *WORKLOADS, *OTHERS}
+    if unknown := [name for name in options.what if name not in known]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    if "all" in options.what:
+        options.what = [*WORKLOADS, *OTHERS]
+    options.peers = [name.strip() for name in options.peers.split(",")] if options.peers else []
+    return options
+
+
+def measure(workload: Workload, options: argparse.Namespace, command: str) -> bool:
+    """Run one workload; returns whether every peer of ours was timed."""
+    print(f"\n{workload.title}", flush=True)
+    outcomes = harness.run(
+        workload, options.peers, rounds=options.rounds, threads=options.threads, seconds=options.seconds
+    )
+    for outcome in outcomes:
+        if len(outcome.trouble.splitlines()) > 1:
+            print(f"--- {outcome.name}\n{outcome.trouble}", file=sys.stderr)
+    text = results.section(workload, outcomes, command)
+    print(text, flush=True)
+    if options.write:
+        results.write_section(workload.key, workload.title, text)
+        results.record_outcomes(workload, outcomes)
+    return all(outcome.rounds for outcome in outcomes if outcome.name.startswith("glassgrad"))
+
+
+def main() -> int:
+    """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
+    options = arguments()
+    extra = "".join(f" --{name} {getattr(options, name)}" for name in ("threads", "seconds") if getattr(options, name))
+    fine = True
+    for name in options.what:
+        command = f"python -m benchmarks {name}{extra}"
+        if name in WORKLOADS:
+            fine &= measure(WORKLOADS[name], options, command)
+        else:
+            title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds)
+            print(f"\n{title}\n{text}", flush=True)
+            if options.write:
+                results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
+                results.record(name, data)
+    if options.write and (path := picture.draw()):
+        print(f"wrote {results.RESULTS} and {path}")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""Run the peers of a workload beside each other: check that they compute the same, then time them in turn.
+
+Peers take turns within every round, so that a machine that slows down for a minute slows all of them; the median over
+rounds is what counts. A peer that is not installed is reported as missing, one whose losses differ from the reference's
+is reported as disagreeing and not timed: the time of another computation would be no comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import selectors
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.workload import Workload
+
+ROOT = Path(__file__).resolve().parent.parent
+START_LIMIT = 300.0  # seconds; torch.compile takes its time
+PAUSE = 0.03  # lets the threads of the peer before stop spinning
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GLASSGRAD_THREADS")
+
+
+class PeerError(Exception):
+    """The peer could not do what was asked; the text says why."""
+
+
+class Peer:
+    """A peer's process and its answers."""
+
+    def __init__(self, module: str, mode: str, threads: int | None) -> None:
+        environment = dict(os.environ)
+        environment.setdefault("JAX_PLATFORMS", "cpu")
+        command = [sys.executable, "-m", "benchmarks.worker", module, mode]
+        prepare = None
+        if threads is not None:
+            environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+            if hasattr(os, "sched_setaffinity"):
+                # XLA sizes its pool by the cores it may use and has no other switch that always holds.
+                chosen = sorted(os.sched_getaffinity(0))[:threads]
+                prepare = lambda: os.sched_setaffinity(0, chosen)  # noqa: E731
+        self.complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- lives as long as the process
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.complaints,
+            text=True,
+            preexec_fn=prepare,  # noqa: PLW1509 -- nothing in this process has started a thread
+        )
+
+    def read(self, limit: float) -> dict[str, Any]:
+        """The next answer; raises `PeerError` when the process ends, fails, or takes longer than `limit` seconds."""
+        assert self.process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            if not selector.select(limit):
+                raise PeerError(f"no answer within {limit:.0f} s")
+        line = self.process.stdout.readline()
+        if not line:
+            self.complaints.seek(0)
+            raise PeerError(f"ended with status {self.process.wait()}: {self.complaints.read()[-2000:]}")
+        reply: dict[str, Any] = json.loads(line)
+        if "failed" in reply:
+            raise PeerError(reply["failed"])
+        return reply
+
+    def ask(self, limit: float = START_LIMIT, **request: Any) -> dict[str, Any]:
+        """Send a request and wait for its answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return self.read(limit)
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+        self.complaints.close()
+
+
+@dataclass
+class Outcome:
+    """What came of one peer: seconds per step of each round, or the reason there are none."""
+
+    name: str
+    rounds: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    first_step: float = math.nan
+    megabytes: float = math.nan
+    trouble: str = ""
+
+    @property
+    def median(self) -> float:
+        """Seconds per step, the median over rounds."""
+        return statistics.median(self.rounds) if self.rounds else math.nan
+
+    @property
+    def best(self) -> float:
+        """Seconds per step in the quickest round."""
+        return min(self.rounds, default=math.nan)
+
+
+def disagreement(losses: Sequence[float], reference: Sequence[float], tolerance: float) -> str:
+    """Where two runs of the same training part ways, or '' when they do not."""
+    for step, (mine, theirs) in enumerate(zip(losses, reference, strict=True)):
+        if not (math.isfinite(mine) and abs(mine - theirs) <= tolerance * max(1.0, abs(theirs))):
+            return f"loss {mine:.6f} at step {step + 1}, reference {theirs:.6f}"
+    return ""
+
+
+def start(workload: Workload, names: Sequence[str], threads: int | None) -> tuple[dict[str, Peer], dict[str, Outcome]]:
+    """Start the named peers one after the other and take their first losses."""
+    running: dict[str, Peer] = {}
+    outcomes = {name: Outcome(name) for name in names}
+    for name in names:
+        module, _, mode = workload.peers[name].partition(":")
+        peer = Peer(f"{workload.package}.{module}", mode, threads)
+        try:
+            greeting = peer.read(START_LIMIT)
+            if "missing" in greeting:
+                raise PeerError(f"missing: {greeting['missing']}")  # noqa: TRY301 -- one way out for every trouble
+            reply = peer.ask(do="losses", count=workload.check_steps)
+            outcomes[name].losses = reply["losses"]
+            outcomes[name].first_step = greeting["ready"] + reply["first"]
+            running[name] = peer
+        except PeerError as error:
+            outcomes[name].trouble = str(error)
+            peer.close()
+    return running, outcomes
+
+
+def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: dict[str, Outcome]) -> None:
+    """Stop every peer whose losses are not the reference's."""
+    if not running:
+        return
+    # Without the reference the first that runs takes its place: agreement among the rest is still worth having.
+    reference = outcomes[workload.reference if workload.reference in running else next(iter(running))].losses
+    for name in list(running):
+        if found := disagreement(outcomes[name].losses, reference, workload.tolerance):
+            outcomes[name].trouble = f"disagrees: {found}"
+            running.pop(name).close()
+
+
+def time_in_turn(running: dict[str, Peer], outcomes: dict[str, Outcome], seconds: float, rounds: int) -> None:
+    """Time the peers round by round, the order reversed every other round."""
+    counts: dict[str, int] = {}
+
+    def attempt(name: str, **request: Any) -> dict[str, Any]:
+        try:
+            return running[name].ask(**request)
+        except PeerError as error:
+            outcomes[name].trouble = str(error)
+            outcomes[name].rounds.clear()
+            running.pop(name).close()
+            return {}
+
+    for name in list(running):
+        counts[name] = attempt(name, do="calibrate", seconds=seconds).get("count", 0)
+    for index in range(rounds):
+        for name in list(running)[:: 1 if index % 2 == 0 else -1]:
+            time.sleep(PAUSE)
+            reply = attempt(name, do="time", count=counts[name])
+            if "seconds" in reply:
+                outcomes[name].rounds.append(reply["seconds"])
+    for name in list(running):
+        outcomes[name].megabytes = attempt(name, do="peak").get("megabytes", math.nan)
+
+
+def run(
+    workload: Workload,
+    names: Sequence[str] = (),
+    *,
+    rounds: int = 7,
+    threads: int | None = None,
+    seconds: float | None = None,
+) -> list[Outcome]:
+    """Check and time the named peers (all when none is named; the reference always) and return their outcomes."""
+    chosen = [name for name in workload.peers if not names or name in names or name == workload.reference]
+    running, outcomes = start(workload, chosen, threads)
+    try:
+        reject_disagreeing(workload, running, outcomes)
+        time_in_turn(running, outcomes, seconds or workload.seconds, rounds)
+    finally:
+        for peer in running.values():
+            peer.close()
+    return list(outcomes.values())

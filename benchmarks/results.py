@@ -1,0 +1,127 @@
+"""Tables, the sections of RESULTS.md, and the recorded numbers that the picture is drawn from."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Outcome
+from benchmarks.machine import facts
+from benchmarks.workload import Bar, Workload
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "RESULTS.md"
+RECORDED = FOLDER / "recorded"
+HEADER = """# Measured
+
+Every table was written by the command above it, which ran all its peers in turn in one session on one machine, from the same
+weights and batches, after checking that their losses agree. Times move from machine to machine and from hour to hour;
+the ratios within a table are what counts.
+"""
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits."""
+    if not math.isfinite(seconds):
+        return "–"
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}" if seconds < 100 * factor else f"{seconds / factor:.0f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def number(value: float, form: str) -> str:
+    """A number, or a dash where there is none."""
+    return format(value, form) if math.isfinite(value) else "–"
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table that lines up as plain text too; the first column to the left, the rest to the right."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [cells[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))]
+        return f"| {' | '.join(padded)} |"
+
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([line(head), line(rule), *(line(row) for row in rows)])
+
+
+def trouble_line(outcome: Outcome) -> str:
+    """The last line of what went wrong: enough for a table."""
+    return outcome.trouble.strip().splitlines()[-1][:200]
+
+
+def outcome_table(outcomes: Sequence[Outcome]) -> str:
+    """One line a peer, the quickest first; times as multiples of the quickest peer's."""
+    timed = sorted((outcome for outcome in outcomes if outcome.rounds), key=lambda outcome: outcome.median)
+    rows = [
+        [
+            outcome.name,
+            duration(outcome.median),
+            duration(outcome.best),
+            number(outcome.median / timed[0].median, ".2f"),
+            duration(outcome.first_step),
+            number(outcome.megabytes, ".0f"),
+        ]
+        for outcome in timed
+    ]
+    table = markdown_table(["peer", "median step", "best", "ratio", "first step", "peak MB"], rows) if rows else ""
+    left_out = [f"- {outcome.name}: {trouble_line(outcome)}" for outcome in outcomes if outcome.trouble]
+    return "\n\n".join(part for part in (table, "\n".join(left_out)) if part)
+
+
+def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
+    """A bar and what was measured against it."""
+    medians = {outcome.name: outcome.median for outcome in outcomes if outcome.rounds}
+    theirs = [medians[name] for name in bar.theirs if name in medians]
+    if bar.ours not in medians or not theirs:
+        return f"- {bar}: not measured"
+    ratio = medians[bar.ours] / min(theirs)
+    return f"- {bar}: {ratio:.2f}, {'met' if ratio <= bar.limit else 'missed'}"
+
+
+def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> str:
+    """The text of a workload's section."""
+    agreed = [outcome for outcome in outcomes if outcome.rounds]
+    loss = agreed[0].losses[-1] if agreed else math.nan
+    parts = [
+        f"Command: `{command}`",
+        outcome_table(outcomes),
+        "\n".join(judge(bar, outcomes) for bar in workload.bars),
+        f"Losses of the timed peers agreed over the first {workload.check_steps} steps within {workload.tolerance:g}"
+        f" (loss after them: {loss:.4f})." if agreed else "",
+        machine_lines(),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def machine_lines() -> str:
+    """The machine below a table, in one paragraph."""
+    return "; ".join(f"{name}: {value}" for name, value in facts().items()) + "."
+
+
+def write_section(key: str, title: str, text: str, path: Path = RESULTS) -> None:
+    """Put a section into RESULTS.md in place of its former self, or at the end; the rest of the file is kept."""
+    whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
+    begin, end = f"<!-- begin {key} -->", f"<!-- end {key} -->"
+    block = f"{begin}\n## {title}\n\n{text}\n{end}"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    whole = pattern.sub(lambda _: block, whole) if pattern.search(whole) else f"{whole.rstrip()}\n\n{block}\n"
+    path.write_text(whole, encoding="utf-8")
+
+
+def record(key: str, data: Mapping[str, Any]) -> None:
+    """Keep the raw numbers for the picture and for anyone who wants another statistic."""
+    RECORDED.mkdir(exist_ok=True)
+    (RECORDED / f"{key}.json").write_text(json.dumps({**data, "machine": facts()}, indent=1) + "\n", encoding="utf-8")
+
+
+def record_outcomes(workload: Workload, outcomes: Sequence[Outcome]) -> None:
+    """The rounds of every timed peer of a workload."""
+    rounds = {outcome.name: outcome.rounds for outcome in outcomes if outcome.rounds}
+    record(workload.key, {"title": workload.title, "seconds_per_step": rounds})

@@ -1,0 +1,100 @@
+"""The process a peer runs in: builds its step, then answers requests, one line of JSON each.
+
+Its own process for each peer keeps thread pools, allocators and imports of one library away from the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Run = Callable[[int], float]
+THIRD_PARTY = ("torch", "jax", "jaxlib", "autograd", "micrograd", "mkl")
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has had resident."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+
+
+def calibrate(run: Run, seconds: float) -> int:
+    """How many steps take about `seconds`; doing them warms the peer up as well."""
+    chunk = getattr(run, "chunk", 1)
+    count = chunk
+    while True:
+        start = time.perf_counter()
+        run(count)
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds / 4:
+            return max(chunk, round(count * seconds / elapsed / chunk) * chunk)
+        count *= 2 if elapsed > seconds / 64 else 8
+
+
+def timed(run: Run, count: int) -> dict[str, float]:
+    """Seconds per step over `count` steps."""
+    start = time.perf_counter()
+    loss = run(count)
+    return {"seconds": (time.perf_counter() - start) / count, "loss": loss}
+
+
+def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what the harness asks."""
+    match request["do"]:
+        case "losses":
+            start = time.perf_counter()
+            losses = [run(1)]
+            first = time.perf_counter() - start
+            return {"losses": losses + [run(1) for _ in range(request["count"] - 1)], "first": first}
+        case "calibrate":
+            return {"count": calibrate(run, request["seconds"])}
+        case "time":
+            return timed(run, request["count"])
+        case "peak":
+            return {"megabytes": peak_megabytes()}
+    raise ValueError(f"unknown request {request['do']!r}")
+
+
+def build(module: str, mode: str) -> tuple[Run | None, dict[str, Any]]:
+    """The peer's step and the greeting that says how building it went."""
+    start = time.perf_counter()
+    try:
+        run = importlib.import_module(module).build(mode)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in THIRD_PARTY:
+            return None, {"missing": f"{error.name} is not installed"}
+        return None, {"failed": traceback.format_exc()}
+    except Exception:  # noqa: BLE001 -- any failure of a peer is a line of the report, not the end of it
+        return None, {"failed": traceback.format_exc()}
+    return run, {"ready": time.perf_counter() - start}
+
+
+def main() -> None:
+    """Serve requests from stdin until it closes; whatever the peer prints goes to stderr."""
+    module, mode = sys.argv[1], sys.argv[2]
+    channel = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    np.seterr(all="ignore")
+    run, greeting = build(module, mode)
+    channel.write(json.dumps(greeting) + "\n")
+    if run is None:
+        return
+    for line in sys.stdin:
+        try:
+            reply = answer(run, json.loads(line))
+        except Exception:  # noqa: BLE001 -- as above
+            reply = {"failed": traceback.format_exc()}
+        channel.write(json.dumps(reply) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""The workloads, one folder each: `problem.py` makes the weights and batches, the other files are the peers."""
+
+from __future__ import annotations
+
+from benchmarks.workload import Workload
+from benchmarks.workloads import w1_names_mlp, w2_mnist_mlp, w3_char_gpt, w4_scalar_moons, w5_small_cnn
+
+WORKLOADS: dict[str, Workload] = {
+    module.WORKLOAD.key: module.WORKLOAD
+    for module in (w1_names_mlp, w2_mnist_mlp, w3_char_gpt, w4_scalar_moons, w5_small_cnn)
+}

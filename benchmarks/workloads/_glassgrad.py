@@ -1,0 +1,27 @@
+"""What our own peers share: batches as Tensors, the choice of mode, and the loop."""
+
+from __future__ import annotations
+
+import glassgrad as gg
+
+
+def prepared(arrays):
+    """The batches, already on our side: a list of tuples of Tensors."""
+    return [tuple(gg.tensor(part) for part in batch) for batch in zip(*arrays, strict=True)]
+
+
+def stepper(step, mode, data):
+    """The `run` of a step: called as it is in mode `eager`, compiled with the named emitter otherwise."""
+    if mode != "eager":
+        step = gg.compile(step, backend=mode)
+    position = 0
+
+    def run(count):
+        nonlocal position
+        loss = None
+        for _ in range(count):
+            loss = step(*data[position])
+            position = (position + 1) % len(data)
+        return loss.item()
+
+    return run

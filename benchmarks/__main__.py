@@ -15,7 +15,9 @@ OTHERS = {"overhead": op_overhead, "ops": ops}
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="*", default=["all"], metavar="WHAT", help=", ".join(["all", *WORKLOADS, *OTHERS]))
+    parser.add_argument(
+        "what", nargs="*", default=["all"], metavar="WHAT", help=", ".join(["all", *WORKLOADS, *OTHERS])
+    )
     parser.add_argument("--peers", help="only these, by their printed names, separated by commas")
     parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")

@@ -34,7 +34,9 @@ def widest_vectors() -> str:
     """The widest vector instructions, which decide what a compiler can do here."""
     info = Path("/proc/cpuinfo")
     flags = set(info.read_text(encoding="utf-8").split()) if info.exists() else set()
-    return next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX")) if flag in flags), "")
+    return next(
+        (name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX")) if flag in flags), ""
+    )
 
 
 def versions() -> dict[str, str]:

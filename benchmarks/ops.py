@@ -1,0 +1,283 @@
+"""Forward plus backward of one operation after another, at 1, 1,000 and 1,000,000 elements, float32, beside the peers.
+
+Every library runs in its own process; for each operation they first show that their results and gradients agree, then
+take turns. JAX is jitted, as its users do; the others run eagerly. Times include building the graph and the whole
+backward pass with a given cotangent, down to the gradients of all inputs.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness, results
+from benchmarks.op_cases import CASES, FIXED, SIDES, SIZED, Case, draw
+
+LIBRARIES = {"glassgrad": "glassgrad", "PyTorch": "torch", "HIPS autograd": "autograd", "JAX jit": "jax"}
+OURS = "glassgrad"
+TITLE = "Operation by operation, forward plus backward"
+TURN = 0.02  # seconds
+TOLERANCE = 2e-3
+LETTERS = "abc"
+Once = Callable[[], list[Any]]
+
+
+# --- in the worker ---
+
+
+def compiled_expression(case: Case, library: str, space: Mapping[str, Any]) -> Callable[..., Any]:
+    """The case's expression as a function of its inputs."""
+    arguments = ", ".join(LETTERS[: len(case.shapes) or case.inputs])
+    function: Callable[..., Any] = eval(f"lambda {arguments}: {case.in_dialect(library)}", dict(space))  # noqa: S307 -- our own table
+    return function
+
+
+def tensor_library(library: str) -> Any:
+    """PyTorch or glassgrad: recorded on a tape, `backward` with a cotangent."""
+    if library == "torch":
+        import torch as m
+        from torch.nn import functional
+    else:
+        import glassgrad as m
+        from glassgrad.nn import functional
+
+    def prepare(case: Case, inputs: list[np.ndarray], constants: dict[str, np.ndarray]) -> Once:
+        space = {"m": m, "F": functional, **{name: m.tensor(value) for name, value in constants.items()}}
+        function = compiled_expression(case, library, space)
+        leaves = [m.tensor(value, requires_grad=True) for value in inputs]
+        cotangent = m.tensor(cotangent_like(function(*leaves)))
+
+        def once() -> list[Any]:
+            for leaf in leaves:
+                leaf.grad = None
+            y = function(*leaves)
+            y.backward(cotangent)
+            return [y.detach(), *(leaf.grad for leaf in leaves)]
+
+        return once
+
+    return prepare
+
+
+def autograd_library(_library: str) -> Any:
+    """HIPS autograd: `make_vjp` over all arguments at once."""
+    import autograd.numpy as m
+    from autograd import make_vjp
+    from autograd.scipy import special
+
+    def prepare(case: Case, inputs: list[np.ndarray], constants: dict[str, np.ndarray]) -> Once:
+        function = compiled_expression(case, "autograd", {"m": m, "special": special, **constants})
+        record = make_vjp(lambda arguments: function(*arguments))
+        arguments = tuple(inputs)
+        cotangent = cotangent_like(function(*arguments))
+
+        def once() -> list[Any]:
+            vjp, y = record(arguments)
+            return [y, *vjp(cotangent)]
+
+        return once
+
+    return prepare
+
+
+def jax_library(_library: str) -> Any:
+    """JAX: the vjp jitted as a whole."""
+    import jax
+    import jax.numpy as m
+
+    def prepare(case: Case, inputs: list[np.ndarray], constants: dict[str, np.ndarray]) -> Once:
+        fixed = {name: m.asarray(value) for name, value in constants.items()}
+        function = compiled_expression(case, "jax", {"m": m, "jax": jax, "special": jax.scipy.special, **fixed})
+        arguments = tuple(m.asarray(value) for value in inputs)
+        cotangent = m.asarray(cotangent_like(function(*arguments)))
+
+        @jax.jit
+        def both(arguments: Any, cotangent: Any) -> Any:
+            y, vjp = jax.vjp(function, *arguments)
+            return [y, *vjp(cotangent)]
+
+        return lambda: jax.block_until_ready(both(arguments, cotangent))  # type: ignore[no-any-return]
+
+    return prepare
+
+
+def cotangent_like(y: Any) -> np.ndarray:
+    """The same pseudo-random cotangent in every process, in the result's shape."""
+    return np.random.default_rng(5).uniform(0.5, 1.5, tuple(y.shape)).astype(np.float32)
+
+
+def fingerprint(arrays: list[Any]) -> list[tuple[float, float]]:
+    """For each array a weighted sum and the sum of magnitudes it is to be judged by."""
+    prints = []
+    for array in arrays:
+        values = np.asarray(array.numpy() if hasattr(array, "numpy") else array, np.float64)
+        weights = np.random.default_rng(3).uniform(0.5, 1.5, values.shape)
+        prints.append((float((values * weights).sum()), float(np.abs(values * weights).sum())))
+    return prints
+
+
+class Served:
+    """A library's worker: prepares one case at a time, shows its results, times it."""
+
+    def __init__(self, library: str) -> None:
+        makers = {"autograd": autograd_library, "jax": jax_library}
+        self.library = library
+        self.prepare = makers.get(library, tensor_library)(library)
+        self.once: Once = list
+        self.count = 1
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Serve `prepare` and `time`; what a library does not have is an answer, not a failure."""
+        if request["do"] == "time":
+            start = time.perf_counter()
+            for _ in range(self.count):
+                self.once()
+            return {"seconds": (time.perf_counter() - start) / self.count}
+        case = CASES[request["case"]]
+        if not case.in_dialect(self.library):
+            return {"absent": True}
+        try:
+            self.once = self.prepare(case, *draw(case, request["size"]))
+            prints = fingerprint(self.once())
+        except Exception as error:  # noqa: BLE001 -- one operation that fails must not end the table
+            return {"error": f"{type(error).__name__}: {error}"}
+        self.calibrate()
+        return {"prints": prints}
+
+    def calibrate(self) -> None:
+        """Choose how often to run for a turn to last long enough to be timed."""
+        self.count = 1
+        while True:
+            start = time.perf_counter()
+            for _ in range(self.count):
+                self.once()
+            elapsed = time.perf_counter() - start
+            if elapsed > TURN / 4:
+                self.count = max(1, round(self.count * TURN / elapsed))
+                return
+            self.count *= 4
+
+
+def build(mode: str) -> Served:
+    """The worker of one library."""
+    return Served(mode)
+
+
+# --- in the harness ---
+
+
+def agree(mine: list[list[float]], theirs: list[list[float]]) -> bool:
+    """Whether two fingerprints can be of the same results."""
+    return len(mine) == len(theirs) and all(
+        math.isfinite(ours[0]) and abs(ours[0] - other[0]) <= TOLERANCE * max(ours[1], other[1], 1e-3)
+        for ours, other in zip(mine, theirs, strict=True)
+    )
+
+
+def start_libraries(threads: int | None) -> tuple[dict[str, harness.Peer], list[str]]:
+    """The libraries that run here, and a line for each that does not."""
+    peers, notes = {}, []
+    for name, library in LIBRARIES.items():
+        peer = harness.Peer("benchmarks.ops", library, threads)
+        try:
+            greeting = peer.read(harness.START_LIMIT)
+            if "missing" in greeting:
+                raise harness.PeerError(f"missing: {greeting['missing']}")  # noqa: TRY301 -- one way out
+            peers[name] = peer
+        except harness.PeerError as error:
+            notes.append(f"- {name}: {str(error).strip().splitlines()[-1]}")
+            peer.close()
+    return peers, notes
+
+
+def prepare_all(peers: Mapping[str, harness.Peer], case: Case, size: int, notes: list[str]) -> list[str]:
+    """The libraries that have the case and agree on it with most of the others."""
+    replies = {name: peer.ask(do="prepare", case=case.name, size=size) for name, peer in peers.items()}
+    where = f"{case.name}{f' at {size:,}' if size else ''}"
+    notes += [f"- {where}: {name} fails: {reply['error'][:160]}" for name, reply in replies.items() if "error" in reply]
+    prints = {name: reply["prints"] for name, reply in replies.items() if "prints" in reply}
+    votes = {name: sum(agree(mine, theirs) for theirs in prints.values()) for name, mine in prints.items()}
+    agreeing = [name for name, count in votes.items() if count == max(votes.values()) and count > len(votes) / 2]
+    notes += [
+        f"- {where}: {name} disagrees with the others and was not timed" for name in prints if name not in agreeing
+    ]
+    return agreeing
+
+
+def time_case(
+    peers: Mapping[str, harness.Peer], case: Case, size: int, rounds: int, notes: list[str]
+) -> dict[str, float]:
+    """Median seconds of forward plus backward for each library that has the case."""
+    agreeing = prepare_all(peers, case, size, notes)
+    seconds: dict[str, list[float]] = {name: [] for name in agreeing}
+    for index in range(rounds):
+        for name in agreeing[:: 1 if index % 2 == 0 else -1]:
+            seconds[name].append(peers[name].ask(do="time")["seconds"])
+    return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def plan() -> Iterator[tuple[Case, int]]:
+    """All cases at all sizes; size 0 stands for a case's own shapes."""
+    for case in SIZED:
+        for size in SIDES:
+            yield case, size
+    for case in FIXED:
+        yield case, 0
+
+
+def cells(medians: Mapping[str, float]) -> list[str]:
+    """Our time and its ratio to each peer's."""
+    ours = medians.get(OURS, math.nan)
+    ratios = [ours / medians.get(name, math.nan) for name in LIBRARIES if name != OURS]
+    return [results.duration(ours), *(results.number(ratio, ".2f") for ratio in ratios)]
+
+
+def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
+    """The median over operations of our time as a multiple of PyTorch's, at each size, and the slowest ones."""
+    lines = []
+    for size, limit in ((1, 0.7), (1_000, 0.7), (1_000_000, 1.5)):
+        ratios = {
+            name: medians[OURS] / medians["PyTorch"]
+            for (name, at), medians in found.items()
+            if at == size and OURS in medians and "PyTorch" in medians
+        }
+        if not ratios:
+            lines.append(f"- {size:,} elements: not measured")
+            continue
+        middle = statistics.median(ratios.values())
+        verdict = "met" if middle <= limit else "missed"
+        slow = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items() if ratio > 4) or "none"
+        lines.append(
+            f"- {size:,} elements: median over {len(ratios)} operations {middle:.2f} of PyTorch's time"
+            f" (at most {limit:g}: {verdict}); over 4: {slow}"
+        )
+    return lines
+
+
+def tables(found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
+    """One table a size and one of the fixed shapes."""
+    head = ["operation", "glassgrad", *(f"/ {name}" for name in LIBRARIES if name != OURS)]
+    parts = []
+    for size in (*SIDES, 0):
+        rows = [[name, *cells(medians)] for (name, at), medians in found.items() if at == size]
+        parts.append(f"**{f'{size:,} elements' if size else 'Layers'}**\n\n{results.markdown_table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
+    """Title, text and raw numbers."""
+    peers, notes = start_libraries(threads)
+    found = {}
+    try:
+        for case, size in plan():
+            found[case.name, size] = time_case(peers, case, size, min(rounds, 5), notes)
+    finally:
+        for peer in peers.values():
+            peer.close()
+    text = "\n\n".join(["\n".join(summary(found)), tables(found), "\n".join(notes)]).strip()
+    return TITLE, text, {"seconds": [[name, size, medians] for (name, size), medians in found.items()]}

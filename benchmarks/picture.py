@@ -52,18 +52,18 @@ def draw(path: Path = PICTURE, folder: Path = RECORDED) -> Path | None:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
     found = recorded_medians(folder)
     if not found:
         return None
     heights = [len(medians) + 1.5 for _, medians in found.values()]
-    figure, panels = pyplot.subplots(
+    figure, panels = plt.subplots(
         len(found), 1, figsize=(8, 0.3 * sum(heights)), squeeze=False, height_ratios=heights, layout="constrained"
     )
     for axes, (title, medians) in zip(panels[:, 0], found.values(), strict=True):
         draw_panel(axes, title, medians)
     panels[-1, 0].set_xlabel("time of a step, in multiples of glassgrad's quickest mode", fontsize=8)
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    plt.close(figure)
     return path

@@ -18,9 +18,9 @@ RESULTS = FOLDER / "RESULTS.md"
 RECORDED = FOLDER / "recorded"
 HEADER = """# Measured
 
-Every table was written by the command above it, which ran all its peers in turn in one session on one machine, from the same
-weights and batches, after checking that their losses agree. Times move from machine to machine and from hour to hour;
-the ratios within a table are what counts.
+Every table was written by the command above it, which ran all its peers in turn in one session on one machine, from
+the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
+to hour; the ratios within a table are what counts. "First step" includes importing the library and compiling.
 """
 
 
@@ -44,7 +44,10 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
-        padded = [cells[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))]
+        padded = [
+            cells[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)),
+        ]
         return f"| {' | '.join(padded)} |"
 
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -94,7 +97,9 @@ def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> st
         outcome_table(outcomes),
         "\n".join(judge(bar, outcomes) for bar in workload.bars),
         f"Losses of the timed peers agreed over the first {workload.check_steps} steps within {workload.tolerance:g}"
-        f" (loss after them: {loss:.4f})." if agreed else "",
+        f" (loss after them: {loss:.4f})."
+        if agreed
+        else "",
         machine_lines(),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,6 +1,7 @@
 """The process a peer runs in: builds its step, then answers requests, one line of JSON each.
 
-Its own process for each peer keeps thread pools, allocators and imports of one library away from the others.
+What a peer builds is a step, ``run(count) -> loss``, or an object with its own ``answer(request) -> reply``. Its own
+process for each peer keeps thread pools, allocators and imports of one library away from the others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,9 +90,10 @@ def main() -> None:
     channel.write(json.dumps(greeting) + "\n")
     if run is None:
         return
+    handle = getattr(run, "answer", partial(answer, run))
     for line in sys.stdin:
         try:
-            reply = answer(run, json.loads(line))
+            reply = handle(json.loads(line))
         except Exception:  # noqa: BLE001 -- as above
             reply = {"failed": traceback.format_exc()}
         channel.write(json.dumps(reply) + "\n")

@@ -97,9 +97,7 @@ def targets(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[str]:
 def imports_of(file: Path) -> list[Import]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     return [
-        Import(file, node.lineno, target.split(".")[0])
-        for node in import_nodes(tree)
-        for target in targets(node, file)
+        Import(file, node.lineno, target.split(".")[0]) for node in import_nodes(tree) for target in targets(node, file)
     ]
 
 
@@ -150,9 +148,7 @@ def test_doctor_never_imports_report() -> None:
 
 
 def test_nothing_imports_the_command_line() -> None:
-    assert not [
-        str(entry) for entry in IMPORTS if entry.top == "cli" and top_of(entry.file) not in {"cli", "__main__"}
-    ]
+    assert not [str(entry) for entry in IMPORTS if entry.top == "cli" and top_of(entry.file) not in {"cli", "__main__"}]
 
 
 def test_standalone_modules_import_no_autograd() -> None:

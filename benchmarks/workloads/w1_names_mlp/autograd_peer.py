@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import autograd.numpy as np
 from autograd import value_and_grad
+
 from benchmarks.workloads.w1_names_mlp.problem import BATCH, EPSILON, MOMENTUM, RATE, batches, initial
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+
 from benchmarks.workloads.w1_names_mlp.problem import BATCH, EPSILON, HIDDEN, MOMENTUM, RATE, batches, initial
 
 CHUNK = 256

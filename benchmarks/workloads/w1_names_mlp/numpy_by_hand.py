@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks.workloads.w1_names_mlp.problem import BATCH, CONTEXT, EPSILON, MOMENTUM, RATE, WIDTH, batches, initial
 
 

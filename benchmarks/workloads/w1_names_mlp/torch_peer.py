@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from benchmarks.workloads._torch import stepper
-from benchmarks.workloads.w1_names_mlp.problem import CONTEXT, HIDDEN, RATE, VOCABULARY, WIDTH, batches, initial
 from torch import nn, optim
 from torch.nn import functional as F
+
+from benchmarks.workloads._torch import stepper
+from benchmarks.workloads.w1_names_mlp.problem import CONTEXT, HIDDEN, RATE, VOCABULARY, WIDTH, batches, initial
 
 
 def build(mode):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import glassgrad as gg
 from benchmarks.workloads._glassgrad import prepared, stepper
 from benchmarks.workloads.w2_mnist_mlp.problem import DECAY, EPSILON, MOMENTUM, RATE, WIDTHS, batches, initial
@@ -11,7 +13,7 @@ from glassgrad.nn import functional as F
 
 def build(mode):
     layers = []
-    for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(WIDTHS):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     model.load_state_dict({name: gg.tensor(value) for name, value in initial().items()})

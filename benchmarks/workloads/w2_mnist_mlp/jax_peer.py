@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+
 from benchmarks.workloads._jax import cross_entropy, stepper
 from benchmarks.workloads.w2_mnist_mlp.problem import DECAY, EPSILON, MOMENTUM, RATE, WIDTHS, batches, initial
 

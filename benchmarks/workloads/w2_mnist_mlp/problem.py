@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 WIDTHS = (784, 1024, 1024, 1024, 10)
@@ -13,7 +15,7 @@ def initial() -> dict[str, np.ndarray]:
     """Parameters under PyTorch's names for Sequential(Linear, ReLU, Linear, ReLU, Linear, ReLU, Linear)."""
     generator = np.random.default_rng(2024)
     state = {}
-    for layer, (inputs, outputs) in enumerate(zip(WIDTHS, WIDTHS[1:], strict=False)):
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(WIDTHS)):
         bound = 1 / np.sqrt(inputs)
         state[f"{2 * layer}.weight"] = generator.uniform(-bound, bound, (outputs, inputs)).astype(np.float32)
         state[f"{2 * layer}.bias"] = generator.uniform(-bound, bound, outputs).astype(np.float32)
@@ -21,7 +23,7 @@ def initial() -> dict[str, np.ndarray]:
 
 
 def batches() -> tuple[np.ndarray, np.ndarray]:
-    """Images (BATCHES, 512, 784) float32 in [0, 1], mostly dark as MNIST's are, and labels int64 from a linear teacher."""
+    """Images (BATCHES, 512, 784) float32 in [0, 1], mostly dark as MNIST's are; labels int64 of a linear teacher."""
     generator = np.random.default_rng(7)
     images = generator.random((BATCHES, BATCH, WIDTHS[0]), dtype=np.float32)
     images *= generator.random(images.shape, dtype=np.float32) < 0.2

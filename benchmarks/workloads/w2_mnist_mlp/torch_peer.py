@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
-from benchmarks.workloads._torch import stepper
-from benchmarks.workloads.w2_mnist_mlp.problem import DECAY, EPSILON, MOMENTUM, RATE, WIDTHS, batches, initial
 from torch import nn, optim
 from torch.nn import functional as F
+
+from benchmarks.workloads._torch import stepper
+from benchmarks.workloads.w2_mnist_mlp.problem import DECAY, EPSILON, MOMENTUM, RATE, WIDTHS, batches, initial
 
 
 def build(mode):
     layers = []
-    for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(WIDTHS):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     model.load_state_dict({name: torch.from_numpy(value) for name, value in initial().items()})

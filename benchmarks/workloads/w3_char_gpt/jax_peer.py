@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+
 from benchmarks.workloads._jax import cross_entropy, stepper
 from benchmarks.workloads.w3_char_gpt import problem as p
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from benchmarks.workloads._torch import stepper
-from benchmarks.workloads.w3_char_gpt import problem as p
 from torch import nn, optim
 from torch.nn import functional as F
+
+from benchmarks.workloads._torch import stepper
+from benchmarks.workloads.w3_char_gpt import problem as p
 
 
 class Block(nn.Module):

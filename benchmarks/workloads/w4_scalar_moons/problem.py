@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 WIDTHS = (2, 16, 16, 1)
@@ -13,7 +15,7 @@ def initial() -> list[float]:
     """Weights then bias of each neuron, layer by layer: the order of ``MLP.parameters()``."""
     generator = np.random.default_rng(2024)
     values: list[float] = []
-    for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(WIDTHS):
         for _ in range(outputs):
             values += [*generator.uniform(-1, 1, inputs).tolist(), 0.0]
     return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+
 from benchmarks.workloads._jax import cross_entropy, stepper
 from benchmarks.workloads.w5_small_cnn.problem import BETAS, EPSILON, RATE, batches, initial
 

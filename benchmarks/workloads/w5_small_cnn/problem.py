@@ -12,7 +12,7 @@ RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
 
 
 def initial() -> dict[str, np.ndarray]:
-    """Parameters under PyTorch's names for Sequential(conv, relu, pool, conv, relu, pool, flatten, linear, relu, linear)."""
+    """PyTorch's names for Sequential(conv, relu, pool, conv, relu, pool, flatten, linear, relu, linear)."""
     generator = np.random.default_rng(2024)
     shapes = {
         "0": (CHANNELS[0], 1, 3, 3),

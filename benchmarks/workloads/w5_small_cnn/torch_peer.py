@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import nn, optim
+from torch.nn import functional as F
+
 from benchmarks.workloads._torch import stepper
 from benchmarks.workloads.w5_small_cnn.problem import (
     BETAS,
@@ -15,8 +18,6 @@ from benchmarks.workloads.w5_small_cnn.problem import (
     batches,
     initial,
 )
-from torch import nn, optim
-from torch.nn import functional as F
 
 
 def build(mode):

@@ -230,10 +230,44 @@ NOT_A_LEAF_PARAMETER = Message(
     "Next: pass the tensors that you created, not ones computed from them.",
 )
 
-MODULE_NOT_INITIALISED = Message(
-    AutogradError,
-    "{name} was assigned before Module.__init__() ran in {owner} ({where}).\n"
-    "Next: call super().__init__() first.",
+WRONG_INPUT = Message(
+    ShapeError,
+    "{layer} at {where} expects input of shape {expected}, given {given}.",
+)
+
+PARAMS_NOT_ITERABLE = Message(
+    KindError,
+    "{owner} expects an iterable of tensors, given one tensor ({where}).\nNext: put it into a list.",
+)
+
+PARAMETER_KIND = Message(
+    KindError,
+    "{owner} can only update tensors; parameter {index} is a {kind} ({where}).",
+)
+
+PARAMETER_TWICE = Message(
+    ArgumentError,
+    "{owner}: parameter {index} is already in a group ({where}).\nExpected: each parameter once.",
+)
+
+UPDATE_MISSING = Message(
+    GlassgradError,
+    "{owner} has no update(): define update(self, p, g, state, group) and return the new p.",
+)
+
+OPTIMIZER_STATE_MISMATCH = Message(
+    ArgumentError,
+    "the state does not fit this {owner} ({where}): its groups have {given} parameters, expected {expected}.",
+)
+
+FORWARD_MISSING = Message(
+    GlassgradError,
+    "{owner} was called and has no forward().\nNext: define forward(self, ...) in it.",
+)
+
+NO_SUCH_DEVICE = Message(
+    ArgumentError,
+    "device {given!r} is not available ({where}): glassgrad computes on the cpu.\nNext: use 'cpu', or leave the device out.",
 )
 
 # --- data files, configurations, runs and the command line ----------------------------------------
@@ -321,4 +355,36 @@ SCALAR_DOT = Message(
 DRAWING_SUFFIX = Message(
     ArgumentError,
     "cannot save a drawing as {path}: its suffix has to be one of {expected}.",
+)
+
+SCALAR_TRACED_NUMBER = Message(
+    KindError,
+    "the function under scalar.compile {what} at {file}:{line}; the outcome could differ from sample to sample, but the "
+    "graph is recorded once.\nNext: use ops that choose by themselves (.relu(), .max(), abs()), or compute this outside.",
+)
+
+SCALAR_COMPILE_RESULT = Message(
+    KindError,
+    "the function under scalar.compile returned {given}, expected one Value.\n"
+    "Next: combine several results into one, or compile one function for each.",
+)
+
+SCALAR_COMPILE_BATCH = Message(
+    ShapeError,
+    "a compiled scalar function was called with arrays of shapes {shapes}.\n"
+    "Expected: at least one sample, arrays of shape (samples,) or (samples, numbers), and the same samples in all.",
+)
+
+SCALAR_COMPILE_COLUMNS = Message(
+    ShapeError,
+    "a compiled expression of {expected} inputs was called with {given} columns.",
+)
+
+SCALAR_COMPILE_ENGINE = Message(ArgumentError, "scalar.compile: engine={given!r}, expected 'auto', 'llvm' or 'numpy'.")
+
+SCALAR_COMPILE_REDUCTION = Message(ArgumentError, "backward: reduction={given!r}, expected 'mean' or 'sum'.")
+
+SCALAR_COMPILE_NOT_CALLED = Message(
+    ArgumentError,
+    "{what} of a compiled scalar function: it has not been traced yet, since that takes a sample.\nNext: call it once with a batch.",
 )

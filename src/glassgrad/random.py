@@ -139,6 +139,12 @@ def multinomial(
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
 
 
+def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | None = None) -> Tensor:
+    """Return booleans that are true with probability `keep`, for dropout."""
+    drawn: Tensor = rand(shape, generator=generator) < keep
+    return drawn
+
+
 def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
     """Uniform numbers with the shape and dtype of `x`."""
     return rand(x.shape, generator=generator, dtype=dtype or x.dtype)

@@ -41,7 +41,8 @@ class _Mode(threading.local):
     """What the current thread does with ops; one read of `flags` decides in the hot path."""
 
     flags = RECORDING
-    lift: Callable[[Any], None] | None = None
+    lift: Callable[[Any], None] | None = None  # tensor -> its array becomes a Symbol
+    lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
 
 
 MODE = _Mode()

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from glassgrad import errors, explain_failure, provenance
-from glassgrad.ops import core, elementwise, index, linalg, names, shape
+from glassgrad.ops import elementwise, index, linalg, names, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
-from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, Node, backward, describe
+from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, Node, describe
 
 _ndarray = np.ndarray
+_SCALARS = (int, float, bool, np.float32, np.float64, np.int64)
 _internal = provenance._internal
 _is_internal = provenance.is_internal
 _getframe = provenance.sys._getframe
@@ -254,6 +255,20 @@ class Tensor:
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self.numel() * self.element_size()
+
+    def lifted(self) -> Array:
+        """Return the array inside, or the Symbol that stands for it while a step is being traced."""
+        if MODE.flags & TRACING:
+            MODE.lift(self)  # type: ignore[misc]  # set whenever the flag is
+        return self.array
+
+    def assign(self, array: Array) -> None:
+        """Give this tensor new values: copied into its memory, or as a Symbol bound to it."""
+        if type(self.array) is _ndarray and type(array) in (_ndarray, *_SCALARS):
+            MUTATIONS.record(self.array)
+            self.array[...] = array
+        else:
+            self.array = array
 
     # --- out of the tape --------------------------------------------------------------------------
 
@@ -524,5 +539,4 @@ HOOKS.tensor_of = lambda array, node: make(array, node, True)
 HOOKS.outputs_of = _outputs_of
 HOOKS.alias = _alias
 
-__all__ = ["Handle", "Tensor", "apply", "backward", "core", "make"]
-_ = MUTATIONS
+__all__ = ["Handle", "Tensor", "apply", "make"]

@@ -1,0 +1,137 @@
+"""Initialisers: they fill a tensor in place and return it.
+
+Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glassgrad.random import Generator, _normal, _rng, _uniform
+from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import Tensor
+
+_GAINS = {
+    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
+}  # fmt: skip
+
+
+def _fill(tensor: Tensor, values: Any) -> Tensor:
+    MUTATIONS.record(tensor.array)
+    tensor.array[...] = values
+    return tensor
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor that keeps the variance of a signal through the nonlinearity."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2 / (1 + slope**2))
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"unknown nonlinearity {nonlinearity!r}; expected one of leaky_relu, {', '.join(_GAINS)}")
+    return _GAINS[nonlinearity]
+
+
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """Return (inputs, outputs) of one unit of a weight of shape (out, in, ...)."""
+    if tensor.ndim < 2:
+        raise ValueError(f"fan in and fan out need at least 2 dimensions, given shape {tensor.shape}")
+    receptive = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * receptive, tensor.shape[0] * receptive
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with 0."""
+    return _fill(tensor, 0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with 1."""
+    return _fill(tensor, 1)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with `val`."""
+    return _fill(tensor, val)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers."""
+    return _fill(tensor, mean + std * _normal(_rng(generator), tensor.shape, tensor.dtype))
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    return _fill(tensor, a + (b - a) * _uniform(_rng(generator), tensor.shape, tensor.dtype))
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Fill with normal numbers, redrawn until they lie in [a, b]."""
+    rng = _rng(generator)
+    values = mean + std * rng.standard_normal(tensor.shape)
+    while (outside := (values < a) | (values > b)).any():
+        values[outside] = mean + std * rng.standard_normal(int(outside.sum()))
+    return _fill(tensor, values)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Uniform in ±gain sqrt(6 / (fan_in + fan_out))."""
+    bound = gain * math.sqrt(6 / sum(fans(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out))."""
+    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
+
+
+def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode={mode!r} is not possible; expected 'fan_in' or 'fan_out'")
+    fan = fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Uniform in ±gain sqrt(3 / fan)."""
+    bound = math.sqrt(3) * _kaiming(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Normal with standard deviation gain / sqrt(fan)."""
+    return normal_(tensor, 0, _kaiming(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Rows (or columns) that are orthonormal, times `gain`."""
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    q, r = np.linalg.qr(_rng(generator).standard_normal((max(rows, columns), min(rows, columns))))
+    q *= np.sign(np.diag(r))
+    return _fill(tensor, gain * (q if rows >= columns else q.T).reshape(tensor.shape))
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity."""
+    return _fill(tensor, np.eye(*tensor.shape))
+
+
+def dirac_(tensor: Tensor) -> Tensor:
+    """Fill a convolution weight so that it passes its input channels through."""
+    values = np.zeros(tensor.shape)
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    for channel in range(min(tensor.shape[:2])):
+        values[(channel, channel, *middle)] = 1
+    return _fill(tensor, values)

@@ -1,0 +1,71 @@
+"""Linear, Identity, Flatten."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from glassgrad import creation
+from glassgrad.nn import functional as F  # noqa: N812 - PyTorch's name
+from glassgrad.nn import init
+from glassgrad.nn.module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x wT + b: shapes (..., in_features) to (..., out_features).
+
+    Weights are drawn uniformly from ±1/sqrt(in_features), as PyTorch does.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Linear(3, 2)(gg.zeros(4, 3)).shape
+        (4, 2)
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(creation.empty(out_features, in_features, dtype=dtype).array)
+        self.bias = Parameter(creation.empty(out_features, dtype=dtype).array) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Any) -> Any:
+        return F.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Identity(Module):
+    """Returns its input; takes and ignores any arguments."""
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Flatten(Module):
+    """Merges the dimensions from `start_dim` to `end_dim`."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, x: Any) -> Any:
+        return x.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -1,0 +1,98 @@
+"""Adam (Kingma and Ba 2015), AMSGrad (Reddi et al. 2018), AdamW (Loshchilov and Hutter 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt
+from glassgrad.optim.optimizer import Optimizer, into, weak
+
+
+class _Adam(Optimizer):
+    """The rule that Adam and AdamW share, for a gradient and a parameter already decayed."""
+
+    def limits(self) -> Any:
+        return [
+            *super().limits(),
+            ("eps", lambda v: v >= 0, "a number of at least 0"),
+            ("betas", lambda v: len(v) == 2 and all(0 <= beta < 1 for beta in v), "two numbers in [0, 1)"),
+        ]
+
+    def adapt(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any], lr: Any) -> Array:
+        """p -= lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
+        scratch = self.scratch(p)
+        beta1, beta2 = group["betas"]
+        t = self.count(state)
+        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
+        part = into(scratch, multiply, g, 1 - beta1)
+        m *= beta1
+        m += part
+        part = into(scratch, multiply, g, g)
+        part *= 1 - beta2
+        v *= beta2
+        v += part
+        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        if group["amsgrad"]:
+            highest = maximum(self.slot(state, "max_exp_avg_sq", p), v)
+            state["max_exp_avg_sq"].array = v = highest
+        root = into(scratch, sqrt, v)
+        root *= weak((1 - beta2**t) ** -0.5, p)
+        root += group["eps"]
+        step = into(scratch, divide, m, root)
+        step *= weak(lr / (1 - beta1**t), p)
+        p -= step
+        return p
+
+
+class Adam(_Adam):
+    """Adam; `weight_decay` is added to the gradient (L2), see `AdamW` for the decoupled form.
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        betas: shares of the running mean and of the mean square that are kept.
+        eps: added to the root.
+        weight_decay: multiple of p added to g.
+        amsgrad: use the largest mean square so far.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+             "maximize": maximize},
+        )  # fmt: skip
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        if group["weight_decay"]:
+            g = g + p * group["weight_decay"]
+        return self.adapt(p, g, state, group, self.number(group, "lr"))
+
+
+class AdamW(_Adam):
+    """Adam with the decay decoupled from the gradient: p *= 1 - lr * weight_decay before each step.
+
+    Arguments as for `Adam`; `weight_decay` is 0.01 by default.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+             "maximize": maximize},
+        )  # fmt: skip
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        lr = self.number(group, "lr")
+        if group["weight_decay"]:
+            p *= weak(1 - lr * group["weight_decay"], p)
+        return self.adapt(p, g, state, group, lr)

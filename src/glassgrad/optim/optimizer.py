@@ -1,0 +1,215 @@
+"""What all optimizers share: parameter groups, state, and the walk over parameters.
+
+A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter. The rule
+works on arrays with in-place operators: ``m *= beta`` changes an ndarray where it is and rebinds a
+Symbol, so the same lines serve eager mode, without allocating, and compilation. `into` writes a result
+to a scratch array under the same convention.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.core import Array, Primitive
+from glassgrad.tape import MODE, MUTATIONS, TRACING, enable_grad
+from glassgrad.tensor import Tensor, make
+
+
+def into(scratch: Array, prim: Primitive, *args: Array) -> Array:
+    """Return ``prim(*args)``, written to `scratch` if that is an ndarray."""
+    if type(scratch) is np.ndarray:
+        return prim.evaluate(*args, out=scratch)
+    return prim(*args)
+
+
+class Optimizer:
+    """Base of the optimizers.
+
+    Args:
+        params: tensors, or dictionaries of groups with "params" and options of their own.
+        defaults: the options of groups that do not set them.
+
+    Raises:
+        ArgumentError: no parameters, one that is not a leaf, or an impossible option.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self._scratch: dict[tuple[Any, Any], Array] = {}
+        if isinstance(params, Tensor):
+            raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here(2))
+        groups = list(params)
+        if not groups:
+            raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here(2))
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters with options of its own."""
+        group = {**self.defaults, **param_group}
+        params = group["params"]
+        group["params"] = [params] if isinstance(params, Tensor) else list(params)
+        if group["params"] and isinstance(group["params"][0], tuple):  # named_parameters()
+            group["params"] = [parameter for _, parameter in group["params"]]
+        known = {id(parameter) for other in self.param_groups for parameter in other["params"]}
+        for position, parameter in enumerate(group["params"]):
+            self._check(parameter, position, known)
+        for name, test, expected in self.limits():
+            if not test(group[name]):
+                raise errors.BAD_OPTION(
+                    owner=type(self).__name__, name=name, given=group[name], expected=expected, where=provenance.here()
+                )
+        self.param_groups.append(group)
+
+    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+        owner, where = type(self).__name__, provenance.here(2)
+        if not isinstance(parameter, Tensor):
+            raise errors.PARAMETER_KIND(owner=owner, index=position, kind=type(parameter).__name__, where=where)
+        if parameter.node is not None:
+            raise errors.NOT_A_LEAF_PARAMETER(owner=owner, index=position, op=parameter.node.name, where=where)
+        if id(parameter) in known:
+            raise errors.PARAMETER_TWICE(owner=owner, index=position, where=where)
+        known.add(id(parameter))
+
+    def limits(self) -> list[tuple[str, Callable[[Any], bool], str]]:
+        """Return (option, test, what was expected) for the checks of a group."""
+        return [
+            ("lr", lambda v: v >= 0, "a rate of at least 0"),
+            ("weight_decay", lambda v: v >= 0, "a decay of at least 0"),
+        ]
+
+    # --- the step -------------------------------------------------------------------------------------
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        """Return the new value of a parameter, changed in place where it can be."""
+        raise errors.UPDATE_MISSING(owner=type(self).__name__)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; return what `closure` returns, if there is one."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        tracing = MODE.flags & TRACING
+        for group, parameter in self._with_gradients():
+            p = parameter.lifted() if tracing else parameter.array
+            g = parameter._grad.array  # type: ignore[union-attr]  # filtered above
+            if group.get("maximize"):
+                g = -g
+            p = self.update(p, g, self.state[parameter], group)
+            if p is not parameter.array:
+                parameter.array = p
+            elif not tracing:
+                MUTATIONS.record(p)
+        return loss
+
+    def _with_gradients(self) -> Iterator[tuple[dict[str, Any], Tensor]]:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter._grad is not None:
+                    yield group, parameter
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if set_to_none or parameter._grad is None:
+                    parameter._grad = None
+                else:
+                    parameter._grad.array[...] = 0
+
+    # --- what a rule needs ----------------------------------------------------------------------------
+
+    def scratch(self, like: Array, slot: int = 0) -> Array:
+        """Return an array of this shape and dtype to write intermediate results to."""
+        if type(like) is not np.ndarray:
+            return None
+        key = like.shape, like.dtype, slot
+        found = self._scratch.get(key)
+        if found is None:
+            found = self._scratch[key] = np.empty_like(like)
+        return found
+
+    def slot(self, state: dict[str, Any], name: str, like: Array) -> Array:
+        """Return the state array `name`, zeros of the parameter's shape at first."""
+        tensor = state.get(name)
+        if tensor is None:
+            tensor = state[name] = make(np.zeros(like.shape, like.dtype), None, False)
+        return tensor.lifted()
+
+    def count(self, state: dict[str, Any]) -> Any:
+        """Count the steps of a parameter; return the number of this one, from 1."""
+        tensor = state.get("step")
+        if tensor is None:
+            tensor = state["step"] = make(np.zeros((), np.float64), None, False)
+        counted = tensor.lifted()
+        counted = counted + 1
+        tensor.assign(counted)
+        return float(counted) if isinstance(counted, np.ndarray | np.generic) else counted
+
+    def number(self, group: dict[str, Any], name: str) -> Any:
+        """Return a numeric option; while tracing a Symbol, so that a schedule does not retrace."""
+        if MODE.flags & TRACING and MODE.lift_number is not None:
+            return MODE.lift_number(group, name)
+        return group[name]
+
+    # --- saving ---------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return state and groups, parameters named by their position, as PyTorch does."""
+        order = [parameter for group in self.param_groups for parameter in group["params"]]
+        position = {id(parameter): at for at, parameter in enumerate(order)}
+        return {
+            "state": {position[id(parameter)]: dict(values) for parameter, values in self.state.items()},
+            "param_groups": [
+                {**group, "params": [position[id(parameter)] for parameter in group["params"]]}
+                for group in self.param_groups
+            ],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state from `state_dict()`; the parameters must have the same order and shapes."""
+        groups = state_dict["param_groups"]
+        sizes = [len(group["params"]) for group in groups]
+        if sizes != [len(group["params"]) for group in self.param_groups]:
+            raise errors.OPTIMIZER_STATE_MISMATCH(
+                owner=type(self).__name__,
+                given=sizes,
+                expected=[len(group["params"]) for group in self.param_groups],
+                where=provenance.here(),
+            )
+        order = [parameter for group in self.param_groups for parameter in group["params"]]
+        for own, given in zip(self.param_groups, groups, strict=True):
+            own.update({name: value for name, value in given.items() if name != "params"})
+        self.state.clear()
+        for position, values in state_dict["state"].items():
+            self.state[order[int(position)]] = {name: _copied(value) for name, value in values.items()}
+
+    def __repr__(self) -> str:
+        lines = [type(self).__name__ + " ("]
+        for at, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {at}")
+            lines.extend(f"    {name}: {value}" for name, value in group.items() if name != "params")
+        return "\n".join([*lines, ")"])
+
+
+def _copied(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        return make(np.array(value.detach()), None, False)
+    return make(value.copy(), None, False) if isinstance(value, np.ndarray) else value
+
+
+def weak(value: Any, like: Array) -> Any:
+    """Return a number that does not widen `like`: a float as it is, a Symbol in the dtype of `like`."""
+    if isinstance(value, float | int):
+        return value
+    from glassgrad.ops.shape import astype
+
+    return astype(value, like.dtype)

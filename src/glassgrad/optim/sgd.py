@@ -1,0 +1,58 @@
+"""Stochastic gradient descent with momentum (Polyak 1964; Nesterov 1983, as in Sutskever et al. 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import multiply
+from glassgrad.optim.optimizer import Optimizer, into, weak
+
+
+class SGD(Optimizer):
+    """p -= lr * b with b = momentum * b + g, or without momentum p -= lr * g.
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        momentum: share of the previous step that is kept.
+        dampening: 1 - the weight of a new gradient in b.
+        weight_decay: multiple of p added to g.
+        nesterov: look ahead, g + momentum * b in place of b.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+             "nesterov": nesterov, "maximize": maximize},
+        )  # fmt: skip
+
+    def limits(self) -> Any:
+        return [
+            *super().limits(),
+            ("momentum", lambda v: v >= 0, "a momentum of at least 0"),
+        ]
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        scratch = self.scratch(p)
+        lr = weak(self.number(group, "lr"), p)
+        if group["weight_decay"]:
+            g = g + p * group["weight_decay"]
+        if group["momentum"]:
+            g = self._with_momentum(g, state, group)
+        p -= into(scratch, multiply, g, lr)
+        return p
+
+    def _with_momentum(self, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        first = "momentum_buffer" not in state
+        b = self.slot(state, "momentum_buffer", g)
+        b *= group["momentum"]
+        b += g if first or not group["dampening"] else g * (1 - group["dampening"])
+        state["momentum_buffer"].array = b
+        return g + b * group["momentum"] if group["nesterov"] else b

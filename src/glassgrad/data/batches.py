@@ -15,8 +15,8 @@ _BLOCK_EXAMPLES = 32_768
 class RandomBatches:
     """Batches drawn with replacement. The batch of a step depends on the seed and the step alone.
 
-    Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So nothing
-    has to be saved to go on at any step with the batches an uninterrupted run would have had.
+    Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So
+    nothing has to be saved to go on at any step with the batches an uninterrupted run would have had.
 
     Arguments: inputs (N, ...), targets (N, ...), the batch size, the seed.
 

@@ -18,7 +18,7 @@ LEAST_WORDS = 10
 """From ten words on, an 80/10/10 split leaves no part empty."""
 
 SPLIT_SEED = 42
-"""The published experiment shuffles with `random.seed(42)`; the split is part of the data, not of the run's own seed."""
+"""The published experiment shuffles with `random.seed(42)`: the split is part of the data and not of a run's seed."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 BOUNDARY = 0
-"""The token before the first and after the last character of a word. It stands for no character, so a word may hold any."""
+"""The token before the first and after the last character of a word. It is no character, so a word may hold any."""
 
 
 class CharTokenizer:

@@ -17,4 +17,5 @@ class Bigram(nn.Module):
         nn.init.zeros_(self.logits.weight)  # every character equally likely: nothing has to be unlearnt
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.logits(tokens[:, -1])
+        logits: Tensor = self.logits(tokens[:, -1])
+        return logits

@@ -24,7 +24,7 @@ def generate(model: Any, context: int, count: int, seed: int, longest: int, end:
     generator = np.random.Generator(np.random.PCG64(seed))
     for begin in range(0, count, _TOGETHER):
         size = min(_TOGETHER, count - begin)
-        # One row of chances per sequence, drawn row after row: a longer request begins with the shorter one's sequences.
+        # A row of chances per sequence, drawn row after row: a longer request begins with a shorter one's sequences.
         chances = generator.random((size, longest))
         yield from _draw(model, np.full((size, context), end, dtype=np.int64), chances, end)
 

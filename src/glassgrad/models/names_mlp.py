@@ -40,4 +40,5 @@ class NamesMLP(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         embedded = self.embedding(tokens).flatten(1)
-        return self.output(self.norm(self.hidden(embedded)).tanh())
+        logits: Tensor = self.output(self.norm(self.hidden(embedded)).tanh())
+        return logits

@@ -18,8 +18,8 @@ from .files import write_atomically
 
 Array = Any
 
-_REST = "glassgrad"
-_CHECKSUM = "sha256"
+_KEY = "glassgrad"
+"""The one key of the header's metadata; of two, safetensors would change the order from one process to the next."""
 
 
 class Stateful(Protocol):
@@ -37,13 +37,12 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
     from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    header = json.dumps(rest, sort_keys=True)
-    metadata = {_REST: header, _CHECKSUM: _checksum(arrays, header)}
-    write_atomically(path, save(arrays, metadata=metadata))
+    entry = {"sha256": _checksum(arrays, rest), "rest": rest}
+    write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Read what `save_checkpoint` wrote. Raises `errors.InputError` for a file that is missing, cut short or changed."""
+    """Read what `save_checkpoint` wrote. Raises `errors.InputError` for a file that is missing, cut or changed."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -53,14 +52,15 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         raise errors.RUN_MISSING(path=path.parent, reason=f"{path.name} cannot be read ({error.strerror})") from None
     try:
         arrays = load(content)
-        metadata = _metadata(content)
+        entry = json.loads(_metadata(content).get(_KEY, "null"))
     except (SafetensorError, ValueError, KeyError) as error:
         raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or no safetensors file ({error})") from None
-    if _REST not in metadata or _CHECKSUM not in metadata:
+    if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
         raise errors.RUN_DAMAGED(path=path, reason="it was not written by glassgrad")
-    if metadata[_CHECKSUM] != _checksum(arrays, metadata[_REST]):
+    if entry.get("sha256") != _checksum(arrays, entry["rest"]):
         raise errors.RUN_DAMAGED(path=path, reason="its checksum does not match its content")
-    return arrays, json.loads(metadata[_REST])
+    rest: dict[str, Any] = entry["rest"]
+    return arrays, rest
 
 
 def _metadata(content: bytes) -> dict[str, str]:
@@ -70,8 +70,8 @@ def _metadata(content: bytes) -> dict[str, str]:
     return metadata
 
 
-def _checksum(arrays: dict[str, Array], header: str) -> str:
-    digest = hashlib.sha256(header.encode())
+def _checksum(arrays: dict[str, Array], rest: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"\n{name} {array.dtype} {array.shape}\n".encode())

@@ -91,8 +91,8 @@ def rules(config: Any) -> dict[str, tuple[type, Rule]]:
     """Return the type and the rule of every field of a configuration or its class."""
     kinds: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
     return {
-        # A type is its own name where annotations are strings.
-        entry.name: (kinds[getattr(entry.type, "__name__", entry.type)], entry.metadata["rule"])
+        # Annotations are strings or types, as the module that defines the class has it.
+        entry.name: (kinds[entry.type if isinstance(entry.type, str) else entry.type.__name__], entry.metadata["rule"])
         for entry in dataclasses.fields(config)
     }
 
@@ -113,14 +113,14 @@ def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
 def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    shown = repr(value) if isinstance(value, str) else value
+    shown = repr(value) if isinstance(value, str) else str(value)
     if type(value) is not kind:
         raise errors.CONFIG_WRONG_TYPE(name=name, expected=rule.describe(kind), given=shown)
     if rule.admits(value):
         return value
     if rule.choices:
         raise errors.CONFIG_WRONG_CHOICE(
-            name=name, expected=rule.describe(kind), given=shown, nearest=nearest(value, rule.choices)
+            name=name, expected=rule.describe(kind), given=shown, nearest=nearest(str(value), rule.choices)
         )
     raise errors.CONFIG_OUT_OF_RANGE(name=name, expected=rule.describe(kind), given=shown)
 

@@ -18,6 +18,13 @@ _NARROW = 30
 _ASCII_LEVELS = "_.-=+*#@"
 
 
+class TerminalConsole(Console):
+    """A console that reports a reader that is gone; rich's own would end the process, checkpoint or not."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class LiveDisplay:
     """Two lines that are redrawn in place: how far the run is, and how well it does.
 
@@ -27,7 +34,7 @@ class LiveDisplay:
     def __init__(
         self, output: IO[str], on_closed: Callable[[], None] = lambda: None, console: Console | None = None
     ) -> None:
-        self.console = console or Console(file=output, highlight=False)
+        self.console = console or TerminalConsole(file=output, highlight=False)
         self._output = output
         self._on_closed = on_closed
         self._closed = False

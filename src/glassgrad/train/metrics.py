@@ -1,7 +1,7 @@
 """metrics.jsonl: one JSON object per line, on disk as soon as it is known.
 
-A run may be killed at any byte, so the reader takes a cut last line for what it is, and a resumed run drops the lines of
-the steps it will make again.
+A run may be killed at any byte, so the reader takes a cut last line for what it is, and a resumed run drops the lines
+of the steps it will make again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from .files import write_all, write_atomically
 
@@ -43,7 +43,7 @@ class MetricsLog:
         """Close the file."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> MetricsLog:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -71,7 +71,5 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 def drop_after(path: Path, step: int) -> None:
     """Remove the records of later steps than `step`, and those of the end of a run, which will be written again."""
-    kept = [
-        record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"
-    ]
+    kept = [record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"]
     write_atomically(path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -88,7 +89,7 @@ def sparkline(values: Sequence[float], width: int, levels: str = "▁▂▃▄�
         values = [math.log(value) for value in values]
     count = min(width, len(values))
     edges = [round(place * len(values) / count) for place in range(count + 1)]
-    means = [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
     low, high = min(means), max(means)
     scale = (len(levels) - 1) / (high - low) if high > low else 0.0
     return "".join(levels[round((mean - low) * scale)] for mean in means)

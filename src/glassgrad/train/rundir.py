@@ -1,10 +1,10 @@
 """The directory of a run: what is in it, and that only one process at a time trains in it.
 
-    config.toml          every hyperparameter, commented; can be given to --config
-    metrics.jsonl        one record per line, as the run goes
-    model.safetensors    the weights, readable by PyTorch; enough to sample from
-    state.safetensors    everything needed to go on bit for bit
-    loss.png             the loss over the steps, drawn at the end
+config.toml          every hyperparameter, commented; can be given to --config
+metrics.jsonl        one record per line, as the run goes
+model.safetensors    the weights, readable by PyTorch; enough to sample from
+state.safetensors    everything needed to go on bit for bit
+loss.png             the loss over the steps, drawn at the end
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Self
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -52,7 +52,7 @@ class StopSignals:
         elif insist:
             raise KeyboardInterrupt
 
-    def __enter__(self) -> StopSignals:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for name in _NAMES:
                 number = getattr(signal, name, None)

@@ -58,7 +58,7 @@ class Trainer:
         self._loss: float | None = None
         self._window_sum = 0.0
         self._window_steps = 0
-        self._saved_step: int | None = None
+        self.saved_step: int | None = None
         self._history = History()
 
     # --- checkpoints ---
@@ -79,20 +79,21 @@ class Trainer:
         }
         save_checkpoint(run.state, arrays, rest)
         self.plan.save_model(run)
-        self._saved_step = self.step
+        self.saved_step = self.step
 
-    def load(self, run: RunDirectory) -> None:
-        """Take over the last checkpoint and drop the metrics of later steps.
+    def load(self, run: RunDirectory, check: Callable[[Mapping[str, Any]], None] = lambda facts: None) -> None:
+        """Take over the last checkpoint and drop the metrics of later steps; `check` may object to its facts first.
 
         Raises `errors.InputError` when it is damaged or belongs to another model.
         """
         arrays, rest = load_checkpoint(run.state)
+        check(rest["facts"])
         for name, part in self.plan.parts.items():
             try:
                 part.load_state_dict(unpack(rest["parts"][name], arrays))
             except (KeyError, ValueError, RuntimeError) as error:
                 raise errors.RUN_OTHER_SHAPES(path=run.state, reason=" ".join(str(error).split())) from None
-        self.step = self._saved_step = rest["step"]
+        self.step = self.saved_step = rest["step"]
         self.seconds = rest["seconds"]
         self._window_sum, self._window_steps = rest["window"]
         self._loss, self.validation_loss = rest["loss"], rest["validation_loss"]
@@ -112,7 +113,7 @@ class Trainer:
             with MetricsLog(run.metrics) as log, np.errstate(all="ignore"):
                 _Loop(self, run, display, stop, log).go()
         except OSError as error:
-            raise self._not_saved(run, error) from None
+            raise self.not_saved(run, error) from None
         finally:
             display.stop()
         return self.step == self.plan.steps
@@ -123,11 +124,12 @@ class Trainer:
             self.step, self.plan.steps, self._loss, self.validation_loss, steps_per_second, self._history.points
         )
 
-    def _not_saved(self, run: RunDirectory, error: OSError) -> Exception:
+    def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
+        """Return the error to raise when something of the run could not be written."""
         kept = ""
-        if self._saved_step is not None:
-            kept = f"; the checkpoint of step {self._saved_step:,} is whole: make room, then use --resume {run.path}"
-        return errors.RUN_NOT_SAVED(path=error.filename or run.path, reason=error.strerror or error, kept=kept)
+        if self.saved_step is not None:
+            kept = f"; the checkpoint of step {self.saved_step:,} is whole: make room, then use --resume {run.path}"
+        return errors.RUN_NOT_SAVED(path=run.path, reason=error.strerror or error, kept=kept)
 
 
 class _Loop:
@@ -156,7 +158,7 @@ class _Loop:
             self.advance(min(due, plan.steps))
             trainer.seconds = time.perf_counter() - self.began
             self.settle()
-        if trainer._saved_step != trainer.step:
+        if trainer.saved_step != trainer.step:
             self.save()
         self.display.update(trainer.progress(self.speedometer.mark(trainer.seconds, trainer.step)))
 
@@ -234,7 +236,7 @@ class _Loop:
         trainer = self.trainer
         if math.isfinite(trainer._window_sum):
             return
-        saved = trainer._saved_step
+        saved = trainer.saved_step
         raise errors.RUN_DIVERGED(
             value="NaN" if math.isnan(trainer._window_sum) else "infinite",
             before=trainer.step - trainer._window_steps,

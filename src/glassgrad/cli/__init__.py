@@ -1,0 +1,67 @@
+"""The command `glassgrad`. This file turns every way a command can end into output and an exit code.
+
+Exit codes: 0 done, 1 a run failed, 2 the input cannot be used, 128 + n stopped by signal n (130 for Ctrl-C).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main", "run"]
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line with arguments and return its exit code; errors that were foreseen are one line on stderr.
+
+    Example:
+        >>> run(["--version"])  # doctest: +ELLIPSIS
+        glassgrad ...
+        0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a name in another alphabet must not end a run on an old terminal
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 128 + signal.SIGINT)
+    except BrokenPipeError:
+        # The reader of a pipe has gone; Python would complain at exit about what is still buffered for it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+    except MemoryError:
+        return _complain("error: not enough memory for these sizes", 1)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    from ..errors import GlassgradError, InputError
+    from .app import command
+
+    try:
+        code = command().main(list(arguments), prog_name="glassgrad", standalone_mode=False)
+    except InputError as error:
+        return _complain(f"error: {error}", 2)
+    except GlassgradError as error:
+        return _complain(f"error: {error}", 1)
+    except Exception as error:
+        # The parser's own errors come from typer or from click, depending on its version; both have these two.
+        if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
+            raise
+        message = " ".join(str(error.format_message()).split()).rstrip(".")
+        if not message:  # a command group called bare: its help was shown
+            return int(error.exit_code)
+        return _complain(f"error: {message[0].lower()}{message[1:]}", int(error.exit_code))
+    return code if isinstance(code, int) else 0
+
+
+def _complain(text: str, code: int) -> int:
+    print(text, file=sys.stderr)
+    return code

@@ -1,0 +1,55 @@
+"""Command-line options from a configuration's dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from ..train.config import Rule, flag, rules
+
+_METAVARS = {int: "N", float: "X", str: "TEXT"}
+
+
+def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command one option per field of `config`.
+
+    The command takes them as its first argument, a dictionary in which None stands for an option that was not given;
+    that is how an option on the command line is told from a default, which a configuration file may override.
+    """
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        keys = list(rules(config))
+
+        def command(**arguments: Any) -> int:
+            return function({key: arguments.pop(key) for key in keys}, **arguments)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        generated = [_parameter(entry, *rules(config)[entry.name]) for entry in dataclasses.fields(config)]
+        parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *generated)]
+        # typer reads the signature and the annotations, and checks that they agree.
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
+        command.__doc__ = function.__doc__
+        command.__name__ = function.__name__
+        return command
+
+    return decorate
+
+
+def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect.Parameter:
+    metavar = "|".join(rule.choices) if rule.choices else _METAVARS.get(kind)
+    shown = "" if entry.default == "" or kind is bool else f" (default: {entry.default})"
+    names = [f"{flag(entry.name)}/--no-{flag(entry.name)[2:]}"] if kind is bool else [flag(entry.name)]
+    option = typer.Option(
+        *names,
+        help=rule.help[0].upper() + rule.help[1:] + shown,
+        show_default=False,
+        metavar=metavar,
+        rich_help_panel="Hyperparameters",
+    )
+    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]  # made at run time, for typer to read
+    return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

@@ -1,0 +1,120 @@
+"""A run directory appears whole or not at all, and belongs to one process at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from glassgrad.errors import InputError
+from glassgrad.train import rundir
+from glassgrad.train.rundir import RunDirectory
+
+
+def fill(run: RunDirectory) -> None:
+    run.config.write_text("x = 1\n")
+    run.state.write_bytes(b"state")
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(entry.relative_to(folder)) for entry in folder.rglob("*"))
+
+
+def test_a_run_appears_with_its_files(tmp_path: Path) -> None:
+    run = rundir.create(tmp_path / "deep" / "down" / "run", "names", fill)
+    assert everything(tmp_path / "deep") == ["down", "down/run", "down/run/config.toml", "down/run/state.safetensors"]
+    assert RunDirectory.existing(run.path).path == run.path
+
+
+def test_an_empty_directory_may_be_used(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    rundir.create(tmp_path / "run", "names", fill)
+    assert (tmp_path / "run" / "config.toml").exists()
+
+
+def test_numbers_go_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "names-final").mkdir(parents=True)
+    (tmp_path / "runs" / "other-077").mkdir()
+    made = [rundir.create(None, "names", fill).path for _ in range(2)]
+    (tmp_path / "runs" / "names-012").mkdir()
+    made.append(rundir.create(None, "names", fill).path)
+    assert [str(path) for path in made] == ["runs/names-001", "runs/names-002", "runs/names-013"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, OSError])
+def test_nothing_stays_when_it_cannot_be_filled(tmp_path: Path, error: type[BaseException]) -> None:
+    def fail(run: RunDirectory) -> None:
+        fill(run)
+        raise error(28, "No space left on device")
+
+    with pytest.raises(InputError if error is OSError else error):
+        rundir.create(tmp_path / "a" / "b" / "run", "names", fail)
+    assert everything(tmp_path) == []
+
+
+def test_directories_that_are_taken(tmp_path: Path) -> None:
+    rundir.create(tmp_path / "run", "names", fill)
+    with pytest.raises(InputError, match="already holds a run; go on with it by --resume"):
+        rundir.create(tmp_path / "run", "names", fill)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    (tmp_path / "file").write_text("text")
+    for name in ("full", "file"):
+        with pytest.raises(InputError, match="exists and is not an empty directory"):
+            rundir.create(tmp_path / name, "names", fill)
+    assert everything(tmp_path) == [
+        "file", "full", "full/letter.txt", "run", "run/config.toml", "run/state.safetensors",
+    ]  # fmt: skip
+
+
+def test_places_where_nothing_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(InputError, match=r"cannot make the run directory .*: (Not a directory|File exists)"):
+        rundir.create(tmp_path / "file" / "deep" / "run", "names", fill)
+    assert everything(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that refuses directories")
+def test_file_systems_that_refuse(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot make the run directory"):
+        rundir.create(Path("/proc/self/run"), "names", fill)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind the superuser")
+def test_a_directory_without_write_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match=r"cannot make the run directory .*: Permission denied"):
+        rundir.create(tmp_path / "run", "names", fill)
+
+
+def test_directories_that_are_no_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "config.toml").write_text("")
+    for name, reason in (
+        ("none", "there is no such directory"),
+        ("file", "it is a file"),
+        ("empty", "the directory has no config.toml"),
+        ("half", "the directory has no state.safetensors"),
+    ):
+        with pytest.raises(InputError, match=f"no run at .*{name}: {reason}"):
+            RunDirectory.existing(tmp_path / name)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is a Unix call")
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    run = rundir.create(tmp_path / "run", "names", fill)
+    program = (
+        "import sys; from pathlib import Path; from glassgrad.train.rundir import RunDirectory\n"
+        "with RunDirectory(Path(sys.argv[1])).lock(): print('got it')"
+    )
+    command = [sys.executable, "-c", program, str(run.path)]
+    with run.lock():
+        other = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "is being trained by another process" in other.stderr
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "got it\n"

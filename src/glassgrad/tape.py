@@ -16,6 +16,7 @@ import functools
 import heapq
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any, TypeVar
@@ -238,14 +239,21 @@ class _Mutations:
         self.latest = 0
         self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
 
-    def record(self, array: Any, frame: Any = None) -> None:
-        """Note that the memory of `array` is being overwritten from the user's current line."""
+    def record(self, *arrays: Any, frame: Any = None) -> None:
+        """Note that the memory of `arrays` is being overwritten from the user's current line."""
         frame = frame or provenance.user_frame(1)
-        owner = memory_owner(array)
-        self.latest = next_sequence()
-        if len(self.log) > 4096:
-            self.log = {key: entry for key, entry in self.log.items() if entry[0]() is not None}
-        self.log[id(owner)] = (_weak(owner), self.latest, frame.f_code, frame.f_lasti)
+        code, lasti = frame.f_code, frame.f_lasti
+        self.latest = latest = next_sequence()
+        log = self.log
+        if len(log) > 4096:
+            self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
+        for array in arrays:
+            owner = array if array.base is None else memory_owner(array)
+            known = log.get(id(owner))
+            if known is not None and known[0]() is owner:
+                log[id(owner)] = (known[0], latest, code, lasti)
+            else:
+                log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
 
     def check(self, node: Node) -> None:
         """Raise when something that `node` saved was overwritten after it was saved."""
@@ -275,12 +283,6 @@ def memory_owner(array: Any) -> Any:
     while isinstance(getattr(array, "base", None), np.ndarray):
         array = array.base
     return array
-
-
-def _weak(owner: Any) -> Callable[[], Any]:
-    import weakref
-
-    return weakref.ref(owner)
 
 
 MUTATIONS = _Mutations()

@@ -20,7 +20,7 @@ from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
 from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, Node, describe
 
 _ndarray = np.ndarray
-_SCALARS = (int, float, bool, np.float32, np.float64, np.int64)
+_PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
 _internal = provenance._internal
 _is_internal = provenance.is_internal
 _getframe = provenance.sys._getframe
@@ -263,9 +263,11 @@ class Tensor:
         return self.array
 
     def assign(self, array: Array) -> None:
-        """Give this tensor new values: copied into its memory, or as a Symbol bound to it."""
-        if type(self.array) is _ndarray and type(array) in (_ndarray, *_SCALARS):
-            MUTATIONS.record(self.array)
+        """Give a state tensor new values: copied into its memory, or as a Symbol bound to it.
+
+        For state that no rule saves (counters, running statistics): the write is not logged.
+        """
+        if type(self.array) is _ndarray and type(array) in _PLAIN:
             self.array[...] = array
         else:
             self.array = array

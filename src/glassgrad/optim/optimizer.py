@@ -98,6 +98,7 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         tracing = MODE.flags & TRACING
+        written: list[Array] = []
         for group, parameter in self._with_gradients():
             p = parameter.lifted() if tracing else parameter.array
             g = parameter._grad.array  # type: ignore[union-attr]  # filtered above
@@ -106,8 +107,9 @@ class Optimizer:
             p = self.update(p, g, self.state[parameter], group)
             if p is not parameter.array:
                 parameter.array = p
-            elif not tracing:
-                MUTATIONS.record(p)
+            elif type(p) is np.ndarray:
+                written.append(p)
+        MUTATIONS.record(*written)
         return loss
 
     def _with_gradients(self) -> Iterator[tuple[dict[str, Any], Tensor]]:

@@ -89,7 +89,7 @@ SIZED: tuple[Case, ...] = (
     Case("log_softmax of rows", "m.log_softmax(a, dim=1)", matrix=True, numpy="", jax="jax.nn.log_softmax(a, axis=1)"),
     Case("norm", "m.linalg.vector_norm(a)", numpy="m.sqrt(m.sum(a * a))"),
     Case("cumsum of rows", "m.cumsum(a, dim=1)", matrix=True),
-    Case("sort of rows", "m.sort(a, dim=1).values", matrix=True, numpy="m.sort(a, axis=1)"),
+    Case("sort of rows", "m.sort(a, dim=1).values", matrix=True, numpy="", jax="m.sort(a, axis=1)"),
     # shape and indexing
     Case("reshape", "m.reshape(a, (-1,))", matrix=True),
     Case("transpose", "a.T * 1.0", matrix=True),
@@ -107,7 +107,7 @@ SIZED: tuple[Case, ...] = (
         jax="m.take_along_axis(a, index[:, None], axis=1)",
     ),
     Case("masked select by where", "m.where(mask, a, 0.0)", constants=("mask",)),
-    Case("flip", "m.flip(a, (0,))", numpy="m.flip(a, 0)"),
+    Case("flip", "m.flip(a, (0,))", numpy="", jax="m.flip(a, 0)"),
     Case("roll", "m.roll(a, 1)"),
     Case("tril", "m.tril(a)", matrix=True),
     # products

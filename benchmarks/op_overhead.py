@@ -1,8 +1,8 @@
 """What one recorded operation costs: `exp` of one element, recorded and differentiated, beside NumPy's bare `exp`.
 
 Each library runs ``y = exp(exp(...exp(x)))`` and its backward pass with one and with five `exp`; the difference,
-divided by four, is the cost of one more operation, free of what a call of `backward` costs by itself. What NumPy needs for
-computing the exponential and nothing else is taken off.
+divided by four, is the cost of one more operation, free of what a call of `backward` costs by itself. What NumPy needs
+for computing the exponential and nothing else is taken off.
 """
 
 from __future__ import annotations

@@ -1,0 +1,121 @@
+"""The harness times only what computes the same, and says of everything else why it did not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks import harness, ops, picture, results
+from benchmarks.harness import Outcome
+from benchmarks.workload import Bar, Workload
+from benchmarks.workloads import WORKLOADS
+
+MODES = ("good", "twin", "wrong", "slow", "missing", "ours", "nan", "dies", "breaks")
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    workload = Workload(
+        key="toy",
+        title="toy",
+        package="tests.repo",
+        peers={mode: f"bench_peers:{mode}" for mode in MODES},
+        reference="good",
+        check_steps=4,
+        tolerance=1e-6,
+        seconds=0.01,
+    )
+    return {outcome.name: outcome for outcome in harness.run(workload, rounds=3)}
+
+
+def test_agreeing_peers_are_timed_every_round(outcomes: dict[str, Outcome]) -> None:
+    for name in ("good", "twin", "slow"):
+        assert len(outcomes[name].rounds) == 3
+        assert outcomes[name].trouble == ""
+        assert outcomes[name].first_step > 0
+        assert outcomes[name].megabytes > 5
+    assert outcomes["good"].losses == [pytest.approx(9 * 0.64**step) for step in range(1, 5)]
+    assert outcomes["slow"].best > 0.002 > outcomes["good"].median
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("wrong", "disagrees: loss"),
+        ("nan", "disagrees: loss nan at step 1"),
+        ("missing", "missing: torch.nothing is not installed"),
+        ("ours", "No module named 'glassgrad.nothing'"),
+        ("dies", "ended with status 3"),
+        ("breaks", "broke while it was timed"),
+    ],
+)
+def test_others_are_not_timed_and_say_why(outcomes: dict[str, Outcome], name: str, reason: str) -> None:
+    assert outcomes[name].rounds == []
+    assert reason in outcomes[name].trouble
+    assert math.isnan(outcomes[name].median)
+
+
+def test_the_table_sorts_and_lists_troubles(outcomes: dict[str, Outcome]) -> None:
+    table = results.outcome_table(list(outcomes.values()))
+    lines = table.splitlines()
+    assert lines[4].startswith("| slow")
+    assert "- missing: missing: torch.nothing is not installed" in lines
+    assert sum(line.startswith("|") for line in lines) == 2 + 3
+
+
+def outcome(name: str, seconds: float) -> Outcome:
+    return Outcome(name, rounds=[seconds, seconds * 2, seconds * 0.5])
+
+
+def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
+    measured = [outcome("ours", 2.0), outcome("a", 4.0), outcome("b", 8.0)]
+    assert results.judge(Bar("ours", ("a", "b"), 0.5), measured).endswith("0.50, met")
+    assert results.judge(Bar("ours", ("a", "b"), 0.4), measured).endswith("0.50, missed")
+    assert results.judge(Bar("ours", ("c",), 0.4), measured).endswith("not measured")
+    assert results.judge(Bar("absent", ("a",), 0.4), measured).endswith("not measured")
+
+
+def test_a_section_is_replaced_in_place(tmp_path) -> None:
+    path = tmp_path / "RESULTS.md"
+    results.write_section("one", "First", "old \\1 text", path)
+    results.write_section("two", "Second", "stays", path)
+    path.write_text(path.read_text() + "\nwritten by hand\n")
+    results.write_section("one", "First", "new \\1 text", path)
+    text = path.read_text()
+    assert "old" not in text
+    assert text.index("new \\1 text") < text.index("stays") < text.index("written by hand")
+    assert text.count("## First") == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.5, "1.5 s"), (0.0123, "12.3 ms"), (0.000334, "334 µs"), (2.5e-7, "250 ns"), (math.nan, "–"), (120.0, "120 s")],
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert results.duration(seconds) == text
+
+
+def test_fingerprints_tell_different_results_apart() -> None:
+    assert ops.agree([[1.0, 10.0]], [[1.001, 10.0]])
+    assert not ops.agree([[1.0, 10.0]], [[1.1, 10.0]])
+    assert not ops.agree([[1.0, 10.0]], [[1.0, 10.0], [0.0, 0.0]])
+    assert not ops.agree([[math.nan, 10.0]], [[math.nan, 10.0]])
+
+
+def test_the_picture_is_drawn_from_recorded_numbers(tmp_path) -> None:
+    assert picture.draw(tmp_path / "none.png", tmp_path) is None
+    (tmp_path / "w1.json").write_text(
+        '{"title": "W1", "seconds_per_step": {"glassgrad eager": [1.0, 2.0, 9.0], "NumPy by hand": [4.0]}}'
+    )
+    assert picture.recorded_medians(tmp_path) == {"w1": ("W1", {"glassgrad eager": 2.0, "NumPy by hand": 4.0})}
+    drawn = picture.draw(tmp_path / "some.png", tmp_path)
+    assert drawn is not None
+    assert drawn.stat().st_size > 5_000
+
+
+def test_every_bar_names_peers_that_exist() -> None:
+    for workload in WORKLOADS.values():
+        assert workload.reference in workload.peers
+        for bar in workload.bars:
+            assert {bar.ours, *bar.theirs} <= set(workload.peers)

@@ -111,7 +111,7 @@ class Value:
     sin = _function("sin", math.sin, lambda x, y: math.cos(x))
     cos = _function("cos", math.cos, lambda x, y: -math.sin(x))
     tanh = _function("tanh", math.tanh, lambda x, y: 1.0 - y * y)
-    sigmoid = _function("sigmoid", lambda x: 0.5 + 0.5 * math.tanh(0.5 * x), lambda x, y: y * (1.0 - y))
+    sigmoid = _function("sigmoid", lambda x: math.exp(min(x, 0)) / (1 + math.exp(-abs(x))), lambda x, y: y * (1.0 - y))
     relu = _function("ReLU", lambda x: 0.0 if x < 0 else x, lambda x, y: 1.0 if y > 0 else 0.0)
 
     __radd__, __rmul__ = __add__, __mul__

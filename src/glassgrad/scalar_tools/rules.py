@@ -93,7 +93,7 @@ RULES: dict[str, Rule] = {
     "cos": _function(lambda m, x: m.cos(x), lambda m, g, y, x: -(g * m.sin(x))),
     "tanh": _function(lambda m, x: m.tanh(x), lambda m, g, y, x: g * (m.constant(1.0) - y * y)),
     "sigmoid": _function(
-        lambda m, x: m.constant(0.5) + m.constant(0.5) * m.tanh(m.constant(0.5) * x),
+        lambda m, x: m.exp(m.where("lt", x, m.constant(0.0), x, m.constant(0.0))) / (m.constant(1.0) + m.exp(-m.abs(x))),
         lambda m, g, y, x: g * (y * (m.constant(1.0) - y)),
     ),
     "ReLU": _function(

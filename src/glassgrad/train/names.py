@@ -108,9 +108,9 @@ def build_model(config: NamesConfig, tokens: int) -> nn.Module:
 class NamesTask:
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
-    def __init__(self, config: NamesConfig) -> None:
+    def __init__(self, config: NamesConfig, words: WordList) -> None:
         self.config = config
-        self.data = NamesData.build(load_words(config), config.context)
+        self.data = NamesData.build(words, config.context)
         self.model = build_model(config, self.data.tokenizer.size)
         self.optimizer = optim.SGD(
             self.model.parameters(), lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay

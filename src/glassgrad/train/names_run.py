@@ -17,7 +17,7 @@ from .config import Layer, command_line, flag, read_toml, rules, to_toml
 from .display import Display, choose_display
 from .files import write_atomically
 from .metrics import MetricsLog
-from .names import MODELS, TASK, NamesConfig, NamesTask, configure, default_data_folder, mean_loss
+from .names import MODELS, TASK, NamesConfig, NamesTask, configure, default_data_folder, load_words, mean_loss
 from .picture import draw_loss
 from .progress import duration, speed
 from .rundir import RunDirectory
@@ -39,11 +39,10 @@ def start(options: Mapping[str, Any], config_file: Path | None, path: Path | Non
     layers = [command_line(options)]
     if config_file is not None:
         layers.insert(0, default_data_folder(read_toml(config_file, NamesConfig, TASK), config_file.parent))
-    task = NamesTask(_absolute_data(configure(layers)))
+    task = _task(configure(layers))
     trainer = Trainer(_plan(task))
     stop = StopSignals()
     display = choose_display(lambda: stop.request(_closed_output()))
-    _introduce(task, display)
 
     def fill(run: RunDirectory) -> None:
         toml = to_toml(task.config, TASK, leave_out=MODELS[task.config.model].without)
@@ -51,6 +50,7 @@ def start(options: Mapping[str, Any], config_file: Path | None, path: Path | Non
         trainer.save(run)
 
     run = rundir.create(path, TASK, fill)
+    _introduce(task, display)
     display.say(f"run        {run.path}\n")
     with run.lock():
         return _train(task, trainer, run, display, stop)
@@ -68,7 +68,7 @@ def resume(options: Mapping[str, Any], path: Path) -> int:
         _refuse_changes(configure([stored]), given)
         changed = {key: value for key, value in given.values.items() if rules(NamesConfig)[key][1].resumable}
         config = configure([stored, Layer(changed, flag)])
-        task = NamesTask(_absolute_data(config))
+        task = _task(config)
         trainer = Trainer(_plan(task))
         trainer.load(run, lambda facts: _check_facts(facts, task, run))
         stop = StopSignals()
@@ -104,9 +104,12 @@ def save_model(run: RunDirectory, task: NamesTask) -> None:
     save_checkpoint(run.model, arrays, task.description())
 
 
-def _absolute_data(config: NamesConfig) -> NamesConfig:
-    """A run can be resumed from any directory, so it remembers where its words are in full."""
-    return dataclasses.replace(config, data=str(Path(config.data).resolve())) if config.data else config
+def _task(config: NamesConfig) -> NamesTask:
+    """A run can be resumed from any directory, so it remembers the whole path of its words; messages do not need it."""
+    words = load_words(config)
+    if config.data:
+        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
+    return NamesTask(config, words)
 
 
 def _refuse_changes(stored: NamesConfig, given: Layer) -> None:

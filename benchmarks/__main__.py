@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import harness, op_overhead, ops, picture, results
+from benchmarks import harness, op_overhead, ops, picture, quiet, results
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
@@ -23,6 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
+    parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
     if unknown := [name for name in options.what if name not in known]:
@@ -31,6 +32,14 @@ def arguments() -> argparse.Namespace:
         options.what = [*WORKLOADS, *OTHERS]
     options.peers = [name.strip() for name in options.peers.split(",")] if options.peers else []
     return options
+
+
+def may_write(options: argparse.Namespace, text: str) -> bool:
+    """Whether to keep a result; one taken on a busy machine does not replace a good one unless that is asked for."""
+    if options.write and quiet.MARK in text and not options.busy:
+        print("not written, because the machine was busy; --busy writes it all the same", file=sys.stderr)
+        return False
+    return bool(options.write)
 
 
 def measure(workload: Workload, options: argparse.Namespace, command: str) -> bool:
@@ -44,7 +53,7 @@ def measure(workload: Workload, options: argparse.Namespace, command: str) -> bo
             print(f"--- {outcome.name}\n{outcome.trouble}", file=sys.stderr)
     text = results.section(workload, outcomes, command)
     print(text, flush=True)
-    if options.write:
+    if may_write(options, text):
         results.write_section(workload.key, workload.title, text)
         results.record_outcomes(workload, outcomes)
     return all(outcome.rounds for outcome in outcomes if outcome.name.startswith("glassgrad"))
@@ -62,7 +71,7 @@ def main() -> int:
         else:
             title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds)
             print(f"\n{title}\n{text}", flush=True)
-            if options.write:
+            if may_write(options, text):
                 results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
                 results.record(name, data)
     if options.write and (path := picture.draw()):

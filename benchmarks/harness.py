@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import quiet
 from benchmarks.workload import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,6 +99,8 @@ class Outcome:
     losses: list[float] = field(default_factory=list)
     first_step: float = math.nan
     megabytes: float = math.nan
+    others: float = math.nan  # cores' worth of work by other processes meanwhile
+    work: dict[str, float] | None = None  # flops and bytes of a step
     trouble: str = ""
 
     @property
@@ -155,6 +158,7 @@ def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: d
 def time_in_turn(running: dict[str, Peer], outcomes: dict[str, Outcome], seconds: float, rounds: int) -> None:
     """Time the peers round by round, the order reversed every other round."""
     counts: dict[str, int] = {}
+    watch = quiet.Watch(peer.process.pid for peer in running.values())
 
     def attempt(name: str, **request: Any) -> dict[str, Any]:
         try:
@@ -173,8 +177,12 @@ def time_in_turn(running: dict[str, Peer], outcomes: dict[str, Outcome], seconds
             reply = attempt(name, do="time", count=counts[name])
             if "seconds" in reply:
                 outcomes[name].rounds.append(reply["seconds"])
+    others = watch.others()
     for name in list(running):
-        outcomes[name].megabytes = attempt(name, do="peak").get("megabytes", math.nan)
+        reply = attempt(name, do="peak")
+        outcomes[name].megabytes = reply.get("megabytes", math.nan)
+        outcomes[name].work = reply.get("work")
+        outcomes[name].others = others
 
 
 def run(

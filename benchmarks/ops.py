@@ -8,6 +8,7 @@ backward pass with a given cotangent, down to the gradients of all inputs.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import harness, results
+from benchmarks import harness, quiet, results
 from benchmarks.op_cases import CASES, FIXED, SIDES, SIZED, Case, draw
 
 LIBRARIES = {"glassgrad": "glassgrad", "PyTorch": "torch", "HIPS autograd": "autograd", "JAX jit": "jax"}
@@ -199,7 +200,9 @@ def prepare_all(peers: Mapping[str, harness.Peer], case: Case, size: int, notes:
     """The libraries that have the case and agree on it with most of the others."""
     replies = {name: peer.ask(do="prepare", case=case.name, size=size) for name, peer in peers.items()}
     where = f"{case.name}{f' at {size:,}' if size else ''}"
-    notes += [f"- {where}: {name} fails: {reply['error'][:160]}" for name, reply in replies.items() if "error" in reply]
+    notes += [
+        f"- {where}: {name} fails: {one_line(reply['error'])}" for name, reply in replies.items() if "error" in reply
+    ]
     prints = {name: reply["prints"] for name, reply in replies.items() if "prints" in reply}
     votes = {name: sum(agree(mine, theirs) for theirs in prints.values()) for name, mine in prints.items()}
     agreeing = [name for name, count in votes.items() if count == max(votes.values()) and count > len(votes) / 2]
@@ -219,6 +222,16 @@ def time_case(
         for name in agreeing[:: 1 if index % 2 == 0 else -1]:
             seconds[name].append(peers[name].ask(do="time")["seconds"])
     return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def one_line(text: str) -> str:
+    """An error short enough for a list."""
+    return text.strip().splitlines()[0][:160]
+
+
+def merged(notes: list[str]) -> list[str]:
+    """Notes that differ only in the size, as one."""
+    return list(dict.fromkeys(re.sub(r" at [\d,]+:", ":", note) for note in notes))
 
 
 def plan() -> Iterator[tuple[Case, int]]:
@@ -273,11 +286,13 @@ def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]
     """Title, text and raw numbers."""
     peers, notes = start_libraries(threads)
     found = {}
+    watch = quiet.Watch(peer.process.pid for peer in peers.values())
     try:
         for case, size in plan():
             found[case.name, size] = time_case(peers, case, size, min(rounds, 5), notes)
+        busy = quiet.verdict(watch.others())
     finally:
         for peer in peers.values():
             peer.close()
-    text = "\n\n".join(["\n".join(summary(found)), tables(found), "\n".join(notes)]).strip()
+    text = "\n\n".join(filter(None, [busy, "\n".join(summary(found)), tables(found), "\n".join(merged(notes))]))
     return TITLE, text, {"seconds": [[name, size, medians] for (name, size), medians in found.items()]}

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import quiet
 from benchmarks.harness import Outcome
+from benchmarks.limits import measured
 from benchmarks.machine import facts
 from benchmarks.workload import Bar, Workload
 
@@ -78,6 +80,11 @@ def outcome_table(outcomes: Sequence[Outcome]) -> str:
     return "\n\n".join(part for part in (table, "\n".join(left_out)) if part)
 
 
+def is_busy(outcomes: Sequence[Outcome]) -> bool:
+    """Whether others used the machine while any of these was timed."""
+    return any(quiet.verdict(outcome.others) for outcome in outcomes)
+
+
 def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
     """A bar and what was measured against it."""
     medians = {outcome.name: outcome.median for outcome in outcomes if outcome.rounds}
@@ -85,7 +92,18 @@ def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
     if bar.ours not in medians or not theirs:
         return f"- {bar}: not measured"
     ratio = medians[bar.ours] / min(theirs)
-    return f"- {bar}: {ratio:.2f}, {'met' if ratio <= bar.limit else 'missed'}"
+    verdict = "but the machine was busy" if is_busy(outcomes) else "met" if ratio <= bar.limit else "missed"
+    return f"- {bar}: {ratio:.2f}, {verdict}"
+
+
+def limit_line(outcome: Outcome) -> str:
+    """How near a peer that counts its work comes to what the machine can do."""
+    work, limits = outcome.work or {}, measured()
+    least = limits.seconds(work["flops"], work["bytes"])
+    return (
+        f"- {outcome.name}: {work['flops'] / 1e6:.3g} Mflop and {work['bytes'] / 1e6:.3g} MB a step; at {limits}"
+        f" the least time is {duration(least)}, {least / outcome.median:.0%} of the time taken"
+    )
 
 
 def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> str:
@@ -94,12 +112,14 @@ def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> st
     loss = agreed[0].losses[-1] if agreed else math.nan
     parts = [
         f"Command: `{command}`",
+        quiet.verdict(max((outcome.others for outcome in agreed), default=math.nan)),
         outcome_table(outcomes),
         "\n".join(judge(bar, outcomes) for bar in workload.bars),
         f"Losses of the timed peers agreed over the first {workload.check_steps} steps within {workload.tolerance:g}"
         f" (loss after them: {loss:.4f})."
         if agreed
         else "",
+        "\n".join(limit_line(outcome) for outcome in agreed if outcome.work),
         machine_lines(),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -29,6 +29,12 @@ def peak_megabytes() -> float:
     return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
+def work_of(run: Run) -> dict[str, float] | None:
+    """Floating-point operations and bytes of a step, where the peer can tell (a compiled step of ours can)."""
+    stats = getattr(run, "stats", None)
+    return None if stats is None else {"flops": float(stats().flops), "bytes": float(stats().bytes)}
+
+
 def calibrate(run: Run, seconds: float) -> int:
     """How many steps take about `seconds`; doing them warms the peer up as well."""
     chunk = getattr(run, "chunk", 1)
@@ -62,7 +68,7 @@ def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
         case "time":
             return timed(run, request["count"])
         case "peak":
-            return {"megabytes": peak_megabytes()}
+            return {"megabytes": peak_megabytes(), "work": work_of(run)}
     raise ValueError(f"unknown request {request['do']!r}")
 
 

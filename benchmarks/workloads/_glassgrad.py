@@ -12,8 +12,9 @@ def prepared(arrays):
 
 def stepper(step, mode, data):
     """The `run` of a step: called as it is in mode `eager`, compiled with the named emitter otherwise."""
+    compiled = None
     if mode != "eager":
-        step = gg.compile(step, backend=mode)
+        step = compiled = gg.compile(step, backend=mode)
     position = 0
 
     def run(count):
@@ -24,4 +25,6 @@ def stepper(step, mode, data):
             position = (position + 1) % len(data)
         return loss.item()
 
+    if compiled is not None:
+        run.stats = lambda: compiled.stats
     return run

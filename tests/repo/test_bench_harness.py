@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import time
 
 import pytest
 
-from benchmarks import harness, ops, picture, results
+from benchmarks import harness, ops, picture, quiet, results
 from benchmarks.harness import Outcome
+from benchmarks.limits import Limits
 from benchmarks.workload import Bar, Workload
 from benchmarks.workloads import WORKLOADS
 
@@ -64,8 +68,8 @@ def test_the_table_sorts_and_lists_troubles(outcomes: dict[str, Outcome]) -> Non
     assert sum(line.startswith("|") for line in lines) == 2 + 3
 
 
-def outcome(name: str, seconds: float) -> Outcome:
-    return Outcome(name, rounds=[seconds, seconds * 2, seconds * 0.5])
+def outcome(name: str, seconds: float, others: float = 0.0) -> Outcome:
+    return Outcome(name, rounds=[seconds, seconds * 2, seconds * 0.5], others=others)
 
 
 def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
@@ -74,6 +78,30 @@ def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
     assert results.judge(Bar("ours", ("a", "b"), 0.4), measured).endswith("0.50, missed")
     assert results.judge(Bar("ours", ("c",), 0.4), measured).endswith("not measured")
     assert results.judge(Bar("absent", ("a",), 0.4), measured).endswith("not measured")
+
+
+def test_a_busy_machine_judges_nothing() -> None:
+    measured = [outcome("ours", 2.0), outcome("a", 4.0, others=0.9)]
+    assert results.judge(Bar("ours", ("a",), 0.9), measured).endswith("busy")
+    assert quiet.verdict(0.9).startswith(quiet.MARK)
+    assert quiet.verdict(0.01) == quiet.verdict(math.nan) == ""
+
+
+def test_the_watch_sees_another_process_at_work() -> None:
+    if not quiet.STAT.exists():
+        pytest.skip("this system does not say how busy it is")
+    program = "import time\nend = time.perf_counter() + 1.0\nwhile time.perf_counter() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", program]) as other:
+        blind, informed = quiet.Watch([]), quiet.Watch([other.pid])
+        time.sleep(0.6)
+        seen, known = blind.others(), informed.others()
+    assert seen - known > 0.2
+
+
+def test_the_limits_of_this_machine_are_plausible() -> None:
+    limits = Limits(flops=100e9, bandwidth=10e9)
+    assert limits.seconds(flops=50e9, moved=5e9) == 1.0
+    assert "100 GFLOP/s" in str(limits)
 
 
 def test_a_section_is_replaced_in_place(tmp_path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.workloads import WORKLOADS
 
-STEPS = 3
+STEPS = 2
 LIBRARY_OF = {
     "torch_peer": "torch",
     "jax_peer": "jax",

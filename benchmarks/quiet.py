@@ -1,0 +1,60 @@
+"""How much of the machine others used while we measured: a number without which no ratio can be believed.
+
+A library whose threads wait for each other at barriers loses far more than its share when a core is busy, so that a
+comparison on a busy machine is not merely noisy but wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+BUSY = 0.15  # of one core; the system itself always does a little
+MARK = "**The machine was busy"
+STAT = Path("/proc/stat")
+
+
+def machine_seconds() -> float:
+    """Seconds all cores together have been busy since boot; NaN where the system does not say."""
+    if not STAT.exists():
+        return math.nan
+    user, nice, system, _idle, _wait, irq, soft, steal = (int(word) for word in STAT.read_text().split()[1:9])
+    return (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def process_seconds(pid: int) -> float:
+    """Processor time of a process with all its threads and finished children."""
+    path = Path(f"/proc/{pid}/stat")
+    if not path.exists():
+        return 0.0
+    fields = path.read_text().rpartition(")")[2].split()
+    return sum(int(word) for word in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """From its creation on, how many cores processes other than ours kept busy."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self.pids = [os.getpid(), *pids]
+        self.start = time.perf_counter()
+        self.machine = machine_seconds()
+        self.ours = sum(process_seconds(pid) for pid in self.pids)
+
+    def others(self) -> float:
+        """Cores' worth of work by others, on average; NaN where the system does not say."""
+        elapsed = max(time.perf_counter() - self.start, 1e-9)
+        ours = sum(process_seconds(pid) for pid in self.pids) - self.ours
+        return max(0.0, machine_seconds() - self.machine - ours) / elapsed if not math.isnan(self.machine) else math.nan
+
+
+def verdict(others: float) -> str:
+    """A sentence for the report, or '' when the machine was ours."""
+    if math.isnan(others) or others <= BUSY:
+        return ""
+    return (
+        f"{MARK}: other processes used {others:.2f} cores while this was measured. "
+        "Do not trust these ratios; run it again on a quiet machine.**"
+    )

@@ -6,7 +6,7 @@ once and no reference cycle exists. Nodes carry a sequence number; since a node 
 its parents, walking by falling number is a reverse topological order and needs no recursion and no
 search beforehand.
 
-The backward walk pushes cotangents from outputs to leaves with the vjp rules; `forward_walk` pushes
+The backward walk pushes cotangents from outputs to leaves with the vjp rules; `tangents.py` pushes
 tangents the other way, over the same nodes, with the jvp rules.
 """
 
@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops import core, reduce, shape
+from glassgrad.ops import batched, core, reduce, shape
+from glassgrad.ops.batched import Level
 from glassgrad.ops.core import Array, Primitive
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,6 +37,7 @@ next_sequence = itertools.count(1).__next__
 
 RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
+WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saving.py)
 
 
 class _Mode(threading.local):
@@ -44,6 +46,8 @@ class _Mode(threading.local):
     flags = RECORDING
     lift: Callable[[Any], None] | None = None  # tensor -> its array becomes a Symbol
     lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
+    levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
+    watchers: tuple[Any, ...] = ()  # who watches, outermost first
 
 
 MODE = _Mode()
@@ -128,7 +132,9 @@ class Node:
     """One recorded application of a primitive.
 
     `saved` is ``(y, *x)`` as the rules take it, with placeholders for what `prim` does not save, or a
-    `Freed` once a backward walk has used it up. `code` and `lasti` say where in the user's code.
+    `Freed` once a backward walk has used it up, or an object whose `unpack(node)` returns it (see
+    saving.py). `code` and `lasti` say where in the user's code. `levels`, set only where there are
+    some, are the batches of vmap that the result has beside its shape.
     """
 
     __slots__ = (
@@ -137,6 +143,7 @@ class Node:
         "dtype",
         "hooks",
         "lasti",
+        "levels",
         "params",
         "parents",
         "prim",
@@ -146,6 +153,7 @@ class Node:
     )
 
     hooks: list[Callable[[Any], Any]] | None
+    levels: tuple[Level, ...]
 
     def __init__(
         self,
@@ -203,17 +211,14 @@ class Freed:
         return provenance.resolve(self.code, self.lasti)
 
 
-def _pick_vjp(*_args: Any, **_params: Any) -> None:
-    """`pick` has no arithmetic; the walks recognise the primitive itself."""
-
-
 PICK = core.Custom(
     "pick",
     lambda _xp, *parts, index: parts[index],
-    joint_vjp=_pick_vjp,
+    joint_vjp=lambda *_args, **_params: None,
     formula="(x1, x2, ...)[index]",
-    notes="selects one result of a primitive that has several",
+    notes="selects one result of a primitive that has several; the walks do it themselves",
 )
+PICK.visit = lambda walk, node, g: walk.deliver_pick(node, g)
 
 
 def describe(tensor: Any, node: Node | None = None) -> str:
@@ -328,12 +333,13 @@ class Walk:
         self.heap: list[tuple[int, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
+        self.batched = False
         frame = provenance.user_frame(1)
         self.freed = Freed(frame.f_code, frame.f_lasti)
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
-        self._accumulate(target, g)
+        self.accumulate(target, g)
 
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
@@ -349,61 +355,64 @@ class Walk:
                     self.found[node] = g
                 if node not in needed:
                     continue
-            if type(node.saved) is Freed:
-                raise errors.BACKWARD_TWICE(what=describe(None, node), built=node.place, freed=node.saved.place)
-            if node.seq < MUTATIONS.latest:
+            saved = node.saved
+            if type(saved) is not tuple:
+                saved = unpack(node)
+            elif node.seq < MUTATIONS.latest:
                 MUTATIONS.check(node)
-            self._step(node, g)
+            self._step(node, g, saved)
             if not self.retain:
                 node.saved = self.freed
                 node.parents = ()
         self._separate()
         return self.found
 
-    def _step(self, node: Node, g: Array) -> None:
+    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
         prim = node.prim
-        saved = node.saved
-        if prim is PICK:
-            self._deliver_pick(node, g)
-            return
         if self.create_graph:
-            if prim.decompose is not None:
-                self._step_decomposed(node, g)
-                return
-            saved = saved_tensors(node)
-        params = node.params
+            saved = saved_tensors(node, saved)
         rules = prim.vjps
         if rules is not None:
+            params = node.params
             for position, parent in enumerate(node.parents):
                 if parent is not None:
                     rule = rules[position]
                     if rule is not None:
                         c = rule(g, *saved, **params)
                         if c is not None:
-                            self._accumulate(parent, c)
+                            self.accumulate(parent, c)
             return
-        assert prim.joint_vjp is not None
-        needs = tuple(parent is not None for parent in node.parents)
-        for parent, c in zip(node.parents, prim.joint_vjp(g, needs, *saved, **params), strict=True):
-            if parent is not None and c is not None:
-                self._accumulate(parent, c)
+        if prim.visit is not None:
+            prim.visit(self, node, g)
+        elif prim.decompose is not None and (self.create_graph or self.batched):
+            # The hand-written vjp of a fused primitive is for plain arrays.
+            self._step_decomposed(node, g, saved)
+        else:
+            assert prim.joint_vjp is not None
+            needs = tuple(parent is not None for parent in node.parents)
+            for parent, c in zip(node.parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
+                if parent is not None and c is not None:
+                    self.accumulate(parent, c)
 
-    def _step_decomposed(self, node: Node, g: Array) -> None:
-        """Differentiate the decomposition of a fused primitive, so that the result is differentiable."""
-        inputs = [alias(x) for x in saved_tensors(node)[1:]]
+    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any]) -> None:
+        """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again."""
+        inputs = [alias(x) for x in saved[1:]]
         with enable_grad():
             y = node.prim.decompose(*inputs, **node.params)  # type: ignore[misc]  # fused: it has one
         asked = [x if parent is not None else None for x, parent in zip(inputs, node.parents, strict=True)]
-        walk = Walk(True, True, [x.node for x in asked if x is not None])
+        walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None])
+        if self.batched:
+            walk.meet_batches()
         for part, c in zip(y, g, strict=True) if node.prim.multiple else ((y, g),):
             if c is not None and part.node is not None:
                 walk.seed(part.node, c)
         found = walk.run()
         for x, parent in zip(asked, node.parents, strict=True):
             if x is not None and x.node in found:
-                self._accumulate(parent, found[x.node])
+                self.accumulate(parent, found[x.node])
 
-    def _deliver_pick(self, node: Node, g: Array) -> None:
+    def deliver_pick(self, node: Node, g: Array) -> None:
+        """Put the cotangent of one result of several into its slot at their common node."""
         (parent,) = node.parents
         slots = self.cotangents.get(parent)
         if slots is None:
@@ -413,7 +422,8 @@ class Walk:
         # Under create_graph one result may have several pick nodes.
         slots[position] = g if slots[position] is None else slots[position] + g
 
-    def _accumulate(self, target: Any, c: Array) -> None:
+    def accumulate(self, target: Any, c: Array) -> None:
+        """Add a cotangent to what a node or leaf has collected so far."""
         if c.shape != target.shape or c.dtype != target.dtype:
             c = match_cotangent(c, target)
         is_node = type(target) is Node
@@ -423,14 +433,22 @@ class Walk:
             store[target] = c
             if is_node:
                 heapq.heappush(self.heap, (-target.seq, target))
-        elif target in self.owned:
+        elif target in self.owned and type(c) is np.ndarray:
             # The sum lives in a buffer that only this walk knows, so it may grow in place.
             before += c
             store[target] = before
         else:
-            store[target] = before + c
-            if type(before) is np.ndarray and before.ndim:
+            total = store[target] = before + c
+            if type(total) is np.ndarray and total.ndim:
                 self.owned.add(target)
+            else:
+                self.owned.discard(target)
+
+    def meet_batches(self) -> None:
+        """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
+        if not self.batched:
+            self.batched = True
+            self.accumulate = functools.partial(_accumulate_batched, self)  # type: ignore[method-assign]
 
     def _run_hooks(self, node: Node, g: Array) -> Array:
         for hook in list(node.hooks or ()):
@@ -464,6 +482,25 @@ class Walk:
             seen.add(id(g))
 
 
+def _accumulate_batched(walk: Walk, target: Any, c: Array) -> None:
+    """`Walk.accumulate` where vmap is involved: a batch that the target does not have is summed over.
+
+    Not so the batches of calls of vmap that are still running: there everything, and so this gradient
+    too, is meant for one example.
+    """
+    for level in levels_of(c):
+        if level not in MODE.levels and level not in levels_of(target):
+            c = reduce.sum_p(batched.exit_p(c, level=level, axis=0), axis=(0,), keepdims=False)
+    Walk.accumulate(walk, target, c)
+
+
+def levels_of(value: Any) -> tuple[Level, ...]:
+    """Return the batches of vmap that a node's result, a tensor or an array has beside its shape."""
+    if type(value) is Node:
+        return getattr(value, "levels", ())
+    return batched.levels_of(unwrap(value))
+
+
 def _sequence(node: Node) -> int:
     return node.seq
 
@@ -478,6 +515,8 @@ def backward(
 ) -> dict[Any, Any]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}."""
     walk = Walk(retain_graph, create_graph, wanted)
+    if MODE.levels:
+        walk.meet_batches()
     seeds = {id(g) for g in gradients}
     if not create_graph:
         for root, g in zip(roots, gradients, strict=True):
@@ -487,78 +526,12 @@ def backward(
     else:
         with enable_grad():
             for root, g in zip(roots, gradients, strict=True):
-                walk.seed(root, g)
+                walk.seed(root, wrap(g))
             found = walk.run()
     for target, g in found.items():
         if id(g) in seeds and type(g) is np.ndarray:
             found[target] = g.copy()
     return found
-
-
-# --- the forward walk -----------------------------------------------------------------------------
-
-
-def forward_walk(outputs: Sequence[Any], inputs: dict[Any, Array]) -> list[Any]:
-    """Push tangents of `inputs` (nodes or leaves) through the tape; return the tangents of `outputs`.
-
-    The jvp of recorded computation: nodes are visited oldest first. Tangents of outputs that do not
-    depend on the inputs are None.
-    """
-    reachable: set[Node] = set()
-    stack = [node for node in outputs if type(node) is Node]
-    while stack:
-        node = stack.pop()
-        if node in reachable or node in inputs:
-            continue
-        if type(node.saved) is Freed:
-            raise errors.BACKWARD_TWICE(what=describe(None, node), built=node.place, freed=node.saved.place)
-        reachable.add(node)
-        stack.extend(parent for parent in node.parents if type(parent) is Node)
-    tangents: dict[Any, Any] = dict(inputs)
-    for node in sorted(reachable, key=_sequence):
-        incoming = [None if parent is None else tangents.get(parent) for parent in node.parents]
-        if any(t is not None for t in incoming):
-            tangents[node] = _jvp_of(node, incoming)
-    return [tangents.get(node) for node in outputs]
-
-
-def _jvp_of(node: Node, incoming: list[Any]) -> Any:
-    prim = node.prim
-    if prim is PICK:
-        return incoming[0][node.params["index"]]
-    if prim.decompose is not None:
-        return _jvp_decomposed(node, incoming)
-    saved = saved_tensors(node)
-    if prim.jvps is None:
-        if prim.joint_jvp is None:
-            raise errors.NO_FORWARD_RULE(op=prim.name, where=node.place)
-        result = prim.joint_jvp(incoming, *saved, **node.params)
-        return result if prim.multiple else match_tangent(result, node)
-    total = None
-    for t, rule in zip(incoming, prim.jvps, strict=True):
-        if t is not None and rule is not None:
-            part = rule(t, *saved, **node.params)
-            total = part if total is None else total + part
-    return None if total is None else match_tangent(total, node)
-
-
-def match_tangent(t: Array, node: Node) -> Array:
-    """Give a tangent the shape and dtype of the output it belongs to."""
-    if t.shape != node.shape:
-        t = shape.broadcast_to_p(t, shape=node.shape)
-    if t.dtype != node.dtype:
-        t = shape.astype_p(t, dtype=node.dtype)
-    return t
-
-
-def _jvp_decomposed(node: Node, incoming: list[Any]) -> Any:
-    inputs = [alias(x) for x in saved_tensors(node)[1:]]
-    with enable_grad():
-        y = node.prim.decompose(*inputs, **node.params)  # type: ignore[misc]  # fused: it has one
-    seeds = {x.node: t for x, t in zip(inputs, incoming, strict=True) if t is not None}
-    parts = list(y) if node.prim.multiple else [y]
-    tangents = forward_walk([part.node for part in parts], seeds)
-    return tangents if node.prim.multiple else tangents[0]
 
 
 # --- between arrays and tensors -------------------------------------------------------------------
@@ -575,19 +548,31 @@ def unwrap(value: Any) -> Array:
     return HOOKS.unwrap(value)
 
 
-def saved_tensors(node: Node) -> list[Any]:
+def unpack(node: Node) -> tuple[Any, ...]:
+    """Return ``(y, *x)`` of a node, wherever it is kept."""
+    saved = node.saved
+    if type(saved) is Freed:
+        raise errors.BACKWARD_TWICE(what=describe(None, node), built=node.place, freed=saved.place)
+    while type(saved) is not tuple:
+        saved = saved.unpack(node)
+    return saved
+
+
+def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``(y, *x)`` of a node with Tensors in place of the arrays that have a history."""
-    result: list[Any] = [node.saved[0]]
-    if node.prim.saves_y and node.prim.decompose is None and not node.prim.multiple:
-        result[0] = HOOKS.tensor_of(node.saved[0], node)
-    elif node.prim.multiple and node.prim.saves_y and node.prim.decompose is None:
-        result[0] = HOOKS.outputs_of(node)
-    for x, parent in zip(node.saved[1:], node.parents, strict=True):
-        if parent is None or not node.prim.saves_x:
+    prim = node.prim
+    y = saved[0]
+    if prim.saves_y and prim.decompose is None:
+        y = HOOKS.outputs_of(node, y) if prim.multiple else HOOKS.tensor_of(y, node)
+    if not prim.saves_x and prim.saves_from is None:
+        return (y, *saved[1:])
+    result = [y]
+    for x, parent in zip(saved[1:], node.parents, strict=True):
+        if parent is None or x is parent:  # no history, or a placeholder
             result.append(x)
         else:
             result.append(HOOKS.tensor_of(x, parent) if type(parent) is Node else parent)
-    return result
+    return tuple(result)
 
 
 def alias(value: Any) -> Any:
@@ -599,7 +584,7 @@ class _Hooks:
     wrap: Callable[[Any], Any]
     unwrap: Callable[[Any], Any]
     tensor_of: Callable[[Any, Node], Any]
-    outputs_of: Callable[[Node], tuple[Any, ...]]
+    outputs_of: Callable[[Node, Any], tuple[Any, ...]]
     alias: Callable[[Any], Any]
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, explain_failure, provenance
+from glassgrad import errors, explain_failure, provenance, views
 from glassgrad.ops import elementwise, index, linalg, names, shape
+from glassgrad.ops.batched import levels_of
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
-from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, Node, describe
+from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, WATCHED, Node, describe
 
 _ndarray = np.ndarray
 _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
@@ -29,14 +30,18 @@ _getframe = provenance.sys._getframe
 def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
     flags = MODE.flags
+    if flags > RECORDING:
+        if flags & WATCHED:
+            return MODE.watchers[-1].apply(prim, args, params)
+        for arg in args:
+            if isinstance(arg, Tensor):
+                MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
     arrays: list[Any] = []
     parents: list[Any] = []
     tracked = False
     plain = True
     for arg in args:
         if isinstance(arg, Tensor):
-            if flags & TRACING:
-                MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
             array = arg.array
             if type(array) is not _ndarray:
                 plain = False
@@ -60,12 +65,16 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         raise
     except Exception as error:
         raise explain_failure.explain(prim, args, params, error) from error
-    return _finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
+    if prim.is_view:
+        view = finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
+        return views.link(view, prim, args, params)
+    return finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
 
 
-def _finish(
+def finish(
     prim: Primitive, y: Any, arrays: list[Any], parents: tuple[Any, ...], params: Any, tracked: bool, plain: bool
 ) -> Any:
+    """Make Tensors of what a primitive has computed, with a node if it is tracked."""
     if prim.decompose is not None:
         y, residuals = y
     elif prim.multiple:
@@ -85,10 +94,15 @@ def _finish(
         if not known or frame.f_back is None:
             break
         frame = frame.f_back
-    saved = (residuals if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    if prim.saves_from is None:
+        saved = (residuals if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    else:
+        saved = (residuals if prim.saves_y else None, *views.placeholders(prim.saves_from, arrays, parents))
     node = Node(prim, parents, saved, params, y[0] if prim.multiple else y, code, frame.f_lasti)
     if prim.multiple:
         return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
+    if not plain:
+        node.levels = levels_of(y)
     return make(y, node, True)
 
 
@@ -99,7 +113,10 @@ def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
     if part.dtype.kind not in "fc":
         return make(part, None, False)
     params = {"index": position, "count": count}
-    return make(part, Node(PICK, (node,), (None, node), params, part, node.code, node.lasti), True)
+    pick = Node(PICK, (node,), (None, node), params, part, node.code, node.lasti)
+    if type(part) is not _ndarray:
+        pick.levels = levels_of(part)
+    return make(part, pick, True)
 
 
 def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
@@ -518,8 +535,7 @@ def _unwrap(value: Any) -> Any:
     return value.array if isinstance(value, Tensor) else value
 
 
-def _outputs_of(node: Node) -> tuple[Tensor, ...]:
-    parts = node.saved[0]
+def _outputs_of(node: Node, parts: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(_pick(node, part, position, len(parts)) for position, part in enumerate(parts))
 
 
@@ -529,10 +545,13 @@ def _alias(value: Any) -> Any:
         if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
             return value
         value = make(value, None, False)
-    frame = _getframe(1)
+    array = value.lifted()
+    frame = provenance.user_frame(1)
     parent = (value.node if value.node is not None else value) if value._tracks else None
-    node = Node(shape.alias_p, (parent,), (None, parent), {}, value.array, frame.f_code, frame.f_lasti)
-    return make(value.array, node, True)
+    node = Node(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
+    if type(array) is not _ndarray:
+        node.levels = levels_of(array)
+    return make(array, node, True)
 
 
 HOOKS.wrap = _wrap

@@ -65,16 +65,20 @@ class Primitive:
         derivative: its derivative, as a formula, for the op table.
         evaluate: computes on NumPy arrays.
         saves_y, saves_x: what a tape keeps alive for the rules.
+        saves_from: keep only the arguments from this position on (index arrays, as a rule); those
+            before it reach the rules as placeholders, whether they have a gradient or not.
         vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when
             `joint_vjp` ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
         jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp`
             ``(tangents, y, *x, **params)`` serves all at once.
         outputs: 1, or 0 when `evaluate` returns a tuple.
         is_view: whether the result may share memory with the first argument.
+        visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``.
     """
 
     kind: ClassVar[str] = "primitive"
     decompose: Rule | None = None
+    visit: Rule | None = None
 
     def __init__(
         self,
@@ -84,7 +88,9 @@ class Primitive:
         formula: str = "",
         derivative: str = "",
         saves: Sequence[str] = (),
+        saves_from: int | None = None,
         samples: Any = None,
+        sample_params: Mapping[str, Any] | None = None,
         edge: Sequence[float] = (),
         multiple: bool = False,
         shape: Callable[..., tuple[int, ...]] | None = None,
@@ -92,9 +98,12 @@ class Primitive:
         is_view: bool = False,
         tolerance: float = 1.0,
         notes: str = "",
+        register: bool = True,
     ) -> None:
-        if name in REGISTRY:
-            raise KeyError(f"primitive {name!r} is declared twice")
+        if register:
+            if name in REGISTRY:
+                raise KeyError(f"primitive {name!r} is declared twice")
+            REGISTRY[name] = self
         self.name = self.__name__ = name
         self.__doc__ = f"{name}: {formula}" if formula else name
         self.formula = formula
@@ -103,7 +112,9 @@ class Primitive:
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
         self.saves_y = "y" in saves
         self.saves_x = "x" in saves
+        self.saves_from = saves_from
         self.samples = samples
+        self.sample_params = dict(sample_params or {})
         self.edge = tuple(edge)
         self.multiple = multiple
         self.shape_rule = shape
@@ -115,7 +126,6 @@ class Primitive:
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
         self.joint_jvp: Rule | None = None
-        REGISTRY[name] = self
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         chosen = None
@@ -239,6 +249,9 @@ def _chain(partial: Partial) -> Rule | None:
         return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
     if callable(partial):
         return lambda c, y, *x, **params: c * partial(y, *x, **params)
+    if partial == 0:
+        # A gradient of zero, not none: what lies behind a step function is reached, as in PyTorch.
+        return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if partial == 1:
         return lambda c, y, *x, **params: c
     if partial == -1:

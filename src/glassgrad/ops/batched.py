@@ -1,0 +1,254 @@
+"""Batched arrays: what stands for the array of one example inside `vmap`.
+
+A `Batched` holds the values of all examples along axis 0 of `value` and shows the shape of one of them.
+It is an interpreter like any other: a primitive that meets one runs its batching rule, once for the whole
+batch. Nested calls of vmap nest: the highest level is outermost, its value may be Batched again.
+`enter_p` and `exit_p` lead into a level and out of it; each is the other's transpose, so gradients flow
+through vmap like through any linear function.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise, index, linalg
+from glassgrad.ops.core import INTERPRETERS, Array, Elementwise, Interpreter, Primitive
+from glassgrad.ops.shape import astype, broadcast_to_p, concatenate_p, permute_p, reshape_p
+
+RANK = 50  # above arrays and Symbols, below Tensors
+_numbers = itertools.count(1)
+
+
+class Level:
+    """One call of vmap. Inner calls begin later than those around them and have higher numbers.
+
+    `size` is the number of examples; `randomness` what a random draw inside means.
+    """
+
+    __slots__ = ("number", "randomness", "size")
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        self.number = next(_numbers)
+        self.size = size
+        self.randomness = randomness
+
+    def __repr__(self) -> str:
+        return f"<level {self.number} of vmap, {self.size} examples>"
+
+
+class Batched:
+    """The arrays of all examples of a level, seen as that of one."""
+
+    __slots__ = ("level", "value")
+    __array_ufunc__ = None  # so that an ndarray leaves operators to us
+    __array_priority__ = 900
+
+    def __init__(self, value: Array, level: Level) -> None:
+        self.value = value
+        self.level = level
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.shape) - 1
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """Return the array in another dtype."""
+        return astype(self, dtype)
+
+    def reshape(self, *shape: Any) -> Any:
+        """Return the array in another shape (of one example)."""
+        return index.reshape(self, *shape)
+
+    def copy(self) -> Batched:
+        """Return a copy."""
+        return Batched(self.value.copy(), self.level)
+
+    def __repr__(self) -> str:
+        return f"{self.value!r}, one for each of {self.level.size} examples"
+
+    __hash__ = object.__hash__
+
+    def _no_number(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise errors.VMAP_NO_VALUE(size=self.level.size, shape=self.shape, where=provenance.here())
+
+    __array__ = __bool__ = __float__ = __int__ = __index__ = item = tolist = __setitem__ = _no_number
+
+
+def _attach() -> None:
+    def both(prim: Primitive) -> tuple[Any, Any]:
+        return (lambda self, other: prim(self, other)), (lambda self, other: prim(other, self))
+
+    binary = {
+        "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
+        "truediv": elementwise.divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
+        "pow": elementwise.power, "matmul": linalg.matmul, "and": elementwise.bitwise_and,
+        "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
+    }  # fmt: skip
+    compare = {
+        "eq": elementwise.equal, "ne": elementwise.not_equal, "lt": elementwise.less, "le": elementwise.less_equal,
+        "gt": elementwise.greater, "ge": elementwise.greater_equal,
+    }  # fmt: skip
+    for name, prim in binary.items():
+        straight, reflected = both(prim)
+        setattr(Batched, f"__{name}__", straight)
+        setattr(Batched, f"__r{name}__", reflected)
+    for name, prim in compare.items():
+        setattr(Batched, f"__{name}__", both(prim)[0])
+    for name, prim in {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}.items():
+        setattr(Batched, f"__{name}__", lambda self, prim=prim: prim(self))
+
+
+_attach()
+
+
+def levels_of(array: Any) -> tuple[Level, ...]:
+    """Return the levels of an array, innermost call of vmap first; () if it is not batched."""
+    found = []
+    while type(array) is Batched:
+        found.append(array.level)
+        array = array.value
+    return tuple(found)
+
+
+# --- the interpreter ------------------------------------------------------------------------------
+
+
+def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute `prim` for all examples of the highest level among the arguments."""
+    if prim.decompose is not None:
+        return prim.decompose(*args, **params)
+    level: Level = max((arg.level for arg in args if type(arg) is Batched), key=_number)
+    values: list[Any] = []
+    batched: list[bool] = []
+    for arg in args:
+        mine = type(arg) is Batched and arg.level is level
+        values.append(arg.value if mine else arg)
+        batched.append(mine)
+    if type(prim) is Elementwise:
+        return Batched(prim(*aligned(values, batched), **params), level)
+    rule = prim.batch or one_by_one
+    result = rule(prim, level.size, values, batched, params)
+    if prim.multiple:
+        return tuple(Batched(part, level) for part in result)
+    return Batched(result, level)
+
+
+def _number(level: Level) -> int:
+    return level.number
+
+
+INTERPRETERS[Batched] = Interpreter(RANK, apply)
+
+
+def aligned(values: list[Any], batched: list[bool]) -> list[Any]:
+    """Give batched values of fewer dimensions size-1 axes behind the batch, so that shapes broadcast from the right."""
+    ranks = [len(v.shape) - mine if hasattr(v, "shape") else 0 for v, mine in zip(values, batched, strict=True)]
+    widest = max(ranks)
+    return [
+        reshape_p(v, shape=(v.shape[0], *(1,) * (widest - rank), *v.shape[1:])) if mine and rank < widest else v
+        for v, mine, rank in zip(values, batched, ranks, strict=True)
+    ]
+
+
+def one_by_one(prim: Primitive, size: int, values: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """The rule of primitives that have none: compute one example after the other."""
+    if size == 0:
+        avals = prim.abstract(*(_example(v) if mine else v for v, mine in zip(values, batched, strict=True)), **params)
+        parts = avals if prim.multiple else (avals,)
+        empty = tuple(np.zeros((0, *part.shape), part.dtype) for part in parts)
+        return empty if prim.multiple else empty[0]
+    results = [
+        prim(*(v[position, ...] if mine else v for v, mine in zip(values, batched, strict=True)), **params)
+        for position in range(size)
+    ]
+    if prim.multiple:
+        return tuple(_stack(parts) for parts in zip(*results, strict=True))
+    return _stack(results)
+
+
+def _example(value: Array) -> Array:
+    return np.broadcast_to(np.ones((), value.dtype), value.shape[1:])
+
+
+def _stack(parts: Any) -> Array:
+    arrays = [part if hasattr(part, "shape") else np.asarray(part) for part in parts]
+    return concatenate_p(*(reshape_p(part, shape=(1, *part.shape)) for part in arrays), axis=0)
+
+
+# --- in and out -----------------------------------------------------------------------------------
+
+
+class Boundary(Primitive):
+    """`enter` or `exit`: what happens at the border of a level is no business of the interpreters below it."""
+
+    kind = "linear"
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        interpreter = INTERPRETERS.get(type(args[0]))
+        if interpreter is not None and interpreter.rank > RANK:
+            return interpreter.apply(self, args, params)
+        return self.evaluate(*args, **params)
+
+
+def _move(x: Array, origin: int, target: int) -> Array:
+    if origin == target:
+        return x
+    order = [axis for axis in range(len(x.shape)) if axis != origin]
+    order.insert(target, origin)
+    return permute_p(x, axes=tuple(order))
+
+
+def _enter(_xp: Any, x: Array, *, level: Level, axis: int) -> Batched:
+    if type(x) is Batched and x.level.number > level.number:
+        return Batched(_enter(_xp, x.value, level=level, axis=axis + 1), x.level)
+    return Batched(_move(x, axis, 0), level)
+
+
+def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
+    if type(x) is Batched:
+        if x.level is level:
+            return _move(x.value, 0, axis)
+        if x.level.number > level.number:
+            return Batched(_exit(_xp, x.value, level=level, axis=axis + 1), x.level)
+    repeated = broadcast_to_p(reshape_p(x, shape=(1, *x.shape)), shape=(level.size, *x.shape))
+    return _move(repeated, 0, axis)
+
+
+enter_p = Boundary("vmap_enter", _enter, formula="x[i] for example i", derivative="the examples together", register=False)
+exit_p = Boundary("vmap_exit", _exit, formula="the examples together", derivative="g[i] for example i", register=False)
+enter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
+enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
+exit_p.joint_vjp = lambda g, needs, y, x, **params: (enter_p(g, **params),)
+exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
+
+
+def _visit_exit(walk: Any, node: Any, g: Array) -> None:
+    """From here the walk goes through a call of vmap that has ended."""
+    walk.meet_batches()
+    walk.accumulate(node.parents[0], enter_p(g, **node.params))
+
+
+exit_p.visit = _visit_exit

@@ -1,0 +1,54 @@
+"""Views: which tensor looks into the memory of which other one.
+
+A view keeps what it was made from and how; the other holds weak references to its views. Nobody reads this
+until one of them is written to in place: then `inplace.py` gives all of them their new place on the tape.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Aval, Primitive
+
+_ref = weakref.ref
+
+
+def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Let `view`, the result of a view primitive, and the tensor it views know of each other; return it."""
+    base, array = args[0], view.array
+    if (
+        not hasattr(base, "_extra")
+        or array.dtype.kind not in "fc"  # integers are never on the tape
+        or len(args) > 1  # integer arrays as indices make copies
+        or (type(array) is np.ndarray and array.base is None)
+    ):
+        return view
+    view._extra = {"view": (base, prim, params)}
+    if base.node is None and base._tracks:
+        return view  # such a leaf is never rewritten on the tape, so its views never are
+    extra = base._extra
+    if extra is None:
+        base._extra = {"views": [_ref(view)]}
+    elif "views" not in extra:
+        extra["views"] = [_ref(view)]
+    else:
+        views = extra["views"]
+        if not len(views) % 64:
+            views[:] = [known for known in views if known() is not None]
+        views.append(_ref(view))
+    return view
+
+
+def placeholders(start: int, arrays: list[Any], parents: tuple[Any, ...]) -> list[Any]:
+    """Keep the arrays from position `start` on; before it only shapes and dtypes."""
+    kept = [_hollow(array) if parent is None else parent for array, parent in zip(arrays[:start], parents, strict=False)]
+    return kept + arrays[start:]
+
+
+def _hollow(array: Any) -> Aval:
+    if hasattr(array, "dtype"):
+        return Aval(tuple(array.shape), array.dtype)
+    return Aval((), np.result_type(array))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.index import take_along_axis_p
-from glassgrad.ops.linalg import matmul, swap_last
+from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import log_softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
@@ -26,7 +28,7 @@ from glassgrad.ops.shape import astype, reshape_p
 
 def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tuple[Array, None]:
     rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
-    y = rows @ weight.T
+    y = rows.dot(weight.T)  # two-dimensional: the method has less overhead than the operator
     if bias is not None:
         y += bias
     return (y if x.ndim == 2 else y.reshape(*x.shape[:-1], weight.shape[0])), None
@@ -35,11 +37,25 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
 def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Array, *bias: Array) -> Any:
     # y = x wT + b:  dx = g w,  dw = gT x,  db = sum of g over rows.
     rows = g if g.ndim == 2 else g.reshape(-1, g.shape[-1])
-    dx = (rows @ weight).reshape(x.shape) if needs[0] else None
-    dw = rows.T @ x.reshape(-1, x.shape[-1]) if needs[1] else None
+    flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    dx = rows.dot(weight).reshape(x.shape) if needs[0] else None
+    dw = rows.T.dot(flat) if needs[1] else None
     if not bias:
         return dx, dw
-    return dx, dw, np.add.reduce(rows, axis=0) if needs[2] else None
+    return dx, dw, _sum_rows(rows) if needs[2] else None
+
+
+def _sum_rows(x: Array) -> Array:
+    """Return the sum over axis 0 of a matrix; for few rows a product with ones costs half of a reduction."""
+    rows = x.shape[0]
+    if rows > 512:
+        return np.add.reduce(x, axis=0)
+    return _ones(rows, x.dtype).dot(x)
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int, dtype: Any) -> Array:
+    return np.ones(count, dtype)
 
 
 def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -62,18 +78,26 @@ def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (0, *range(2, ndim)), (1, x.shape[1], *(1,) * (ndim - 2))
 
 
+def _over_batch(x: Array, axes: tuple[int, ...], beside: tuple[int, ...]) -> Array:
+    """Sum over all axes but the channels, in the shape that stands beside x."""
+    if x.ndim == 2:
+        return _sum_rows(x)
+    return np.add.reduce(x, axis=axes).reshape(beside)
+
+
 def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
     axes, beside = _channel(x)
-    per_channel = 1 / (x.size // x.shape[1])
-    mean = np.add.reduce(x, axis=axes, keepdims=True)
+    per_channel = 1 / max(x.size // x.shape[1], 1)
+    mean = _over_batch(x, axes, beside)
     mean *= per_channel
     normal = x - mean
-    var = np.add.reduce(normal * normal, axis=axes, keepdims=True)
+    y = normal * normal
+    var = _over_batch(y, axes, beside)
     var *= per_channel
     inverse = 1 / np.sqrt(var + eps)
     normal *= inverse
-    y = normal * weight.reshape(beside)
-    y += bias.reshape(beside)
+    np.multiply(normal, weight if x.ndim == 2 else weight.reshape(beside), out=y)
+    y += bias if x.ndim == 2 else bias.reshape(beside)
     return (y, mean.reshape(-1), var.reshape(-1)), (normal, inverse)
 
 
@@ -87,19 +111,22 @@ def _batch_norm_vjp(
     g, g_mean, g_var = gs
     dx = dw = db = None
     if g is not None:
-        db = np.add.reduce(g, axis=axes, keepdims=True)
-        dw = np.add.reduce(g * normal, axis=axes, keepdims=True)
+        db = _over_batch(g, axes, beside)
+        dx = g * normal
+        dw = _over_batch(dx, axes, beside)
         if needs[0]:
-            dx = normal * (dw * (-1 / count))
+            np.multiply(normal, dw * (-1 / count), out=dx)
             dx += g
             dx -= db * (1 / count)
-            dx *= inverse * weight.reshape(beside)
+            dx *= inverse * (weight if x.ndim == 2 else weight.reshape(beside))
+        else:
+            dx = None
         dw, db = dw.reshape(-1), db.reshape(-1)
     if g_mean is not None:
         part = np.broadcast_to(g_mean.reshape(beside) / count, x.shape)
         dx = part if dx is None else dx + part
     if g_var is not None:
-        part = normal * (g_var.reshape(beside) * (2 / count) / inverse)
+        part = normal * (g_var.reshape(beside) * (2 / count) / inverse.reshape(beside))
         dx = part if dx is None else dx + part
     return dx, dw, db
 
@@ -125,49 +152,56 @@ batch_norm_p = fused(
 # --- cross entropy --------------------------------------------------------------------------------
 
 
-def check_labels(target: np.ndarray[Any, Any], classes: int, ignore_index: int, op: str) -> None:
-    """Raise unless every label is a class index (or `ignore_index`)."""
+def _labels_to_keep(target: np.ndarray[Any, Any], classes: int, ignore_index: int, op: str) -> Any:
+    """Check that labels are class indices; return which are not `ignore_index`, None if all.
+
+    Raises:
+        KindError: labels that are no integers.
+        ArgumentError: a label outside 0..classes-1 other than `ignore_index`.
+    """
     if target.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=target.dtype, where=provenance.here())
+    if not target.size:
+        return None
     # Seen as unsigned, negative labels are huge: one pass finds both ends.
-    unsigned = target.view(f"u{target.dtype.itemsize}")
-    if target.size and unsigned.max() >= classes:
-        wrong = target[(target != ignore_index) & ((target < 0) | (target >= classes))]
-        if wrong.size:
-            where = provenance.here()
-            raise errors.CLASS_OUT_OF_RANGE(op=op, label=wrong.flat[0], classes=classes, last=classes - 1, where=where)
+    if np.maximum.reduce(target.view(_UNSIGNED[target.dtype.itemsize])) < classes and not 0 <= ignore_index < classes:
+        return None
+    keep = target != ignore_index
+    wrong = target[keep & ((target < 0) | (target >= classes))]
+    if wrong.size:
+        where = provenance.here()
+        raise errors.CLASS_OUT_OF_RANGE(op=op, label=wrong.flat[0], classes=classes, last=classes - 1, where=where)
+    return None if keep.all() else keep
+
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _cross_entropy(
     xp: Any, logits: Array, target: Array, *, reduction: str, ignore_index: int
 ) -> tuple[Array, tuple[Array, Any, Any, float]]:
     rows, classes = logits.shape
-    check_labels(target, classes, ignore_index, "cross_entropy")
-    shifted = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
-    picked_at = np.arange(rows), target
-    keep = None
-    if target.size and (ignore_index < 0 or ignore_index < classes):
-        keep = target != ignore_index
-        if keep.all():
-            keep = None
-        else:
-            picked_at = picked_at[0], np.where(keep, target, 0)
-    picked = shifted[picked_at]
-    probabilities = np.exp(shifted, out=shifted)
+    keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
+    picked_at = np.arange(rows), target if keep is None else np.where(keep, target, 0)
+    probabilities = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
+    picked = probabilities[picked_at]
+    np.exp(probabilities, out=probabilities)
     total = np.add.reduce(probabilities, axis=1, keepdims=True)
-    losses = np.log(total[:, 0]) - picked
+    losses = np.log(total).reshape(rows)
+    losses -= picked
     probabilities /= total
-    count = float(rows)
+    count = rows
     if keep is not None:
-        losses = np.where(keep, losses, 0)
-        count = float(keep.sum())
+        losses = np.where(keep, losses, losses.dtype.type(0))
+        count = int(keep.sum())
     if reduction == "none":
         return losses, (probabilities, picked_at, keep, 1.0)
+    scale = 1.0
     loss = np.add.reduce(losses)
     if reduction == "mean":
-        loss = loss * (1 / count if count else math.nan)
-        return np.asarray(loss, dtype=logits.dtype), (probabilities, picked_at, keep, 1 / count if count else math.nan)
-    return np.asarray(loss), (probabilities, picked_at, keep, 1.0)
+        scale = 1 / count if count else math.nan
+        loss = loss * scale
+    return np.asarray(loss), (probabilities, picked_at, keep, scale)
 
 
 def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: Array, target: Array, **_p: Any) -> Any:

@@ -26,11 +26,12 @@ def frame_lines(progress: Progress, width: int, **console: object) -> list[str]:
 
 
 @pytest.mark.parametrize("progress", [BEGIN, NOW, END], ids=["begin", "middle", "end"])
-@pytest.mark.parametrize("width", [2, 5, 10, 25, 29, 31, 40, 60, 64, 65, 66, 80, 120, 200])
+@pytest.mark.parametrize("width", [2, 5, 10, 25, 31, 32, 33, 40, 60, 65, 66, 67, 80, 120, 200])
 def test_two_lines_fit_into_any_width(progress: Progress, width: int) -> None:
     lines = frame_lines(progress, width)
     assert len(lines) == 2
-    assert all(cell_len(line) < width for line in lines)
+    # Room for the ^C that a terminal writes where the cursor is; wrapped, it would leave a line behind.
+    assert all(cell_len(line) <= max(width - 3, 1) for line in lines)
 
 
 def test_a_wide_terminal_shows_everything() -> None:
@@ -43,7 +44,7 @@ def test_a_narrow_terminal_shows_what_matters() -> None:
     text = " ".join(frame_lines(NOW, 40))
     for part in ("23%", "0:24 left", "loss 2.1543", "6,512 steps/s"):
         assert part in text
-    assert "loss 2.1543" in " ".join(frame_lines(NOW, 14))
+    assert "loss 2.1543" in " ".join(frame_lines(NOW, 15))
 
 
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import itertools
 import json
+import math
 import os
 import signal
 import time
@@ -208,19 +210,18 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(tmp_p
 
     line, trainer = make()
     trainer.load(run)
-    count, plan_step = iter(range(101, 10**9)), trainer.plan.step
+    count = iter(range(101, 10**9))
     trainer.plan = dataclasses.replace(
         trainer.plan, step=lambda inputs, targets: bad if next(count) == 130 else line.step(inputs, targets)
     )
     display = Recorder()
     with pytest.raises(RunError) as caught:
         trainer.run(run, display, StopSignals())
-    word = "NaN" if bad != bad else "infinite"
+    word = "NaN" if math.isnan(bad) else "infinite"
     assert f"the loss became {word} between steps 120 and 150; try a smaller --rate than 0.01" in str(caught.value)
     assert "the checkpoint of step 100" in str(caught.value)
     assert run.state.read_bytes() == good
     assert display.stopped
-    assert plan_step is not None
 
 
 def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +238,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch:
     fsync = os.fsync
 
     def full(descriptor: int) -> None:
-        if "state" in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if "state" in Path(f"/proc/self/fd/{descriptor}").readlink().name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         fsync(descriptor)
 
@@ -294,7 +295,7 @@ def test_checkpoints_come_at_intervals_but_take_a_small_share_of_the_time(tmp_pa
     _, trainer = make(steps=1_500, save_every=0.01, save_model=slow, step=lambda *_: time.sleep(0.0005) or 1.0)
     trainer.run(RunDirectory(tmp_path), Recorder(), StopSignals())
     assert len(saves) >= 3
-    for (_, ended), (began, _) in zip(saves[:-1], saves[1:-1], strict=False):
+    for (_, ended), (began, _) in itertools.pairwise(saves[:-1]):
         assert began - ended > 0.15  # a save of 10 ms is followed by at least 200 ms of training
 
 

@@ -34,9 +34,10 @@ class NamesMLP(nn.Module):
         """Draw the initial weights: unit embeddings, a gain of 5/3 before the tanh, and small logits to begin with."""
         nn.init.normal_(self.embedding.weight, generator=generator)
         nn.init.normal_(self.hidden.weight, std=5 / 3 / self.hidden.in_features**0.5, generator=generator)
-        nn.init.zeros_(self.hidden.bias)
         nn.init.normal_(self.output.weight, std=0.1, generator=generator)
-        nn.init.zeros_(self.output.bias)
+        for layer in (self.hidden, self.output):
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
         embedded = self.embedding(tokens).flatten(1)

@@ -13,8 +13,9 @@ from rich.text import Text
 from .display import silence
 from .progress import Progress, duration, number, sparkline, speed
 
-_WIDE = 64
-_NARROW = 30
+_MARGIN = 4
+_WIDE = 62
+_NARROW = 28
 _ASCII_LEVELS = "_.-=+*#@"
 
 
@@ -81,8 +82,8 @@ class LiveDisplay:
             self._on_closed()
 
     def _frame(self, progress: Progress) -> Group:
-        # One column less than there are: some terminals wrap after the last one.
-        width = max(self.console.width - 1, 1)
+        # Some terminals wrap after the last column, and most write ^C at the cursor: either would move the lines.
+        width = max(self.console.width - _MARGIN, 1)
         if width >= _WIDE:
             lines = [self._steps(progress, width), self._losses(progress, width)]
         elif width >= _NARROW:

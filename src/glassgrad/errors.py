@@ -538,3 +538,24 @@ VMAP_NO_VALUE = Message(
     "inside vmap a tensor stands for {size} examples at once (each of shape {shape}) and has no single value ({where}).\n"
     "Next: replace `if`, float(), .item() and NumPy calls by where() and other functions of the library, or loop over the examples.",
 )
+
+# --- manual -------------------------------------------------------------------------------------
+
+MANUAL_SHAPE = Message(
+    ShapeError,
+    "manual.{layer}: input of shape {given}, expected {expected}, since the weight has shape {weight}.",
+)
+
+MANUAL_TARGET = Message(ShapeError, "manual.{loss}: target of shape {target}, expected {expected}.")
+
+MANUAL_OPTION = Message(ArgumentError, "manual.{layer}: {name}={given!r}, expected {expected}.")
+
+MANUAL_BATCH_OF_ONE = Message(
+    ShapeError,
+    "manual.BatchNorm1d in training got an input of shape {shape}: one number per channel has no variance.\n"
+    "Expected: at least two.\nNext: a larger batch, or .eval() to use the running statistics.",
+)
+
+MANUAL_NO_PARAMETERS = Message(ArgumentError, "manual.{optimizer} got no parameters to update.")
+
+MANUAL_STATE = Message(ArgumentError, "the state does not fit manual.{layer}:\n  {wrong}")

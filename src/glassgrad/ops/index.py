@@ -7,88 +7,15 @@ Reading is linear in x and its transpose is adding at the same places; each is t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, canonical_axis, custom, linear
+from glassgrad.ops.places import ARRAY, Shape, Slice, Spec, add_at, join_index, split_index
 from glassgrad.ops.samples import S, integers
-
-Shape = tuple[int, ...]
-
-
-class Slice(NamedTuple):
-    """A slice in a spec; `slice` itself is not hashable before Python 3.12."""
-
-    start: int | None
-    stop: int | None
-    step: int | None
-
-
-class _Array:
-    """Marks the place of an array in a spec."""
-
-    def __repr__(self) -> str:
-        return "array"
-
-    def __reduce__(self) -> str:
-        return "ARRAY"
-
-
-ARRAY = _Array()
-Spec = tuple[Any, ...]
-
-
-def split_index(index: Any) -> tuple[Spec, list[Any]]:
-    """Split an index into its static part and its arrays; boolean arrays become their positions."""
-    spec: list[Any] = []
-    arrays: list[Any] = []
-    for part in index if type(index) is tuple else (index,):
-        if isinstance(part, slice):
-            spec.append(Slice(_bound(part.start), _bound(part.stop), _bound(part.step)))
-        elif part is None or part is Ellipsis:
-            spec.append(part)
-        elif isinstance(part, int | np.integer) and not isinstance(part, bool):
-            spec.append(int(part))
-        else:
-            found = _positions(part)
-            spec.extend([ARRAY] * len(found))
-            arrays.extend(found)
-    return tuple(spec), arrays
-
-
-def _bound(value: Any) -> int | None:
-    return None if value is None else value.__index__()
-
-
-def _positions(part: Any) -> list[Any]:
-    """Return the integer arrays of one array-like index."""
-    array = part if hasattr(part, "dtype") else np.asarray(part)
-    if array.dtype == bool:
-        return list(ew_nonzero(array))
-    if array.dtype.kind not in "iu":
-        if math.prod(array.shape):
-            raise IndexError(f"indices must be integers or booleans, given dtype {array.dtype}")
-        return [np.asarray(array, dtype=np.int64)]
-    return [array]
-
-
-def ew_nonzero(mask: Any) -> tuple[Any, ...]:
-    """Return the positions where `mask` is true, one integer array per dimension."""
-    plain = mask.data if hasattr(mask, "requires_grad") else mask
-    return tuple(plain.nonzero())
-
-
-def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Put an index together again, for the array library."""
-    supply = iter(arrays)
-    return tuple(
-        next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in spec
-    )
-
 
 # --- reading and adding ---------------------------------------------------------------------------
 
@@ -100,36 +27,7 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
 
 
 def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
-    if len(spec) == 1 and arrays:
-        return scatter_rows(xp, g, arrays[0], shape)
-    out = xp.zeros(shape, dtype=g.dtype)
-    if arrays:
-        np.add.at(out, join_index(spec, arrays), g)
-    else:
-        out[join_index(spec, ())] = g
-    return out
-
-
-def scatter_rows(xp: Any, g: Array, index: Array, shape: Shape) -> Array:
-    """Return zeros of `shape` with the rows of `g` added at `index`: the backward of an embedding.
-
-    `np.add.at` handles one element at a time. A small table is a product with a one-hot matrix, done by
-    BLAS; a large one sorts the indices and sums runs of equal ones.
-    """
-    rows = index.reshape(-1)
-    width = math.prod(shape[1:])
-    flat = g.reshape(rows.size, width)
-    if rows.size and (rows.min() < 0):
-        rows = np.where(rows < 0, rows + shape[0], rows)
-    if rows.size * shape[0] <= 1 << 18:
-        one_hot = (rows == np.arange(shape[0])[:, None]).astype(g.dtype)
-        return (one_hot @ flat).reshape(shape)
-    out = xp.zeros((shape[0], width), dtype=g.dtype)
-    order = rows.argsort(kind="stable")
-    ordered = rows[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    out[ordered[starts]] = np.add.reduceat(flat[order], starts, axis=0)
-    return out.reshape(shape)
+    return add_at(xp, g, spec, arrays, shape)
 
 
 def _no_gradients(count: int) -> tuple[None, ...]:

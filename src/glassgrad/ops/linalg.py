@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, linear
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import permute_p, reshape_p
+from glassgrad.ops.shape import reshape_p
 
 Shape = tuple[int, ...]
 
@@ -22,14 +23,6 @@ def _matmul_shape(a: Any, b: Any) -> Shape:
     if len(b.shape) == 1:
         return tuple(a.shape[:-1])
     return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-
-
-def swap_last(x: Array) -> Array:
-    """Transpose the last two dimensions."""
-    ndim = len(x.shape)
-    if ndim == 2:
-        return permute_p(x, axes=(1, 0))
-    return permute_p(x, axes=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def _matmul_left(g: Array, a: Any, b: Array) -> Array:

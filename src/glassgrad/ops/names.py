@@ -1,21 +1,32 @@
 """One table of the public names: which function, under which names, as function and as method.
 
-`PUBLIC` maps a name to its function (a primitive, or a function composed of some). `ALIASES` gives the
-other libraries' names for the same thing, `KEYWORDS` their spelling of arguments. A name in
-`NOT_METHODS` is a function only.
+Public is every function and primitive that a module in `_MODULES` defines under a name without a leading
+underscore or a trailing ``_p``; what several op files share and no user calls lives in `axes` and `places`.
+`PUBLIC` maps a name to its function. `ALIASES` gives the other libraries' names for the same thing,
+`KEYWORDS` their spelling of arguments. A name in `NOT_METHODS` is a function only.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from glassgrad.ops import elementwise, index, linalg, reduce, shape
-from glassgrad.ops.core import Primitive
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise, fused, index, linalg, reduce, shape
+from glassgrad.ops.core import INTERPRETERS, Primitive
 
-KEYWORDS = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "ddof": "correction", "a_min": "min", "a_max": "max"}
+# What is given -> what our functions call it. A function that has an argument of the given name keeps it.
+KEYWORDS = {
+    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "ddof": "correction", "a_min": "min", "a_max": "max",
+    "dims": "dim", "exponent": "other", "x2": "other", "end": "other", "indices": "index", "values": "value",
+    "arrays": "tensors", "seq": "tensors", "newshape": "shape", "size": "shape", "condition": "cond",
+    "shift": "shifts", "kth": "k", "repeats": "dim", "reps": "dim", "offset": "diagonal", "k": "diagonal",
+}  # fmt: skip
+FIRST = ("input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary")
 
 ALIASES = {
     "neg": "negative",
@@ -41,52 +52,103 @@ ALIASES = {
     "moveaxis": "movedim",
     "expand_dims": "unsqueeze",
     "type": "astype",
-    "take": "index_select",
     "copy": "clone",
     "ravel": "flatten",
-    "norm": "vector_norm",
     "special_expit": "sigmoid",
 }
 
-_MODULES: tuple[ModuleType, ...] = (elementwise, shape, reduce, index, linalg)
-
-# Helpers of the op files that are no ops of the user's.
-_PRIVATE = {
-    "canonical_axes", "canonical_axis", "custom", "elementwise", "fused", "linear", "select", "reals", "distinct",
-    "integers", "positive", "flags", "kept_shape", "reduced_shape", "restore", "full_shape", "split_index",
-    "join_index", "scatter_rows", "swap_last", "Any", "NamedTuple", "Sequence", "S", "Slice", "Extreme", "Shape",
-    "Axes", "Pairs", "Array", "Spec", "ARRAY", "math", "np", "ew", "annotations", "booleans", "ew_nonzero",
-}  # fmt: skip
+_MODULES: tuple[ModuleType, ...] = (elementwise, shape, reduce, index, linalg, fused)
 
 # Functions whose first argument is not the tensor they belong to.
-NOT_METHODS = {"where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot", "full_shape"}
+NOT_METHODS = {"where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot"}
 
 
-def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take NumPy's names for its arguments as well."""
+def _parameters(function: Callable[..., Any]) -> tuple[set[str], str | None]:
+    """Return the names a function takes by keyword, and the name of its first argument."""
+    names = list(inspect.signature(function).parameters.values())
+    keywords = {p.name for p in names if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    first = names[0] if names and names[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else None
+    return keywords, first.name if first is not None else None
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            kwargs = {KEYWORDS.get(name, name): value for name, value in kwargs.items()}
-        return function(*args, **kwargs)
+
+def _translator(name: str, function: Callable[..., Any], known: set[str], first: str | None) -> Callable[..., Any]:
+    """Return the slow path of a call with keywords: rename them, refuse what the function cannot take."""
+    renames = {given: ours for given, ours in KEYWORDS.items() if ours in known and given not in known}
+    renames |= {given: first for given in FIRST if first is not None and given not in known}
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        translated = {}
+        for given, value in kwargs.items():
+            ours = renames.get(given, given)
+            if ours in known:
+                translated[ours] = value
+            elif given == "out" and value is not None:
+                raise errors.OUT_NOT_SUPPORTED(op=name, where=provenance.here())
+            elif given != "out":
+                raise _unknown(name, given, known | set(renames))
+        return function(*args, **translated)
 
     return call
 
 
+def _unknown(op: str, given: str, known: set[str]) -> Exception:
+    close = difflib.get_close_matches(given, known, n=1)
+    nearest = f"\nNext: did you mean {close[0]!r}?" if close else f"\nExpected: {', '.join(sorted(known))}."
+    return errors.UNKNOWN_KEYWORD(op=op, given=given, nearest=nearest, where=provenance.here())
+
+
+def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the public form of a function or primitive: it takes the other libraries' keywords as well."""
+    if isinstance(function, Primitive):
+        return _public_primitive(function, name)
+    known, first = _parameters(function)
+    translate = _translator(name, function, known, first)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return translate(args, kwargs)
+        return function(*args)
+
+    return call
+
+
+def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
+    arity = len(prim.vjps or ())
+    form: Any = {1: lambda x: prim(x), 2: lambda x, other: prim(x, other)}.get(arity, lambda *xs: prim(*xs))
+    translate = _translator(name, form, *_parameters(form))
+
+    def one(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != 1:
+            return translate(args, kwargs)
+        interpreter = INTERPRETERS.get(type(args[0]))
+        return prim(args[0]) if interpreter is None else interpreter.apply(prim, args, {})
+
+    def several(*args: Any, **kwargs: Any) -> Any:
+        return translate(args, kwargs) if kwargs else prim(*args)
+
+    call: Any = one if arity == 1 else several
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{prim.formula}\n\n    Derivative: {prim.derivative}." if prim.derivative else prim.formula
+    call.primitive = prim  # lets the op table find its entry
+    return call  # type: ignore[no-any-return]  # one of the two functions above
+
+
+def _is_public(name: str, value: Any, module: ModuleType) -> bool:
+    if name.startswith("_") or name.endswith("_p"):
+        return False
+    return isinstance(value, Primitive) or (inspect.isfunction(value) and value.__module__ == module.__name__)
+
+
 def _collect() -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for module in _MODULES:
-        for name, value in vars(module).items():
-            if name.startswith("_") or name.endswith("_p") or name in _PRIVATE or isinstance(value, ModuleType):
-                continue
-            if isinstance(value, Primitive):
-                table[name] = value
-            elif callable(value) and getattr(value, "__module__", "") == module.__name__:
-                table[name] = with_keywords(value)
+    table = {
+        name: public(value, name)
+        for module in _MODULES
+        for name, value in vars(module).items()
+        if _is_public(name, value, module)
+    }
     for alias, name in ALIASES.items():
-        if name in table:
-            table[alias] = table[name]
+        table.setdefault(alias, table[name])
     return table
 
 

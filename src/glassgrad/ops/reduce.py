@@ -13,29 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import Axes, kept_shape, reduced_shape, restore
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, linear
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
-
-Axes = tuple[int, ...]
-
-
-def kept_shape(shape: Sequence[int], axis: Axes) -> tuple[int, ...]:
-    """Return the shape with size 1 in the reduced axes."""
-    return tuple(1 if position in axis else n for position, n in enumerate(shape))
-
-
-def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tuple[int, ...]:
-    """The shape rule of every reduction."""
-    if keepdims:
-        return kept_shape(x.shape, axis)
-    return tuple(n for position, n in enumerate(x.shape) if position not in axis)
-
-
-def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
-    """Give a reduced array its size-1 axes back, so that it broadcasts against the input."""
-    return g if keepdims else reshape_p(g, shape=kept_shape(shape, axis))
-
 
 # --- primitives -----------------------------------------------------------------------------------
 

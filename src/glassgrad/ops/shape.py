@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 # --- one array ------------------------------------------------------------------------------------
 
 reshape_p = linear(
-    "reshape", lambda xp, x, *, shape: xp.reshape(x, shape), (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
+    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
 )  # fmt: skip
@@ -152,7 +152,7 @@ def _ints(sizes: tuple[Any, ...]) -> Shape:
     return tuple(int(size) for size in sizes)
 
 
-def full_shape(shape: Shape, size: int) -> Shape:
+def _full_shape(shape: Shape, size: int) -> Shape:
     """Replace the -1 in `shape` by what `size` elements leave for it."""
     if -1 not in shape:
         return shape
@@ -172,7 +172,7 @@ def reshape(x: Array, *shape: Any) -> Array:
     """
     wanted = _ints(shape)
     if -1 in wanted:
-        wanted = full_shape(wanted, math.prod(x.shape))
+        wanted = _full_shape(wanted, math.prod(x.shape))
     return reshape_p(x, shape=wanted)
 
 
@@ -246,7 +246,7 @@ def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
 def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
     at = canonical_axis(dim, len(x.shape))
-    return reshape_p(x, shape=(*x.shape[:at], *full_shape(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
+    return reshape_p(x, shape=(*x.shape[:at], *_full_shape(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
 
 
 def expand(x: Array, *sizes: Any) -> Array:

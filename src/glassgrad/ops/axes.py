@@ -1,0 +1,59 @@
+"""Small helpers about shapes and axes that several op files share; nothing here is an op of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.core import Array
+from glassgrad.ops.shape import permute_p, reshape_p
+
+Axes = tuple[int, ...]
+
+
+def kept_shape(shape: Sequence[int], axis: Axes) -> tuple[int, ...]:
+    """Return the shape with size 1 in the reduced axes."""
+    return tuple(1 if position in axis else n for position, n in enumerate(shape))
+
+
+def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tuple[int, ...]:
+    """The shape rule of every reduction."""
+    if keepdims:
+        return kept_shape(x.shape, axis)
+    return tuple(n for position, n in enumerate(x.shape) if position not in axis)
+
+
+def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
+    """Give a reduced array its size-1 axes back, so that it broadcasts against the input."""
+    return g if keepdims else reshape_p(g, shape=kept_shape(shape, axis))
+
+
+def count(shape: Sequence[int], axes: Axes) -> int:
+    """Return how many elements the axes hold together."""
+    return math.prod(shape[axis] for axis in axes)
+
+
+def swap_last(x: Array) -> Array:
+    """Transpose the last two dimensions."""
+    ndim = len(x.shape)
+    if ndim == 2:
+        return permute_p(x, axes=(1, 0))
+    return permute_p(x, axes=(*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
+    """Return the numbers in `x` as an ndarray, for ops whose result cannot be known without them.
+
+    Raises:
+        GlassgradError: inside a transformation, where there are no numbers yet.
+    """
+    array = x.array if hasattr(x, "_tracks") else x
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "dtype") and not isinstance(array, np.generic):
+        raise errors.NEEDS_NUMBERS(op=op, kind=type(array).__name__, where=provenance.here())
+    return np.asarray(array)

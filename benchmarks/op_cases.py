@@ -7,7 +7,11 @@ library has no such operation.
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -175,8 +179,26 @@ FIXED: tuple[Case, ...] = (
         "conv1d 32x16x100, 32 of 5", "F.conv1d(a, b, c)", shapes=((32, 16, 100), (32, 16, 5), (32,)), numpy="", jax=""
     ),
 )
-CASES = {case.name: case for case in (*SIZED, *FIXED)}
 SIDES = {1: (1, 1), 1_000: (25, 40), 1_000_000: (1_000, 1_000)}
+
+
+OPERATORS = {"negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "clip": "clamp"}
+
+
+def from_registry(registry: Mapping[str, Any]) -> list[Case]:
+    """A case for every smooth elementwise primitive of the table that has none above: a new op is timed unasked."""
+    written = {word for case in SIZED for word in (case.name, *re.findall(r"\bm\.(\w+)|\bF\.(\w+)", case.expression))}
+    known = {name for entry in written for name in (entry if isinstance(entry, tuple) else (entry,))}
+    cases = []
+    for name, primitive in registry.items():
+        domains = primitive.samples if primitive.kind == "elementwise" else None
+        plain = domains and not getattr(primitive, "sample_params", None) and not any(d.boolean for d in domains)
+        if not plain or not any(primitive.partials) or {name, OPERATORS.get(name, name)} & known:
+            continue
+        arguments = ", ".join("abc"[: len(domains)])
+        where = ",".join(f"{domain.low}:{domain.high}" for domain in domains)
+        cases.append(Case(name, f"m.{name}({arguments})", where, inputs=len(domains)))
+    return cases
 
 
 def shapes_of(case: Case, size: int) -> tuple[tuple[int, ...], ...]:
@@ -195,7 +217,8 @@ def draw(case: Case, size: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]
     """Inputs and constants, the same in every process."""
     generator = np.random.default_rng(11)
     shapes = shapes_of(case, size)
-    inputs = [domain(generator, case.domain, shape).astype(np.float32) for shape in shapes]
+    wheres = itertools.cycle(case.domain.split(","))
+    inputs = [domain(generator, where, shape).astype(np.float32) for where, shape in zip(wheres, shapes, strict=False)]
     constants = {}
     first = shapes[0]
     for word in case.constants:
@@ -213,6 +236,9 @@ def draw(case: Case, size: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]
 
 def domain(generator: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers from where the function is defined and smooth."""
+    if ":" in name:
+        low, high = map(float, name.split(":"))
+        return generator.uniform(low, high, shape)
     match name:
         case "positive":
             return generator.uniform(0.5, 2.0, shape)

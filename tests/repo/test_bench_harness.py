@@ -9,11 +9,13 @@ import time
 
 import pytest
 
-from benchmarks import harness, ops, picture, quiet, results
+from benchmarks import harness, op_cases, ops, picture, quiet, results
 from benchmarks.harness import Outcome
 from benchmarks.limits import Limits
 from benchmarks.workload import Bar, Workload
 from benchmarks.workloads import WORKLOADS
+from glassgrad.ops.core import Elementwise
+from glassgrad.ops.samples import reals
 
 MODES = ("good", "twin", "wrong", "slow", "missing", "ours", "nan", "dies", "breaks")
 
@@ -147,3 +149,19 @@ def test_every_bar_names_peers_that_exist() -> None:
         assert workload.reference in workload.peers
         for bar in workload.bars:
             assert {bar.ours, *bar.theirs} <= set(workload.peers)
+
+
+def test_an_operation_without_a_case_gets_one_from_the_registry() -> None:
+    registry = {
+        "tanh": Elementwise.__new__(Elementwise),
+        "brand_new": Elementwise.__new__(Elementwise),
+        "flat": Elementwise.__new__(Elementwise),
+    }
+    for primitive, partials in zip(registry.values(), [(1,), (1, 2), (None,)], strict=True):
+        primitive.samples, primitive.partials = (reals(0.5, 1), reals(2, 3))[: len(partials)], partials
+    (case,) = op_cases.from_registry(registry)
+    assert (case.name, case.expression, case.inputs) == ("brand_new", "m.brand_new(a, b)", 2)
+    (first, second), _ = op_cases.draw(case, 1_000)
+    assert first.shape == second.shape == (1_000,)
+    assert 0.5 <= first.min() <= first.max() <= 1
+    assert 2 <= second.min() <= second.max() <= 3

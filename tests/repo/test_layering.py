@@ -24,8 +24,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "provenance", "settings", "typing", "device", "_version"),
     ("ops",),
     # The engine: what a Tensor is, how it is recorded, walked and printed.
-    ("tape", "tensor", "views", "methods", "inplace", "tangents", "autograd", "creation", "random", "dtypes")
-    + ("protocols", "interop", "explain_failure", "_repr"),
+    (
+        *("tape", "tensor", "views", "methods", "inplace", "tangents", "autograd", "creation", "random", "dtypes"),
+        *("protocols", "interop", "explain_failure", "_repr"),
+    ),
     ("func", "compile", "checkpoint", "verify", "explain", "linalg", "fft", "special", "optimize", "profiler"),
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance, tape
-from glassgrad.tape import Node
-from glassgrad.tensor import Tensor
+from glassgrad.tensor import Tensor, make
 
 
 def backward(
@@ -22,19 +23,18 @@ def backward(
     """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
     outputs = _listed(tensors)
     roots, seeds = _seeds(outputs, _listed(grad_tensors) if grad_tensors is not None else [None] * len(outputs))
-    wanted = None if inputs is None else [_place_of(x) for x in _listed(inputs)]
     retain = create_graph if retain_graph is None else retain_graph
-    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
-    keep = None if inputs is None else {id(x): x for x in _listed(inputs)}
-    for leaf, g in found.items():
-        if type(leaf) is Node:
-            continue
-        if keep is None or id(leaf) in keep:
+    if inputs is None:
+        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph)
+        for leaf, g in found.items():
             _accumulate(leaf, g)
-    if keep is not None:
-        for x in keep.values():
-            if x.node is not None and x.node in found:
-                _accumulate(x, found[x.node])
+        return
+    sources = _listed(inputs)
+    wanted = [_place_of(x) for x in sources]
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
+    for x, place in zip(sources, wanted, strict=True):
+        if place in found:
+            _accumulate(x, found[place])
 
 
 def grad(
@@ -87,15 +87,22 @@ def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list
         if not output._tracks:
             raise errors.NO_GRADIENT_PATH(what="the tensor that backward() was called on", cut=_cut(output))
         if gradient is None:
-            if output.numel() != 1:
-                raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
             array = output.array
-            gradient = np.ones(array.shape, array.dtype) if type(array) is np.ndarray else array * 0 + 1
+            if math.prod(array.shape) != 1:
+                raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
+            gradient = _one(array.shape, array.dtype) if type(array) is np.ndarray else array * 0 + 1
         elif tuple(gradient.shape) != output.shape:
             raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=output.shape, where=provenance.here())
         roots.append(_place_of(output))
         seeds.append(gradient)
     return roots, [g.array if isinstance(g, Tensor) and not g._tracks else g for g in seeds]
+
+
+@lru_cache(maxsize=64)
+def _one(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    one = np.ones(shape, dtype)
+    one.flags.writeable = False  # it is shared; gradients that alias it are copied
+    return one
 
 
 def _cut(output: Tensor) -> str:
@@ -110,7 +117,7 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
             replaced = hook(tape.wrap(g))
             if replaced is not None:
                 g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
-    gradient = tape.wrap(g)
+    gradient = g if isinstance(g, Tensor) else make(g, None, False)
     before = leaf._grad
     if before is None:
         leaf._grad = gradient

@@ -13,11 +13,11 @@ tangents the other way, over the same nodes, with the jvp rules.
 from __future__ import annotations
 
 import functools
-import heapq
 import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -333,12 +333,14 @@ class Walk:
         self.heap: list[tuple[int, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
+        self.seeds: set[int] = set()
         self.batched = False
         frame = provenance.user_frame(1)
         self.freed = Freed(frame.f_code, frame.f_lasti)
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
+        self.seeds.add(id(memory_owner(g)))
         self.accumulate(target, g)
 
     def run(self) -> dict[Any, Any]:
@@ -346,7 +348,7 @@ class Walk:
         needed = None if self.wanted is None else self._needed()
         heap, cotangents = self.heap, self.cotangents
         while heap:
-            node = heapq.heappop(heap)[1]
+            node = heappop(heap)[1]
             g = cotangents.pop(node)
             if node.hooks is not None:
                 g = self._run_hooks(node, g)
@@ -389,7 +391,7 @@ class Walk:
             self._step_decomposed(node, g, saved)
         else:
             assert prim.joint_vjp is not None
-            needs = tuple(parent is not None for parent in node.parents)
+            needs = [parent is not None for parent in node.parents]
             for parent, c in zip(node.parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
                 if parent is not None and c is not None:
                     self.accumulate(parent, c)
@@ -417,22 +419,24 @@ class Walk:
         slots = self.cotangents.get(parent)
         if slots is None:
             slots = self.cotangents[parent] = [None] * node.params["count"]
-            heapq.heappush(self.heap, (-parent.seq, parent))
+            heappush(self.heap, (-parent.seq, parent))
         position = node.params["index"]
         # Under create_graph one result may have several pick nodes.
         slots[position] = g if slots[position] is None else slots[position] + g
 
     def accumulate(self, target: Any, c: Array) -> None:
         """Add a cotangent to what a node or leaf has collected so far."""
-        if c.shape != target.shape or c.dtype != target.dtype:
-            c = match_cotangent(c, target)
         is_node = type(target) is Node
+        # A leaf's array is asked directly: its own properties would cost a call each.
+        like = target if is_node else target.array
+        if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
+            c = match_cotangent(c, target)
         store: dict[Any, Any] = self.cotangents if is_node else self.found
         before = store.get(target)
         if before is None:
             store[target] = c
             if is_node:
-                heapq.heappush(self.heap, (-target.seq, target))
+                heappush(self.heap, (-target.seq, target))
         elif target in self.owned and type(c) is np.ndarray:
             # The sum lives in a buffer that only this walk knows, so it may grow in place.
             before += c
@@ -474,12 +478,16 @@ class Walk:
         return needed
 
     def _separate(self) -> None:
-        """Copy cotangents that share memory, so that each leaf owns its gradient."""
-        seen: set[int] = set()
+        """Copy cotangents that share memory with each other or with a seed: each leaf owns its gradient."""
+        seen = self.seeds
         for target, g in self.found.items():
-            if type(g) is np.ndarray and (id(g) in seen or g.base is not None or not g.flags.writeable):
-                g = self.found[target] = g.copy()
-            seen.add(id(g))
+            if type(g) is not np.ndarray:
+                continue
+            owner = g if g.base is None else memory_owner(g)
+            # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+            if id(owner) in seen or owner.size != g.size or not g.flags.writeable:
+                g = owner = self.found[target] = g.copy()
+            seen.add(id(owner))
 
 
 def _accumulate_batched(walk: Walk, target: Any, c: Array) -> None:
@@ -517,21 +525,14 @@ def backward(
     walk = Walk(retain_graph, create_graph, wanted)
     if MODE.levels:
         walk.meet_batches()
-    seeds = {id(g) for g in gradients}
-    if not create_graph:
+    before = MODE.flags
+    MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
+    try:
         for root, g in zip(roots, gradients, strict=True):
-            walk.seed(root, g)
-        with no_grad():
-            found = walk.run()
-    else:
-        with enable_grad():
-            for root, g in zip(roots, gradients, strict=True):
-                walk.seed(root, wrap(g))
-            found = walk.run()
-    for target, g in found.items():
-        if id(g) in seeds and type(g) is np.ndarray:
-            found[target] = g.copy()
-    return found
+            walk.seed(root, wrap(g) if create_graph else g)
+        return walk.run()
+    finally:
+        MODE.flags = before
 
 
 # --- between arrays and tensors -------------------------------------------------------------------

@@ -7,6 +7,7 @@ differentiable method is attached from the table in `ops/names.py`. No derivativ
 
 from __future__ import annotations
 
+import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -258,7 +259,7 @@ class Tensor:
 
     def numel(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.array.shape, dtype=np.int64))
+        return math.prod(self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or its entry `dim`."""

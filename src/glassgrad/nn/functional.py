@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import tape
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import names as _names
 from glassgrad.ops.core import Array
@@ -15,7 +16,6 @@ from glassgrad.ops.index import embedding as _embedding
 from glassgrad.ops.index import one_hot
 from glassgrad.ops.reduce import log_softmax, softmax
 from glassgrad.random import Generator, bernoulli_mask
-from glassgrad.tape import no_grad
 
 globals().update({name: _names.PUBLIC[name] for name in ("relu", "sigmoid", "tanh")})
 
@@ -70,21 +70,17 @@ def batch_norm(
     y, mean, var = batch_norm_p(input, weight, bias, eps=eps)
     if running_mean is not None:
         count = math.prod(input.shape) // channels
-        unbiased = count / max(count - 1, 1)
-        with no_grad():
-            _blend(running_mean, mean.detach(), momentum)
-            _blend(running_var, var.detach() * unbiased, momentum)
+        _blend(running_mean, mean, 1 - momentum, momentum)
+        _blend(running_var, var, 1 - momentum, momentum * count / max(count - 1, 1))
     return y
 
 
-def _blend(running: Any, batch: Any, momentum: float) -> None:
-    """Move a running statistic towards that of the batch, in place (a Symbol is rebound)."""
-    old, new = running.array, batch.array
-    if type(old) is np.ndarray and type(new) is np.ndarray:
-        old *= 1 - momentum
-        old += momentum * new
-    else:
-        running.array = running.lifted() * (1 - momentum) + new * momentum
+def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
+    """running = keep * running + take * batch, in place; a Symbol is rebound."""
+    mixed = running.lifted()
+    mixed *= keep
+    mixed += tape.unwrap(batch) * take
+    running.array = mixed
 
 
 def cross_entropy(

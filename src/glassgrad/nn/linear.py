@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from glassgrad import creation
-from glassgrad.nn import functional as F  # noqa: N812 - PyTorch's name
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
+from glassgrad.ops.fused import linear_p
 
 
 class Linear(Module):
@@ -40,7 +40,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Any) -> Any:
-        return F.linear(x, self.weight, self.bias)
+        return linear_p(x, self.weight) if self.bias is None else linear_p(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

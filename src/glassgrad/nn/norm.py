@@ -50,8 +50,9 @@ class _BatchNorm(Module):
         training = self.training or self.running_mean is None
         momentum = self.momentum
         if self.training and self.num_batches_tracked is not None:
-            seen = self.num_batches_tracked.lifted() + 1
-            self.num_batches_tracked.assign(seen)
+            seen = self.num_batches_tracked.lifted()
+            seen += 1
+            self.num_batches_tracked.array = seen
             if momentum is None:  # a cumulative average
                 momentum = 1 / float(seen)
         mean, var = self.running_mean, self.running_var

@@ -29,6 +29,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 
+_ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
 Rule = Callable[..., Any]
 
@@ -129,13 +130,18 @@ class Primitive:
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         chosen = None
+        plain = True
         for arg in args:
-            interpreter = INTERPRETERS.get(type(arg))
-            if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
-                chosen = interpreter
-        if chosen is None:
-            return self.compute(args, params)
-        return chosen.apply(self, args, params)
+            if type(arg) is not _ndarray:
+                plain = False
+                interpreter = INTERPRETERS.get(type(arg))
+                if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
+                    chosen = interpreter
+        if chosen is not None:
+            return chosen.apply(self, args, params)
+        if plain and self.decompose is None:
+            return self.evaluate(*args, **params)
+        return self.compute(args, params)
 
     @cached_property
     def differentiable(self) -> bool:

@@ -90,7 +90,7 @@ def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list
             array = output.array
             if math.prod(array.shape) != 1:
                 raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
-            gradient = _one(array.shape, array.dtype) if type(array) is np.ndarray else array * 0 + 1
+            gradient = array * 0 + 1 if hasattr(array, "level") else _one(array.shape, array.dtype)
         elif tuple(gradient.shape) != output.shape:
             raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=output.shape, where=provenance.here())
         roots.append(_place_of(output))

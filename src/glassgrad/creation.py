@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import INTERPRETERS
 from glassgrad.tensor import Tensor, make
 
 DEFAULT = np.dtype(np.float32)
@@ -24,9 +25,11 @@ def _finish(array: Any, requires_grad: bool) -> Tensor:
 
 def _to_array(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
     if isinstance(data, Tensor):
-        data = data.detach().array
+        data = data.lifted()
     if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):
-        data = [part.detach().array if isinstance(part, Tensor) else part for part in data]
+        data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
+    if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
+        return data if dtype is None else data.astype(dtype)
     array = np.asarray(data)
     if dtype is not None:
         return array.astype(dtype, copy=False)
@@ -50,7 +53,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: An
         >>> gg.tensor([1, 2]).dtype, gg.tensor([1.0, 2.0]).dtype
         (dtype('int64'), dtype('float32'))
     """
-    return _finish(np.array(_to_array(data, dtype)), requires_grad)
+    array = _to_array(data, dtype)
+    return _finish(array.copy() if type(array) in INTERPRETERS else np.array(array), requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

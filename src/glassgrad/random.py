@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.creation import DEFAULT, _finish, _size
+from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor, make
 
 
@@ -59,7 +60,11 @@ def manual_seed(seed: int) -> Generator:
 
 
 def _rng(generator: Generator | None) -> np.random.Generator:
-    return (generator or default_generator).rng
+    generator = generator or default_generator
+    if MODE.flags & TRACING:
+        stream: np.random.Generator = MODE.draws(generator)  # type: ignore[misc]  # set whenever the flag is
+        return stream
+    return generator.rng
 
 
 def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
@@ -69,9 +74,8 @@ def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any
 
 def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or DEFAULT)
-    return np.asarray(
-        rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
-    ).astype(wanted, copy=False)
+    drawn = rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
+    return drawn.astype(wanted, copy=False)
 
 
 def rand(

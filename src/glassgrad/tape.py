@@ -44,8 +44,10 @@ class _Mode(threading.local):
     """What the current thread does with ops; one read of `flags` decides in the hot path."""
 
     flags = RECORDING
-    lift: Callable[[Any], None] | None = None  # tensor -> its array becomes a Symbol
+    lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol
     lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
+    draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
+    replay: Callable[[Callable[[], Any]], None] | None = None  # Python code to run again in every call
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
 
@@ -482,6 +484,8 @@ class Walk:
         seen = self.seeds
         for target, g in self.found.items():
             if type(g) is not np.ndarray:
+                if hasattr(g, "unshared"):  # a Symbol stands for memory too
+                    self.found[target] = g.unshared()
                 continue
             owner = g if g.base is None else memory_owner(g)
             # A read-only one is a broadcast; a part of something larger would keep all of it alive.

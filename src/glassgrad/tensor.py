@@ -277,7 +277,7 @@ class Tensor:
     def lifted(self) -> Array:
         """Return the array inside, or the Symbol that stands for it while a step is being traced."""
         if MODE.flags & TRACING:
-            MODE.lift(self)  # type: ignore[misc]  # set whenever the flag is
+            MODE.lift(self, True)  # type: ignore[misc]  # set whenever the flag is
         return self.array
 
     def assign(self, array: Array) -> None:

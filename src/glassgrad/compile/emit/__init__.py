@@ -1,0 +1,1 @@
+"""What turns a planned graph into something that runs: native code, or NumPy source."""

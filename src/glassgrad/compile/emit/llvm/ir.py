@@ -1,0 +1,327 @@
+"""LLVM IR as text: typed values, a builder of straight-line code, and nested loops.
+
+Text rather than an object model, because the text is what a reader of `compiled.llvm` sees, and building
+strings costs a tenth of building llvmlite's IR objects. Everything here works on scalars (one lane) and on
+vectors alike: a `Value` knows its element kind and its number of lanes, and mixing the two splats the scalar.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Element kinds by NumPy's code: what a register holds. Booleans are one bit here and one byte in memory.
+KINDS = {
+    "f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
+    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "b1",
+}  # fmt: skip
+LLVM_TYPE = {
+    "f16": "half", "f32": "float", "f64": "double", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
+    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "b1": "i1",
+}  # fmt: skip
+BITS = {
+    "f16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
+    "u64": 64, "b1": 1,
+}  # fmt: skip
+
+# Signs of zeros may change and a product may be fused with the sum it feeds; nothing else may move, so NaN and
+# Inf stay where NumPy puts them.
+FAST = "nsz contract"
+
+
+def kind_of(dtype: np.dtype[Any]) -> str | None:
+    """Return the element kind of a dtype, or None for one that native code does not handle."""
+    return KINDS.get(f"{dtype.kind}{dtype.itemsize}")
+
+
+def is_float(kind: str) -> bool:
+    return kind[0] == "f"
+
+
+def is_signed(kind: str) -> bool:
+    return kind[0] == "i"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA name or a literal, with its element kind and number of lanes."""
+
+    text: str
+    kind: str
+    lanes: int = 1
+
+    @property
+    def type(self) -> str:
+        return type_name(self.kind, self.lanes)
+
+    @property
+    def typed(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def type_name(kind: str, lanes: int) -> str:
+    """Return LLVM's type: ``float``, ``<16 x float>``."""
+    element = LLVM_TYPE[kind]
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def suffix(kind: str, lanes: int) -> str:
+    """Return the suffix of an overloaded intrinsic: ``f32``, ``v16f32``."""
+    base = {"b1": "i1"}.get(kind, kind.replace("u", "i"))
+    return base if lanes == 1 else f"v{lanes}{base}"
+
+
+def literal(value: float, kind: str) -> str:
+    """Return a number as LLVM writes it; floats in hexadecimal, so that no digit is lost."""
+    if kind == "b1":
+        return "true" if value else "false"
+    if kind == "f16":
+        return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+    if is_float(kind):
+        # LLVM wants the bits of the double even for a float, which must be exactly representable.
+        number = float(np.float32(value)) if kind == "f32" else float(value)
+        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    return str(int(value))
+
+
+class Module:
+    """What the functions of one module share: declared intrinsics, constants and helper functions by name."""
+
+    def __init__(self, vector_bytes: int) -> None:
+        self.vector_bytes = vector_bytes
+        self.declarations: dict[str, str] = {}
+        self.definitions: dict[str, str] = {}
+
+    def text(self) -> str:
+        """Return the whole module."""
+        return "\n".join([*self.declarations.values(), "", *self.definitions.values()])
+
+
+class Function:
+    """Names of one function, and the module it goes into."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._count = 0
+
+    def fresh(self, stem: str = "t") -> str:
+        """Return an unused name."""
+        self._count += 1
+        return f"{stem}{self._count}"
+
+
+class Builder:
+    """Appends instructions to one straight-line run of code; see the module docstring."""
+
+    def __init__(self, function: Function, flags: str = FAST) -> None:
+        self.function = function
+        self.flags = flags
+        self.lines: list[str] = []
+        self.label = "entry"
+
+    # --- raw -------------------------------------------------------------------------------------
+
+    def raw(self, line: str) -> None:
+        """Append one line as it is."""
+        self.lines.append("  " + line)
+
+    def define(self, text: str, kind: str, lanes: int = 1) -> Value:
+        """Append ``%name = text`` and return the value."""
+        name = f"%{self.function.fresh()}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(name, kind, lanes)
+
+    def pointer(self, text: str) -> str:
+        """Append ``%name = text`` where text yields a pointer; return the name."""
+        name = f"%{self.function.fresh('p')}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin a new basic block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    # --- constants and shapes --------------------------------------------------------------------
+
+    def const(self, value: float, kind: str, lanes: int = 1) -> Value:
+        """Return a number, splat over the lanes."""
+        text = literal(value, kind)
+        return Value(text if lanes == 1 else f"splat ({LLVM_TYPE[kind]} {text})", kind, lanes)
+
+    def like(self, value: float, other: Value) -> Value:
+        """Return a number of the kind and lanes of another value."""
+        return self.const(value, other.kind, other.lanes)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """Return the value in every lane."""
+        if value.lanes == lanes:
+            return value
+        if not value.text.startswith("%"):
+            return Value(f"splat ({LLVM_TYPE[value.kind]} {value.text})", value.kind, lanes)
+        vector = type_name(value.kind, lanes)
+        first = self.define(f"insertelement {vector} poison, {value.typed}, i64 0", value.kind, lanes)
+        return self.define(
+            f"shufflevector {first.typed}, {vector} poison, <{lanes} x i32> zeroinitializer", value.kind, lanes
+        )
+
+    def level(self, *values: Value) -> list[Value]:
+        """Splat all to the widest."""
+        lanes = max(value.lanes for value in values)
+        return [self.splat(value, lanes) for value in values]
+
+    def lane_numbers(self, lanes: int, kind: str = "i64") -> Value:
+        """Return the vector <0, 1, 2, ...>."""
+        element = LLVM_TYPE[kind]
+        if lanes == 1:
+            return Value("0", kind)
+        return Value("<" + ", ".join(f"{element} {lane}" for lane in range(lanes)) + ">", kind, lanes)
+
+    # --- arithmetic ------------------------------------------------------------------------------
+
+    def binary(self, opcode: str, a: Value, b: Value, flags: str | None = None) -> Value:
+        """Apply an opcode to two values of one kind."""
+        a, b = self.level(a, b)
+        if flags is None:
+            flags = self.flags if is_float(a.kind) and opcode[0] == "f" else ""
+        head = f"{opcode} {flags}" if flags else opcode
+        return self.define(f"{head} {a.typed}, {b.text}", a.kind, a.lanes)
+
+    def fadd(self, a: Value, b: Value) -> Value:
+        return self.binary("fadd", a, b)
+
+    def fsub(self, a: Value, b: Value) -> Value:
+        return self.binary("fsub", a, b)
+
+    def fmul(self, a: Value, b: Value) -> Value:
+        return self.binary("fmul", a, b)
+
+    def fdiv(self, a: Value, b: Value) -> Value:
+        return self.binary("fdiv", a, b)
+
+    def fneg(self, a: Value) -> Value:
+        return self.define(f"fneg {a.typed}", a.kind, a.lanes)
+
+    def call(self, name: str, *args: Value, kind: str | None = None, flags: str = "") -> Value:
+        """Call an overloaded intrinsic ``llvm.name`` whose type follows its first argument."""
+        args = tuple(self.level(*args))
+        kind = kind or args[0].kind
+        lanes = args[0].lanes
+        full = f"llvm.{name}.{suffix(args[0].kind, lanes)}"
+        result = type_name(kind, lanes)
+        self.function.module.declarations[full] = f"declare {result} @{full}({', '.join(arg.type for arg in args)})"
+        head = f"call {flags} {result}" if flags else f"call {result}"
+        return self.define(f"{head} @{full}({', '.join(arg.typed for arg in args)})", kind, lanes)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c with one rounding."""
+        return self.call("fma", a, b, c)
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        """Compare; float predicates are LLVM's (olt, uno, ...), integer ones eq, ne, lt, le, gt, ge."""
+        a, b = self.level(a, b)
+        if is_float(a.kind):
+            return self.define(f"fcmp {predicate} {a.typed}, {b.text}", "b1", a.lanes)
+        if predicate not in {"eq", "ne"}:
+            predicate = ("s" if is_signed(a.kind) else "u") + predicate
+        return self.define(f"icmp {predicate} {a.typed}, {b.text}", "b1", a.lanes)
+
+    def select(self, mask: Value, a: Value, b: Value) -> Value:
+        """a where the mask holds, else b."""
+        if mask.lanes == 1:
+            a, b = self.level(a, b)
+        else:
+            mask, a, b = self.level(mask, a, b)
+        return self.define(f"select {mask.typed}, {a.typed}, {b.typed}", a.kind, a.lanes)
+
+    def bitcast(self, value: Value, kind: str) -> Value:
+        """Reinterpret the bits."""
+        return self.define(f"bitcast {value.typed} to {type_name(kind, value.lanes)}", kind, value.lanes)
+
+    def cast(self, value: Value, kind: str) -> Value:
+        """Convert the number as NumPy's astype does, where that is defined."""
+        if value.kind == kind or (LLVM_TYPE[value.kind] == LLVM_TYPE[kind] and kind != "b1"):
+            return Value(value.text, kind, value.lanes)
+        if kind == "b1":
+            return self.compare("une" if is_float(value.kind) else "ne", value, self.like(0, value))
+        return self.define(
+            f"{_cast_opcode(value.kind, kind)} {value.typed} to {type_name(kind, value.lanes)}", kind, value.lanes
+        )
+
+
+def _cast_opcode(source: str, target: str) -> str:
+    if is_float(source):
+        if is_float(target):
+            return "fpext" if BITS[target] > BITS[source] else "fptrunc"
+        return "fptosi" if is_signed(target) else "fptoui"
+    if is_float(target):
+        return "sitofp" if is_signed(source) else "uitofp"
+    if BITS[target] < BITS[source]:
+        return "trunc"
+    return "sext" if is_signed(source) else "zext"
+
+
+class Loop:
+    """One open loop: its counter and the values it carries from one turn to the next."""
+
+    def __init__(self, counter: Value) -> None:
+        self.counter = counter
+        self.carried: list[tuple[Value, Value]] = []  # (phi, start)
+        self.next: list[Value] = []
+
+    def carry(self, builder: Builder, start: Value) -> Value:
+        """Declare a carried value; returns what it is at the beginning of a turn."""
+        phi = Value(f"%{builder.function.fresh('c')}", start.kind, start.lanes)
+        self.carried.append((phi, start))
+        return phi
+
+
+class LoopNest:
+    """Builders of nested loops. Code that does not depend on a loop is placed in front of it by appending to
+    the builder of the enclosing one, which is still open in front of the loop's head."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.stack: list[Builder] = [Builder(function)]
+
+    @property
+    def current(self) -> Builder:
+        return self.stack[-1]
+
+    @contextmanager
+    def loop(self, start: str, stop: str, step: int | str) -> Iterator[Loop]:
+        """Open ``for i in range(start, stop, step)``, which must have at least one turn."""
+        outer = self.current
+        head = self.function.fresh("loop")
+        inner = Builder(self.function, outer.flags)
+        inner.label = head
+        loop = Loop(Value(f"%{self.function.fresh('i')}", "i64"))
+        self.stack.append(inner)
+        yield loop
+        self.stack.pop()
+        self._close(loop, outer, inner, head, (start, stop, str(step)))
+
+    def _close(self, loop: Loop, outer: Builder, inner: Builder, head: str, bounds: tuple[str, str, str]) -> None:
+        start, stop, step = bounds
+        after = f"%{self.function.fresh('i')}"
+        done = f"%{self.function.fresh('d')}"
+        exit_label = self.function.fresh("after")
+        entry_label = outer.label
+        outer.raw(f"br label %{head}")
+        outer.start(head)
+        outer.raw(f"{loop.counter.text} = phi i64 [ {start}, %{entry_label} ], [ {after}, %{inner.label} ]")
+        for (phi, first), latest in zip(loop.carried, loop.next, strict=True):
+            outer.raw(f"{phi.text} = phi {phi.type} [ {first.text}, %{entry_label} ], [ {latest.text}, %{inner.label} ]")
+        outer.lines += inner.lines
+        outer.raw(f"{after} = add nuw nsw i64 {loop.counter.text}, {step}")
+        outer.raw(f"{done} = icmp ult i64 {after}, {stop}")
+        outer.raw(f"br i1 {done}, label %{head}, label %{exit_label}")
+        outer.start(exit_label)
+
+
+Emit = Callable[..., Value]

@@ -1,0 +1,158 @@
+"""Matrix products as kernels: layouts BLAS takes as they are, and the share of the work each thread gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glassgrad.compile.emit.llvm.blas import GEMM, gemm_helper
+from glassgrad.compile.emit.llvm.ir import Builder, kind_of, literal
+from glassgrad.compile.graph import Instr, Var
+from glassgrad.compile.views import Strided
+
+
+def accepts(strided: Strided) -> bool:
+    """Tell whether BLAS can read a matrix (or a batch of them) without a copy."""
+    if len(strided.shape) < 2:
+        return False
+    return leading(strided.strides[-2:], strided.shape[-2:]) is not None
+
+
+def leading(strides: Sequence[int], shape: Sequence[int]) -> tuple[bool, int] | None:
+    """Return (is it transposed, leading dimension) of a matrix in row order; None if BLAS cannot express it."""
+    rows, columns = shape
+    down, across = strides
+    if (across == 1 or columns == 1) and (down >= columns or rows == 1):
+        return False, max(down if rows != 1 else columns, 1)
+    if (down == 1 or rows == 1) and (across >= rows or columns == 1):
+        return True, max(across if columns != 1 else rows, 1)
+    return None
+
+
+@dataclass(frozen=True)
+class Product:
+    """One (batched) product C = A @ B with everything known about it."""
+
+    kind: str
+    m: int
+    n: int
+    k: int
+    a: Strided
+    b: Strided
+    batch: tuple[int, ...]
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k * math.prod(self.batch)
+
+
+def product_of(instr: Instr, operands: Sequence[Strided | None]) -> Product:
+    """Describe a matmul instruction whose operands have at least two dimensions."""
+    a, b = operands
+    assert a is not None
+    assert b is not None
+    out = instr.output
+    kind = kind_of(out.dtype)
+    assert kind in GEMM
+    return Product(kind, out.shape[-2], out.shape[-1], a.shape[-1], a, b, out.shape[:-2])
+
+
+def can_multiply(instr: Instr) -> bool:
+    """Tell whether BLAS has a product for the dtypes."""
+    operands = [operand for operand in instr.inputs if isinstance(operand, Var)]
+    same = all(operand.dtype == instr.output.dtype for operand in operands)
+    return same and len(operands) == 2 and kind_of(instr.output.dtype) in GEMM
+
+
+def emit_product(b: Builder, product: Product, pointers: tuple[str, str, str, str], bounds: tuple[str, str], by: str) -> None:
+    """Emit the product for rows, columns or matrices [lo, hi); `pointers` are those of BLAS, A, B and C."""
+    name, text = gemm_helper(product.kind)
+    b.function.module.definitions.setdefault(name, text)
+    lo, hi = bounds
+    if not product.batch or math.prod(product.batch) == 1:
+        _call(b, product, pointers, ("0", "0", "0"), (lo, hi, by))
+        return
+    count = str(math.prod(product.batch))
+    first, last = (lo, hi) if by == "batch" else ("0", count)
+    head, after = b.function.fresh("batch"), b.function.fresh("done")
+    before = b.label
+    step = f"%{b.function.fresh('m')}"
+    b.raw(f"br label %{head}")
+    b.start(head)
+    position = b.define(f"phi i64 [ {first}, %{before} ], [ {step}, %{head} ]", "i64").text
+    offsets = _batch_offsets(b, product, position)
+    _call(b, product, pointers, offsets, (lo, hi, by))
+    b.raw(f"{step} = add i64 {position}, 1")
+    more = b.define(f"icmp ult i64 {step}, {last}", "b1").text
+    b.raw(f"br i1 {more}, label %{head}, label %{after}")
+    b.start(after)
+
+
+def _batch_offsets(b: Builder, product: Product, position: str) -> tuple[str, str, str]:
+    """Return the offsets, in elements, of one matrix of the batch in A, B and C."""
+    sides = [_batch_strides(product.a, len(product.batch)), _batch_strides(product.b, len(product.batch))]
+    totals = ["0", "0"]
+    rest = position
+    for axis in range(len(product.batch) - 1, -1, -1):
+        extent = product.batch[axis]
+        if extent == 1:
+            continue
+        index = b.define(f"urem i64 {rest}, {extent}", "i64").text
+        rest = b.define(f"udiv i64 {rest}, {extent}", "i64").text
+        for side, strides in enumerate(sides):
+            if strides[axis]:
+                step = b.define(f"mul i64 {index}, {strides[axis]}", "i64").text
+                totals[side] = b.define(f"add i64 {totals[side]}, {step}", "i64").text
+    out = b.define(f"mul i64 {position}, {product.m * product.n}", "i64").text
+    return totals[0], totals[1], out
+
+
+def _batch_strides(strided: Strided, rank: int) -> list[int]:
+    strides = [0 if extent == 1 else stride for stride, extent in zip(strided.strides[:-2], strided.shape[:-2], strict=True)]
+    return [0] * (rank - len(strides)) + strides
+
+
+def _call(
+    b: Builder, product: Product, pointers: tuple[str, str, str, str], offsets: tuple[str, str, str],
+    share: tuple[str, str, str],
+) -> None:  # fmt: skip
+    blas, a, c_b, c = pointers
+    lo, hi, by = share
+    layout_a = leading(product.a.strides[-2:], product.a.shape[-2:])
+    layout_b = leading(product.b.strides[-2:], product.b.shape[-2:])
+    assert layout_a is not None
+    assert layout_b is not None
+    (ta, lda), (tb, ldb) = layout_a, layout_b
+    m, n = str(product.m), str(product.n)
+    extra = ["0", "0", "0"]
+    if by == "rows":
+        m = b.define(f"sub i64 {hi}, {lo}", "i64").text
+        extra = [_times(b, lo, 1 if ta else lda), "0", _times(b, lo, product.n)]
+    elif by == "columns":
+        n = b.define(f"sub i64 {hi}, {lo}", "i64").text
+        extra = ["0", _times(b, lo, ldb if tb else 1), lo]
+    starts = (product.a.offset, product.b.offset, 0)
+    places = [
+        _place(b, product.kind, pointer, (start, offset, more))
+        for pointer, start, offset, more in zip((a, c_b, c), starts, offsets, extra, strict=True)
+    ]
+    number = {"f32": "float", "f64": "double"}[product.kind]
+    flags = [ord("T") if transposed else ord("N") for transposed in (ta, tb)]
+    sizes = f"i64 {m}, i64 {n}, i64 {product.k}, i64 {lda}, i64 {ldb}, i64 {max(product.n, 1)}"
+    b.raw(
+        f"call void @gemm_{product.kind}(ptr {blas}, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, {sizes}, "
+        f"i8 {flags[0]}, i8 {flags[1]}, {number} {literal(0, product.kind)})"
+    )
+
+
+def _times(b: Builder, value: str, factor: int) -> str:
+    return value if factor == 1 else b.define(f"mul i64 {value}, {factor}", "i64").text
+
+
+def _place(b: Builder, kind: str, pointer: str, offsets: tuple[int, str, str]) -> str:
+    element = {"f32": "float", "f64": "double"}[kind]
+    for offset in map(str, offsets):
+        if offset != "0":
+            pointer = b.pointer(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
+    return pointer

@@ -1,0 +1,151 @@
+"""Loads and stores of vectors: whole, masked, strided, gathered."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from glassgrad.compile.emit.llvm.ir import BITS, Builder, LLVM_TYPE, Value, suffix, type_name
+
+Layout = tuple[int, int, int, Value | None]
+
+# LLVM 22 moved the alignment of masked accesses from an argument into an attribute.
+_ALIGN_IS_ATTRIBUTE = llvm.llvm_version_info[0] >= 22
+
+
+def memory_kind(kind: str) -> str:
+    """Return the kind of an element in memory: booleans take a byte."""
+    return "u8" if kind == "b1" else kind
+
+
+def _size(kind: str) -> int:
+    return max(BITS[kind] // 8, 1)
+
+
+def load_vector(
+    b: Builder, kind: str, pointer: str, layout: Layout, computed: list[tuple[Value, int]], mask: Value | None, root: str
+) -> Value:
+    """Load what `layout` describes; lanes that are masked out read 0."""
+    lanes, stride, offset, exists = layout
+    stored = memory_kind(kind)
+    pointer, spread = _displace(b, stored, pointer, computed)
+    lanes_mask = _both(b, exists, mask, lanes)
+    if lanes == 1 and spread is None:
+        value = _load_scalar(b, stored, pointer, mask, root)
+    elif spread is None and stride == 1:
+        value = _load_contiguous(b, stored, _at(b, stored, pointer, offset), lanes, lanes_mask)
+    else:
+        pointers = _spread_pointers(b, stored, (pointer, spread), layout)
+        value = _gather(b, stored, pointers, lanes, lanes_mask)
+    return b.compare("ne", value, b.like(0, value)) if kind == "b1" else value
+
+
+def store_vector(b: Builder, value: Value, pointer: str, layout: Layout) -> None:
+    """Store a vector or a scalar where `layout` says."""
+    lanes, stride, offset, exists = layout
+    if value.kind == "b1":
+        value = b.define(f"zext {value.typed} to {type_name('u8', value.lanes)}", "u8", value.lanes)
+    if lanes == 1:
+        b.raw(f"store {value.typed}, ptr {pointer}, align {_size(value.kind)}")
+        return
+    value = b.splat(value, lanes)
+    if stride == 1:
+        place = _at(b, value.kind, pointer, offset)
+        if exists is None:
+            b.raw(f"store {value.typed}, ptr {place}, align {_size(value.kind)}")
+        else:
+            _masked(b, "store", value.kind, lanes, f"{value.typed}, {_aligned_pointer('ptr ' + place, value.kind)}", exists)
+        return
+    pointers = _spread_pointers(b, value.kind, (pointer, None), layout)
+    _masked(b, "scatter", value.kind, lanes, f"{value.typed}, {_aligned_pointer(pointers, value.kind)}", _full(exists, lanes))
+
+
+def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:
+    return b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, i64 {offset}") if offset else pointer
+
+
+def _displace(
+    b: Builder, kind: str, pointer: str, computed: list[tuple[Value, int]]
+) -> tuple[str, Value | None]:
+    """Add computed counters to an address; those that differ from lane to lane come back as a vector."""
+    spread: Value | None = None
+    for index, stride in computed:
+        scaled = index if stride == 1 else b.binary("mul", index, b.like(stride, index))
+        if index.lanes == 1:
+            pointer = b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, i64 {scaled.text}")
+        else:
+            spread = scaled if spread is None else b.binary("add", spread, scaled)
+    return pointer, spread
+
+
+def _both(b: Builder, exists: Value | None, mask: Value | None, lanes: int) -> Value | None:
+    if mask is None or lanes == 1:
+        return exists
+    mask = b.splat(mask, lanes)
+    return mask if exists is None else b.binary("and", mask, exists)
+
+
+def _load_scalar(b: Builder, kind: str, pointer: str, mask: Value | None, root: str) -> Value:
+    if mask is None:
+        return b.define(f"load {LLVM_TYPE[kind]}, ptr {pointer}, align {_size(kind)}", kind)
+    # No branch: where the mask does not hold, the array's first element is read and thrown away.
+    safe = b.pointer(f"select {mask.typed}, ptr {pointer}, ptr {root}")
+    value = b.define(f"load {LLVM_TYPE[kind]}, ptr {safe}, align {_size(kind)}", kind)
+    return b.select(mask, value, b.like(0, value))
+
+
+def _load_contiguous(b: Builder, kind: str, pointer: str, lanes: int, mask: Value | None) -> Value:
+    vector = type_name(kind, lanes)
+    if mask is None:
+        return b.define(f"load {vector}, ptr {pointer}, align {_size(kind)}", kind, lanes)
+    return Value(_masked(b, "load", kind, lanes, _aligned_pointer(f"ptr {pointer}", kind), mask), kind, lanes)
+
+
+def _spread_pointers(b: Builder, kind: str, base: tuple[str, Value | None], layout: Layout) -> str:
+    """Return a vector of addresses, with its type."""
+    pointer, spread = base
+    lanes, stride, offset, _ = layout
+    if stride:
+        pointer = _at(b, kind, pointer, offset * stride)
+        steps = b.binary("mul", b.lane_numbers(lanes), b.const(stride, "i64", lanes))
+        spread = steps if spread is None else b.binary("add", spread, steps)
+    assert spread is not None
+    name = b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, {spread.typed}")
+    return f"<{lanes} x ptr> {name}"
+
+
+def _gather(b: Builder, kind: str, pointers: str, lanes: int, mask: Value | None) -> Value:
+    text = _masked(b, "gather", kind, lanes, _aligned_pointer(pointers, kind), _full(mask, lanes))
+    return Value(text, kind, lanes)
+
+
+def _full(mask: Value | None, lanes: int) -> Value:
+    return Value("splat (i1 true)", "b1", lanes) if mask is None else mask
+
+
+def _aligned_pointer(pointer: str, kind: str) -> str:
+    """Return a pointer argument of a masked intrinsic with its alignment, as this LLVM writes it."""
+    if _ALIGN_IS_ATTRIBUTE:
+        what, _, name = pointer.rpartition(" ")
+        return f"{what} align {_size(kind)} {name}"
+    return f"{pointer}, i32 {_size(kind)}"
+
+
+def _masked(b: Builder, what: str, kind: str, lanes: int, arguments: str, mask: Value) -> str:
+    """Call llvm.masked.*; returns the name of the result, empty for stores."""
+    vector, mask_type = type_name(kind, lanes), f"<{lanes} x i1>"
+    spread = what in {"gather", "scatter"}
+    name = f"llvm.masked.{what}.{suffix(kind, lanes)}.{f'v{lanes}p0' if spread else 'p0'}"
+    pointer = f"<{lanes} x ptr>" if spread else "ptr"
+    align = "" if _ALIGN_IS_ATTRIBUTE else ", i32"
+    loads = what in {"load", "gather"}
+    if loads:
+        declared = f"declare {vector} @{name}({pointer}{align}, {mask_type}, {vector})"
+        call = f"call {vector} @{name}({arguments}, {mask_type} {mask.text}, {vector} zeroinitializer)"
+    else:
+        declared = f"declare void @{name}({vector}, {pointer}{align}, {mask_type})"
+        call = f"call void @{name}({arguments}, {mask_type} {mask.text})"
+    b.function.module.declarations[name] = declared
+    if loads:
+        return b.define(call, kind, lanes).text
+    b.raw(call)
+    return ""

@@ -1,0 +1,90 @@
+"""The machine: what it can do, and turning IR text into object code and into addresses."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+
+@lru_cache(maxsize=1)
+def host() -> Host:
+    """Return the machine this process runs on."""
+    return Host()
+
+
+class Host:
+    """Target machine and engine of this process."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.cpu = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features()
+        self.features = features.flatten()
+        self.triple = llvm.get_process_triple()
+        self.vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+        self.machine = llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="small"
+        )
+
+    def attributes(self) -> str:
+        """Return the attribute group that every function carries."""
+        width = f'"prefer-vector-width"="{self.vector_bytes * 8}"'
+        return f'attributes #0 = {{ nounwind {width} "no-trapping-math"="true" }}'
+
+    def header(self) -> str:
+        """Return the first lines of a module."""
+        return f'target triple = "{self.triple}"\ntarget datalayout = "{self.machine.target_data}"\n'
+
+    def compile(self, text: str) -> bytes:
+        """Optimise a module and return its object code."""
+        module = llvm.parse_assembly(text)
+        self.optimise(module)
+        return bytes(self.machine.emit_object(module))
+
+    def optimise(self, module: Any) -> None:
+        """Clean up: our code is vectorised already, so the costly passes stay off."""
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options.loop_vectorization = False
+        options.slp_vectorization = False
+        options.loop_unrolling = False
+        options.loop_interleaving = False
+        builder = llvm.create_pass_builder(self.machine, options)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+
+    def assembly(self, text: str) -> str:
+        """Return the machine code of a module as text."""
+        module = llvm.parse_assembly(text)
+        self.optimise(module)
+        return str(self.machine.emit_assembly(module))
+
+
+class LoadedCode:
+    """Object code in memory; gives the addresses of its functions for as long as it lives."""
+
+    def __init__(self, code: bytes) -> None:
+        empty = llvm.parse_assembly("")
+        self._engine = llvm.create_mcjit_compiler(empty, _fresh_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        found = int(self._engine.get_function_address(name))
+        if not found:
+            raise KeyError(name)
+        return found
+
+
+def _fresh_machine() -> Any:
+    machine = host()
+    return llvm.Target.from_triple(machine.triple).create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="jitdefault", jit=True
+    )
+
+
+STEP = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)

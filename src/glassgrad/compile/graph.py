@@ -1,0 +1,282 @@
+"""The traced program: a flat, frozen, typed, printable list of primitive applications.
+
+A `Graph` owns nothing but its captured constants. Values are `Var`s, each defined once: by being an
+input, a constant, or an output of one `Instr`. Passes build new graphs; nobody changes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Scalar = bool | int | float | complex
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """One array of the program: its shape, dtype and, where known, the user's name for it."""
+
+    id: int
+    shape: Shape
+    dtype: np.dtype[Any]
+    name: str | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"{self.name or ''}%{self.id}: {type_text(self)}"
+
+
+Operand = Var | Scalar
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instr:
+    """One primitive applied: op name, operands (Vars or Python numbers), static parameters, results.
+
+    `where` is the provenance of the user's line, kept for messages and never part of the hash.
+    """
+
+    op: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Var, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    where: Any = None
+
+    @property
+    def output(self) -> Var:
+        """The only result."""
+        return self.outputs[0]
+
+    def reads(self) -> Iterable[Var]:
+        """Iterate over the operands that are Vars."""
+        return (operand for operand in self.inputs if isinstance(operand, Var))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A program.
+
+    Attributes:
+        inputs: what a call passes, in order.
+        constants: arrays captured at trace time, each with its Var.
+        instrs: the instructions, every operand defined before its use.
+        outputs: what a call returns.
+        updates: pairs (input, value): after the call the array behind `input` holds `value`.
+        name: for printing and for the emitted code.
+    """
+
+    inputs: tuple[Var, ...]
+    instrs: tuple[Instr, ...]
+    outputs: tuple[Operand, ...]
+    constants: tuple[tuple[Var, Any], ...] = ()
+    updates: tuple[tuple[Var, Var], ...] = ()
+    name: str = "step"
+
+    def producers(self) -> dict[Var, Instr]:
+        """Map every computed Var to the instruction that computes it."""
+        return {output: instr for instr in self.instrs for output in instr.outputs}
+
+    def users(self) -> dict[Var, list[Instr]]:
+        """Map every Var to the instructions that read it, in order, each listed once per instruction."""
+        found: dict[Var, list[Instr]] = {}
+        for instr in self.instrs:
+            for operand in dict.fromkeys(instr.reads()):
+                found.setdefault(operand, []).append(instr)
+        return found
+
+    def results(self) -> list[Var]:
+        """Every Var that must exist when the program ends: outputs, then values of updates."""
+        named = [out for out in self.outputs if isinstance(out, Var)]
+        return [*named, *(value for _, value in self.updates)]
+
+    def __str__(self) -> str:
+        return format_graph(self)
+
+    def key(self) -> str:
+        """Return a hash of the structure: equal for two graphs that compute the same program."""
+        return structural_hash(self)
+
+
+class GraphBuilder:
+    """Collects instructions and hands out Vars; what tracing, passes and tests build graphs with."""
+
+    def __init__(self, name: str = "step") -> None:
+        self.name = name
+        self.inputs: list[Var] = []
+        self.constants: list[tuple[Var, Any]] = []
+        self.instrs: list[Instr] = []
+        self._next = 0
+
+    def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
+        """Return a new Var that nothing defines yet."""
+        self._next += 1
+        return Var(self._next - 1, tuple(int(extent) for extent in shape), np.dtype(dtype), name)
+
+    def input(self, shape: Sequence[int], dtype: Any = np.float32, name: str | None = None) -> Var:
+        """Append an input."""
+        self.inputs.append(self.var(shape, dtype, name))
+        return self.inputs[-1]
+
+    def constant(self, value: Any, name: str | None = None) -> Var:
+        """Capture an array."""
+        value = np.asarray(value)
+        var = self.var(value.shape, value.dtype, name)
+        self.constants.append((var, value))
+        return var
+
+    def apply(
+        self, op: str, *inputs: Operand, shape: Sequence[int], dtype: Any, name: str | None = None, where: Any = None,
+        **params: Any,
+    ) -> Var:  # fmt: skip
+        """Append an instruction with one result of the given shape and dtype."""
+        output = self.var(shape, dtype, name)
+        self.instrs.append(Instr(op, tuple(inputs), (output,), params, where))
+        return output
+
+    def build(self, outputs: Sequence[Operand], updates: Sequence[tuple[Var, Var]] = ()) -> Graph:
+        """Return the finished graph."""
+        return Graph(
+            tuple(self.inputs), tuple(self.instrs), tuple(outputs), tuple(self.constants), tuple(updates), self.name
+        )
+
+
+# --- printing -----------------------------------------------------------------------------------
+
+_KIND = {"f": "f", "i": "i", "u": "u", "c": "c"}
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """Return the short name of a dtype: f32, i64, bool."""
+    if dtype.kind == "b":
+        return "bool"
+    return f"{_KIND.get(dtype.kind, dtype.kind)}{dtype.itemsize * 8}"
+
+
+def type_text(var: Var) -> str:
+    """Return dtype and shape: ``f32[32, 200]``."""
+    return f"{dtype_text(var.dtype)}[{', '.join(map(str, var.shape))}]"
+
+
+def display_names(graph: Graph) -> dict[Var, str]:
+    """Give every Var a name that is unique in the graph: the user's, numbered on repetition, or v0, v1, ..."""
+    names: dict[Var, str] = {}
+    taken: Counter[str] = Counter()
+    reserved = {var.name for var in _definitions(graph) if var.name}
+    anonymous = 0
+    for var in _definitions(graph):
+        if var.name:
+            count = taken[var.name]
+            taken[var.name] += 1
+            name = var.name if not count else f"{var.name}_{count + 1}"
+            while count and name in reserved:
+                name += "_"
+        else:
+            name = f"v{anonymous}"
+            anonymous += 1
+            while name in reserved:
+                name = "_" + name
+        names[var] = name
+    return names
+
+
+def _definitions(graph: Graph) -> Iterable[Var]:
+    yield from graph.inputs
+    yield from (var for var, _ in graph.constants)
+    for instr in graph.instrs:
+        yield from instr.outputs
+
+
+def value_text(value: Any) -> str:
+    """Return a parameter or a number as it prints: dtypes short, arrays by shape, the rest by repr."""
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, np.ndarray):
+        return f"array<{dtype_text(value.dtype)}{list(value.shape)}>"
+    if isinstance(value, tuple):
+        inner = ", ".join(value_text(item) for item in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, slice):
+        parts = ["" if part is None else str(part) for part in (value.start, value.stop)]
+        return ":".join(parts) + (f":{value.step}" if value.step not in (None, 1) else "")
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    return repr(value) if not callable(value) else getattr(value, "__name__", type(value).__name__)
+
+
+def format_graph(graph: Graph) -> str:
+    """Return the program as text, one instruction a line, with types; equal graphs print equally."""
+    names = display_names(graph)
+
+    def operand(value: Operand) -> str:
+        return names[value] if isinstance(value, Var) else value_text(value)
+
+    lines = [f"graph {graph.name}("]
+    lines += [f"    {names[var]}: {type_text(var)}," for var in graph.inputs]
+    lines += [") {"]
+    lines += [f"    {names[var]}: {type_text(var)} = constant" for var, _ in graph.constants]
+    for instr in graph.instrs:
+        results = ", ".join(f"{names[out]}: {type_text(out)}" for out in instr.outputs)
+        arguments = [operand(value) for value in instr.inputs]
+        arguments += [f"{key}={value_text(value)}" for key, value in sorted(instr.params.items())]
+        lines.append(f"    {results} = {instr.op}({', '.join(arguments)})")
+    lines += [f"    {names[target]} <- {names[value]}" for target, value in graph.updates]
+    lines += [f"    return {', '.join(operand(out) for out in graph.outputs)}".rstrip(), "}"]
+    return "\n".join(lines)
+
+
+# --- hashing ------------------------------------------------------------------------------------
+
+
+def structural_hash(graph: Graph) -> str:
+    """Hash ops, parameters, types and wiring; names, provenance and the numbering of Vars do not count."""
+    number = {var: index for index, var in enumerate(_definitions(graph))}
+    digest = hashlib.sha256()
+
+    def feed(*parts: object) -> None:
+        digest.update("\x1f".join(map(str, parts)).encode())
+        digest.update(b"\x1e")
+
+    def operand(value: Operand) -> str:
+        return f"%{number[value]}" if isinstance(value, Var) else f"{type(value).__name__} {value!r}"
+
+    for var in graph.inputs:
+        feed("input", type_text(var))
+    for var, value in graph.constants:
+        feed("constant", type_text(var), hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+    for instr in graph.instrs:
+        params = ";".join(f"{key}={_param_key(value)}" for key, value in sorted(instr.params.items()))
+        feed(instr.op, *map(operand, instr.inputs), params, *map(type_text, instr.outputs))
+    feed("return", *map(operand, graph.outputs))
+    for target, value in graph.updates:
+        feed("update", number[target], number[value])
+    return digest.hexdigest()
+
+
+def _param_key(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, tuple):
+        return f"({','.join(map(_param_key, value))})"
+    if callable(value) and not isinstance(value, type):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', id(value))}"
+    return f"{type(value).__name__}:{value!r}"

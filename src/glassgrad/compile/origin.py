@@ -1,0 +1,108 @@
+"""Where an instruction comes from: the user's line, and in a backward pass the forward op it belongs to.
+
+Stored as code objects and offsets and resolved only for messages and printing, as nodes of the tape do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from glassgrad import autograd, provenance, tape, tensor
+from glassgrad.compile.graph import Var
+from glassgrad.ops import core
+
+FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
+
+_STEP = tape.Walk._step.__code__
+_ACCUMULATE = tape.Walk.accumulate.__code__
+_LEAF = autograd._accumulate.__code__
+_MATCH = tape.match_cotangent.__code__
+# Frames that only pass a call on; the one above them is the op's formula.
+_PLUMBING = {core.__file__, tensor.__file__, tape.__file__, autograd.__file__}
+_COMPILER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The provenance of an instruction.
+
+    Attributes:
+        code, lasti: the user's instruction.
+        inner: where inside of the library the op was applied, when a function of the library did; its
+            local variable names are hints for printing.
+        role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
+            adding up several cotangents.
+        rule: the primitive whose rule this is.
+        node: the sequence number on the tape of the forward op whose rule this is.
+    """
+
+    code: CodeType
+    lasti: int
+    inner: tuple[CodeType, int] | None = None
+    role: str = FORWARD
+    rule: str = ""
+    node: int = 0
+
+    @property
+    def place(self) -> provenance.Place:
+        """The user's file, line and variable."""
+        return provenance.resolve(self.code, self.lasti)
+
+    @property
+    def inner_variable(self) -> str | None:
+        """The variable that the library's own source assigns the result to."""
+        return provenance.resolve(*self.inner).variable if self.inner is not None else None
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+
+@dataclass(slots=True)
+class Here:
+    """What the stack says about the op that is being applied now."""
+
+    origin: Origin
+    node: Any = None
+    cotangent: Any = None
+    saved: tuple[Any, ...] = ()
+
+
+def look(depth: int) -> Here:
+    """Read the stack from `depth` frames above the caller."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    inner: tuple[CodeType, int] | None = None
+    node = cotangent = None
+    saved: tuple[Any, ...] = ()
+    role, rule = FORWARD, ""
+    while frame is not None:
+        code = frame.f_code
+        if not provenance.is_internal(code.co_filename):
+            break
+        if code is _STEP and node is None:
+            names = frame.f_locals
+            node, cotangent, saved = names["node"], names["g"], names["saved"]
+            role = BACKWARD if role == FORWARD else role
+            rule = node.prim.name
+        elif role == FORWARD and code in _ROLES:
+            role = _ROLES[code]
+        if inner is None and code.co_filename not in _PLUMBING and not code.co_filename.startswith(_COMPILER):
+            inner = (code, frame.f_lasti)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    assert frame is not None
+    number = node.seq if node is not None else 0
+    return Here(Origin(frame.f_code, frame.f_lasti, inner, role, rule, number), node, cotangent, saved)
+
+
+def described(var: Var, origin: Any) -> str:
+    """Name a value of a trace for a message."""
+    name = var.name
+    if name is None and isinstance(origin, Origin):
+        name = origin.place.variable
+    return f"'{name}'" if name else "a value"

@@ -1,0 +1,286 @@
+"""What a function can reach: the tensors that are its state, and the Python values that steer it.
+
+A walk over closures, globals, bound objects, containers and attributes, starting at the function and its
+arguments. An attribute counts only when some code that can be called reads a name like it, so a model's layers
+are found and the trainer around it is not. Every step of the walk is an `Edge`: "this holder has that thing in
+this place", which is what the guards of a compiled function check before each call.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.random import Generator
+from glassgrad.tensor import Tensor
+
+_LONG = 64  # containers longer than this are compared by length and by what else was found in them
+_OTHERS = sys.stdlib_module_names | {
+    "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
+}  # fmt: skip
+_CONSTANTS = (
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
+)  # fmt: skip
+_OWN = "glassgrad"
+_AS_USER = ("glassgrad.models", "glassgrad.train", "glassgrad.cli")
+
+
+class Edge(NamedTuple):
+    """One place that was looked at: `kind` tells how (cell, item, attribute), `key` where in `holder`."""
+
+    path: str
+    kind: str
+    holder: Any
+    key: Any
+    value: Any
+
+    def now(self) -> Any:
+        """Return what is there now; raises `LookupError` or `AttributeError` when nothing is."""
+        if self.kind == "cell":
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                raise LookupError from None
+        if self.kind == "attribute":
+            return getattr(self.holder, self.key)
+        if self.kind == "length":
+            return len(self.holder)
+        return self.holder[self.key]
+
+    def holds(self) -> bool:
+        """Tell whether the place still holds what it held."""
+        try:
+            return same(self.now(), self.value)
+        except (LookupError, AttributeError):
+            return False
+
+
+def is_constant(value: Any) -> bool:
+    """Tell whether a value is a Python constant, compared by value."""
+    if isinstance(value, _CONSTANTS):
+        return True
+    if isinstance(value, tuple | frozenset):
+        return len(value) <= _LONG and all(is_constant(part) for part in value)
+    return False
+
+
+def same(now: Any, before: Any) -> bool:
+    """Compare a place's content with what it was: constants by value, everything else by identity."""
+    if now is before:
+        return True
+    if type(now) is not type(before) or not is_constant(before):
+        return False
+    if isinstance(before, tuple):
+        return len(now) == len(before) and all(map(same, now, before))
+    return bool(now == before) or (now != now and before != before)
+
+
+@dataclass
+class Reach:
+    """The result of the walk.
+
+    Attributes:
+        tensors: every tensor found, with the path that a user would write to it.
+        edges: every place on the way, and every constant that steers the code.
+        streams: random streams that are not ours to replay, with their paths.
+        leaves: how many objects were looked into.
+    """
+
+    tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    streams: list[tuple[str, Any]] = field(default_factory=list)
+
+
+def reach(function: Any, arguments: Mapping[str, Any]) -> Reach:
+    """Walk from a function and those of its arguments that are not data."""
+    names: frozenset[str] = frozenset()
+    while True:
+        walk = _Walk(names)
+        walk.start(function, arguments)
+        if walk.names == names:
+            return walk.found
+        names = frozenset(walk.names)
+
+
+class _Walk:
+    def __init__(self, names: frozenset[str]) -> None:
+        self.known = names  # of the round before: what decides which attributes are followed
+        self.names = set(names)
+        self.found = Reach()
+        self.seen: dict[int, Any] = {}
+        self.queue: deque[tuple[str, Any]] = deque()
+
+    def start(self, function: Any, arguments: Mapping[str, Any]) -> None:
+        self.queue.append(("", function))
+        self.queue.extend(arguments.items())
+        while self.queue:
+            path, value = self.queue.popleft()
+            self.look(path, value)
+
+    def edge(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
+        """Note a place and what to look at next."""
+        self.found.edges.append(Edge(path, kind, holder, key, value))
+        if not is_constant(value):
+            self.queue.append((path, value))
+
+    def look(self, path: str, value: Any) -> None:
+        if id(value) in self.seen or is_constant(value):
+            return
+        self.seen[id(value)] = value
+        match value:
+            case Tensor():
+                self.found.tensors[id(value)] = (value, path)
+            case types.FunctionType():
+                self.function(path, value)
+            case types.MethodType():
+                self.queue.append((path, value.__func__))
+                self.queue.append((path or "self", value.__self__))
+            case functools.partial():
+                self.queue.extend((path, part) for part in (value.func, *value.args, *value.keywords.values()))
+            case types.ModuleType():
+                self.module(path, value)
+            case type() | np.ndarray() | types.BuiltinFunctionType() | types.CodeType():
+                pass
+            case Generator():
+                self.found.streams.append((path, value))
+            case np.random.Generator() | np.random.RandomState() | random.Random():
+                self.found.streams.append((path, value))
+            case dict():
+                self.mapping(path, value)
+            case list() | tuple() | set() | frozenset() | deque():
+                self.sequence(path, value)
+            case _:
+                self.instance(path, value)
+
+    # --- code -----------------------------------------------------------------------------------------
+
+    def function(self, path: str, function: types.FunctionType) -> None:
+        module = function.__module__ or ""
+        if module.split(".")[0] in _OTHERS:
+            return
+        inner = getattr(function, "__wrapped__", None)
+        if inner is not None:
+            self.queue.append((path, inner))
+        codes = list(_nested(function.__code__))
+        for code in codes:
+            self.names.update(code.co_names)
+            self.names.update(constant for constant in code.co_consts if isinstance(constant, str))
+        if is_engine(module):
+            return
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                continue
+            self.edge(name, "cell", cell, None, content)
+        for name in {name for code in codes for name in code.co_names}:
+            if name in function.__globals__:
+                self.global_value(name, function.__globals__)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self.queue.append((path, default))
+
+    def global_value(self, name: str, space: dict[str, Any]) -> None:
+        value = space[name]
+        if isinstance(value, type) or (isinstance(value, types.ModuleType) and not _is_users(value)):
+            return
+        self.edge(name, "item", space, name, value)
+
+    def module(self, path: str, module: types.ModuleType) -> None:
+        if not _is_users(module):
+            return
+        space = vars(module)
+        for name in self.known & space.keys():
+            if not name.startswith("__"):
+                self.global_value(name, space) if path == "" else self._module_value(path, name, space)
+
+    def _module_value(self, path: str, name: str, space: dict[str, Any]) -> None:
+        value = space[name]
+        if not isinstance(value, type | types.ModuleType):
+            self.edge(f"{path}.{name}", "item", space, name, value)
+
+    # --- objects --------------------------------------------------------------------------------------
+
+    def instance(self, path: str, value: Any) -> None:
+        kind = type(value)
+        if kind.__module__.split(".")[0] in _OTHERS:
+            return
+        inner = getattr(value, "__compiled_function__", None)
+        if inner is not None:
+            self.queue.append((path, inner))
+            return
+        whole = hasattr(kind, "named_parameters")  # a Module: its children are found by iteration, not by name
+        state = getattr(value, "__dict__", {})
+        for name in list(state):
+            if name in self.known or (whole and not is_constant(state[name])):
+                self.edge(f"{path}.{name}", "item", state, name, state[name])
+        self.class_of(path, kind, value, state)
+
+    def class_of(self, path: str, kind: type, value: Any, state: Mapping[str, Any]) -> None:
+        """Follow the methods that the code may call, and defaults that live on the class."""
+        wanted = self.known | {"forward", "__call__"}
+        for base in kind.__mro__[:-1]:
+            if base.__module__.split(".")[0] in _OTHERS:
+                continue
+            space = vars(base)
+            for name in wanted & space.keys():
+                part = space[name]
+                part = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
+                if isinstance(part, types.FunctionType):
+                    self.queue.append((path, part))
+                elif is_constant(part) and name not in state and not name.startswith("__"):
+                    self.found.edges.append(Edge(f"{path}.{name}", "attribute", value, name, getattr(value, name)))
+                elif isinstance(part, types.MemberDescriptorType) and hasattr(value, name):
+                    self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
+
+    # --- containers -----------------------------------------------------------------------------------
+
+    def mapping(self, path: str, items: dict[Any, Any]) -> None:
+        if len(items) > _LONG and all(is_constant(value) for value in items.values()):
+            self.found.edges.append(Edge(f"len({path})", "length", items, None, len(items)))
+            return
+        for key, value in list(items.items()):
+            steers = not isinstance(key, str) or key in self.known
+            if steers or not is_constant(value):
+                self.edge(f"{path}[{_key_text(key)}]", "item", items, key, value)
+
+    def sequence(self, path: str, items: Any) -> None:
+        self.found.edges.append(Edge(f"len({path})", "length", items, None, len(items)))
+        ordered = isinstance(items, list | tuple)
+        constant = len(items) > _LONG and all(is_constant(value) for value in items)
+        if constant:
+            return
+        for position, value in enumerate(list(items)):
+            if ordered:
+                self.edge(f"{path}[{position}]", "item", items, position, value)
+            else:
+                self.queue.append((f"{path}[{position}]", value))
+
+
+def is_engine(module: str) -> bool:
+    """Tell whether a module is part of the library itself rather than a model or a training loop in it."""
+    return module.split(".")[0] == _OWN and not module.startswith(_AS_USER)
+
+
+def _is_users(module: types.ModuleType) -> bool:
+    name = module.__name__
+    return name.split(".")[0] not in _OTHERS and not is_engine(name)
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)
+
+
+def _key_text(key: Any) -> str:
+    return repr(key) if is_constant(key) else type(key).__name__

@@ -1,0 +1,426 @@
+"""The tracer: what runs a function on Symbols and writes down what it does.
+
+While a tracer is active, every Tensor that an op touches is *lifted*: its array is replaced by a Symbol and
+remembered, to be put back when the trace ends, however it ends. Tensors that existed before are state: inputs of
+the program and, where they were written to, updates.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.compile import origin, symbol
+from glassgrad.compile.graph import GraphBuilder, Instr, Operand, Var
+from glassgrad.compile.origin import Origin
+from glassgrad.compile.symbol import Symbol, View
+from glassgrad.ops.core import REGISTRY, Array, Elementwise, Primitive
+from glassgrad.ops.shape import astype_p, broadcast_to_p
+from glassgrad.tape import MODE, TRACING
+from glassgrad.tensor import Tensor
+
+_GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
+_SMALL = 4096  # constants up to this many bytes are copied and shared by content
+
+
+@dataclass(eq=False)
+class Lifted:
+    """A Tensor whose array is a Symbol for the time of the trace.
+
+    `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
+    (an optimizer's first buffers) is state as well.
+    """
+
+    ref: Callable[[], Tensor | None]
+    array: Any
+    symbol: Symbol
+    var: Var
+    path: str
+    tracks: bool
+    existed: bool
+
+
+@dataclass(eq=False)
+class Feed:
+    """An input that Python computes before every call: a random draw, a learning rate.
+
+    Attributes:
+        var: the input.
+        draw: returns the array of this call.
+        label: what it is, for printing.
+    """
+
+    var: Var
+    draw: Callable[[], Any]
+    label: str
+
+
+class Tracer:
+    """One trace: collects instructions, constants, lifted tensors and feeds.
+
+    Attributes:
+        builder: holds the instructions so far.
+        lifted: in the order of their first touch.
+        cotangents: forward value -> the total cotangent that the backward walk found for it.
+        values: tape sequence numbers at which instructions were appended, and the instruction; tells which
+            instruction a node of the tape belongs to.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.builder = GraphBuilder(name)
+        self.lifted: list[Lifted] = []
+        self.feeds: list[Feed] = []
+        self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any, Var]] = {}
+        self.hosted: list[tuple[int, Callable[[], Any]]] = []
+        self.grads = GradWatch()
+        self.cotangents: dict[Var, Var] = {}
+        self.symbols: list[weakref.ref[Symbol]] = []
+        self.over = False
+        self._stamps: list[tuple[int, Instr]] = []
+        self._owned: dict[int, Lifted] = {}
+        self._arrays: dict[int, tuple[Any, Symbol]] = {}
+        self._constants: dict[Any, Var] = {}
+        self._kept: list[Any] = []
+        self._existing: set[int] = set()
+        self._producer: dict[Var, Instr] = {}
+        self._labels: dict[Var, str] = {}
+
+    # --- instructions -------------------------------------------------------------------------------
+
+    def apply(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Append one application of a primitive; the interpreter of Symbols."""
+        if prim.decompose is not None:
+            return prim.decompose(*args, **params)
+        here = origin.look(2)
+        self._check(args, here)
+        weak = any(isinstance(arg, Symbol) and arg.weak for arg in args)
+        if weak:
+            args, weak = self._strengthened(prim, args)
+        operands = tuple(self._operand(arg) for arg in args)
+        avals = self._abstract(prim, args, params)
+        outputs = tuple(self.builder.var(aval.shape, aval.dtype) for aval in avals)
+        self._append(Instr(prim.name, operands, outputs, params, here.origin))
+        if prim.multiple:
+            return tuple(self._symbol(var) for var in outputs)
+        result = self._symbol(outputs[0], weak)
+        if prim.name in symbol.WRITABLE_VIEWS and isinstance(args[0], Symbol) and len(args) == 1:
+            result.view = View(args[0], prim, params)
+        return result
+
+    def _append(self, instr: Instr) -> None:
+        self.builder.instrs.append(instr)
+        self._stamps.append((tape.next_sequence(), instr))
+        for var in instr.outputs:
+            self._producer[var] = instr
+
+    def _symbol(self, var: Var, weak: bool = False) -> Symbol:
+        made = Symbol(self, var, weak=weak)
+        self.symbols.append(weakref.ref(made))
+        return made
+
+    def _check(self, args: tuple[Any, ...], here: origin.Here) -> None:
+        for arg in args:
+            if not isinstance(arg, Symbol):
+                continue
+            if arg.tracer.over or self.over:
+                raise errors.TRACE_OVER(what=arg.described(), where=here.origin.place, origin=arg.history())
+            if arg.tracer is not self:
+                raise AssertionError("two traces in one thread")
+        node = here.node
+        if node is None:
+            return
+        made = self.instr_of(node.seq)
+        if made is not None and isinstance(here.cotangent, Symbol) and len(made.outputs) == 1:
+            self.cotangents.setdefault(made.output, here.cotangent.var)
+        for arg in args:
+            written = arg.written if isinstance(arg, Symbol) else None
+            if written is not None and written[0] > node.seq and any(arg is saved for saved in here.saved):
+                raise errors.SAVED_OVERWRITTEN(
+                    what=arg.described(), op=node.prim.name, saved=node.place, written=written[1].place, hint="x = x + ..."
+                )
+
+    def instr_of(self, sequence: int) -> Instr | None:
+        """Return the instruction that a node of the tape with this sequence number was recorded for."""
+        low, high = 0, len(self._stamps)
+        while low < high:
+            middle = (low + high) // 2
+            if self._stamps[middle][0] < sequence:
+                low = middle + 1
+            else:
+                high = middle
+        return self._stamps[low - 1][1] if low else None
+
+    def _strengthened(self, prim: Primitive, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        """Give weak operands the dtype that NumPy gives to Python numbers."""
+        strong = [arg.dtype for arg in args if hasattr(arg, "dtype") and not (isinstance(arg, Symbol) and arg.weak)]
+        if not strong:
+            return args, isinstance(prim, Elementwise)
+        wanted = np.result_type(*strong, 0.0)
+        return (
+            tuple(
+                self.apply(astype_p, (arg.tracer.strong(arg),), {"dtype": wanted})
+                if isinstance(arg, Symbol) and arg.weak
+                else arg
+                for arg in args
+            ),
+            False,
+        )
+
+    def strong(self, weak: Symbol) -> Symbol:
+        """Return the same value as a Symbol that has its dtype for good."""
+        return Symbol(self, weak.var)
+
+    def _operand(self, arg: Any) -> Operand:
+        if isinstance(arg, Symbol):
+            return arg.var
+        if isinstance(arg, bool | int | float | complex) and not isinstance(arg, np.generic):
+            return arg
+        return self.constant(arg)
+
+    def constant(self, value: Any) -> Var:
+        """Capture an array; small ones are shared by content."""
+        array = np.asarray(value)
+        if array.dtype == object:
+            raise errors.COMPILE_RESULT(kind=type(value).__name__, path="")
+        key: Any = id(value)
+        if array.nbytes <= _SMALL:
+            key = (array.dtype, array.shape, array.tobytes())
+            array = array.copy()
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self.builder.constant(array)
+            self._kept.append(value)  # an id must not be used again
+        return known
+
+    @staticmethod
+    def _abstract(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            found = prim.abstract(*args, **params)
+        return found if prim.multiple else (found,)
+
+    def origin_of(self, var: Var) -> Any:
+        """Return the `Origin` of a computed value, or a phrase for any other."""
+        instr = self._producer.get(var)
+        return instr.where if instr is not None else self._labels.get(var, "a constant")
+
+    # --- writing ------------------------------------------------------------------------------------
+
+    def write(self, target: Symbol, value: Any) -> None:
+        """Let `target` hold `value` from now on, and whatever it is a view of."""
+        value = self._fitted(target, value)
+        if target.view is not None:
+            undone = symbol.undo_view(target.view, value)
+            self.write(target.view.source, undone)
+            target.view.seen = target.view.source.stamp
+        target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
+        target.version += 1
+        where = origin.look(2).origin
+        target.written = (tape.next_sequence(), where)
+
+    def _fitted(self, target: Symbol, value: Any) -> Any:
+        """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""
+        value = value if isinstance(value, Symbol) else np.asarray(value)
+        if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bif":
+            value = value.astype(target.dtype)
+        if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
+            raise self._misfit(target, value)
+        if value.dtype != target.dtype:
+            value = astype_p(value, dtype=target.dtype)
+        if value.shape != target.shape:
+            try:
+                fits = np.broadcast_shapes(value.shape, target.shape) == target.shape
+            except ValueError:
+                fits = False
+            if not fits:
+                raise self._misfit(target, value)
+            value = broadcast_to_p(value, shape=target.shape)
+        return value
+
+    @staticmethod
+    def _misfit(target: Symbol, value: Any) -> Exception:
+        return errors.TRACE_WRITE_SHAPE(
+            where=provenance.here(2), what=target.described(), given=f"{value.dtype}{list(value.shape)}",
+            expected=f"{target.dtype}{list(target.shape)}",
+        )  # fmt: skip
+
+    # --- inputs -------------------------------------------------------------------------------------
+
+    def argument(self, array: Any, name: str, *, weak: bool = False) -> Symbol:
+        """Return a new input for an argument of the call."""
+        var = self.builder.input(array.shape, array.dtype, name)
+        self._labels[var] = "an argument"
+        return self._symbol(var, weak)
+
+    def feed(self, draw: Callable[[], Any], like: Any, label: str, name: str | None = None) -> Symbol:
+        """Return a new input that is drawn before every call."""
+        var = self.builder.input(like.shape, like.dtype, name)
+        self.feeds.append(Feed(var, draw, label))
+        self._labels[var] = label
+        return self._symbol(var)
+
+    def lift_number(self, options: dict[str, Any], name: str) -> Any:
+        """Return a Symbol for a number in a dictionary of options, read anew in every call."""
+        value = options[name]
+        if isinstance(value, Tensor):
+            return value.lifted()
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return value
+        key = (id(options), name)
+        if key not in self.numbers:
+            made = self.feed(lambda: options[name], np.empty((), np.float64), f"the option {name!r}", name)
+            self.numbers[key] = (options, name, value, made.var)
+        return self._symbol(self.numbers[key][3])
+
+    def lift(self, target: Tensor, state: bool = False, path: str = "") -> None:
+        """Replace the array of a Tensor by a Symbol, if it is state.
+
+        A tensor that the function made itself, of numbers known while tracing, is a constant and stays as it
+        is, unless the caller says that it is `state`.
+        """
+        array = target.array
+        if type(array) is not np.ndarray:
+            return
+        existed = id(target) in self._existing
+        if not existed and not state:
+            return
+        shared = self._arrays.get(id(array))
+        if shared is not None:
+            made = shared[1]
+        else:
+            name = path or None
+            var = self.builder.input(array.shape, array.dtype, name)
+            made = self._symbol(var)
+            self._arrays[id(array)] = (array, made)
+            self._labels[var] = "state that the function closes over" if existed else "a tensor made in the function"
+        self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
+        target.array = made
+
+    # --- running ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Trace in this thread until the block ends; restore nothing (see `restore`)."""
+        self._existing = {id(one) for one in gc.get_objects() if isinstance(one, Tensor)}
+        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws
+        self.grads.start()
+        try:
+            MODE.lift, MODE.lift_number, MODE.draws = self.lift, self.lift_number, self._draws
+            MODE.flags |= TRACING
+            yield
+        finally:
+            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws = before
+            self.grads.stop()
+
+    def _draws(self, generator: Any) -> Any:
+        return Draws(self, generator)
+
+    def restore(self) -> None:
+        """Give every lifted Tensor its array back, and every leaf its gradient."""
+        self.over = True
+        interrupted = None
+        for entry in self.lifted:
+            while True:
+                try:
+                    target = entry.ref()
+                    if target is not None:
+                        target.array = entry.array
+                        target._tracks = entry.tracks
+                    break
+                except KeyboardInterrupt as error:
+                    # A second Ctrl-C must not leave half of the parameters behind.
+                    interrupted = error
+        with suppress(KeyboardInterrupt):
+            self.grads.restore()
+        if interrupted is not None:
+            raise interrupted
+
+
+# --- random numbers -------------------------------------------------------------------------------
+
+
+class Draws:
+    """Stands for the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
+
+    def __init__(self, tracer: Tracer, generator: Any) -> None:
+        self._tracer = tracer
+        self._generator = generator
+        # Shapes and dtypes are learnt from a stream of its own, so that tracing takes nothing from the real one.
+        self._scratch = np.random.Generator(np.random.PCG64(0))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._scratch, name)
+
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(arg, Symbol) for arg in (*args, *kwargs.values())):
+                raise errors.TRACE_RANDOM_CALL(call=f"{name}()", where=provenance.here())
+            like = np.asarray(method(*args, **kwargs))
+            generator = self._generator
+            return self._tracer.feed(lambda: getattr(generator.rng, name)(*args, **kwargs), like, f"drawn by {name}()")
+
+        return draw
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+class GradWatch:
+    """Learns which gradients of leaves a function reads and writes, by standing in for the slot of `Tensor`.
+
+    Only so can the tracer know whether a gradient left by the call before matters: after `zero_grad()` it does
+    not, and a second call is the same program; otherwise the function adds to it.
+
+    Attributes:
+        first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
+
+    def start(self) -> None:
+        """Watch from now on. Other threads are not affected, but for a little time."""
+        slot = _GRAD
+
+        def read(target: Tensor) -> Any:
+            grad = slot.__get__(target)
+            if MODE.flags & TRACING:
+                self._note(target, "read")
+            return grad
+
+        def write(target: Tensor, grad: Any) -> None:
+            if MODE.flags & TRACING:
+                self._note(target, "write")
+            slot.__set__(target, grad)
+
+        setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
+
+    def stop(self) -> None:
+        """Put the slot back."""
+        setattr(Tensor, "_grad", _GRAD)  # noqa: B010
+
+    def _note(self, target: Tensor, what: str) -> None:
+        key = id(target)
+        if key in self.first:
+            return
+        try:
+            before = _GRAD.__get__(target)
+        except AttributeError:  # being constructed
+            return
+        if target.node is None and target._tracks:
+            self.first[key] = (target, what, before)
+
+    def restore(self) -> None:
+        """Give every leaf the gradient it had."""
+        for target, _, before in self.first.values():
+            _GRAD.__set__(target, before)
+
+
+def evaluate(op: str) -> Callable[..., Array]:
+    """Return the function that computes an op on NumPy arrays."""
+    return REGISTRY[op].evaluate

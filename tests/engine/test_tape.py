@@ -1,0 +1,237 @@
+"""The tape: order, accumulation, freeing, and PyTorch's rules for who keeps a gradient."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors
+
+
+def test_a_node_on_several_paths_gets_the_sum() -> None:
+    x = gg.tensor([2.0, 3.0], requires_grad=True)
+    h = x * 2
+    (h * h + h + 3 * h).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * (2 * 2 * np.array([2, 3]) + 4))
+
+
+def test_gradients_accumulate_over_backward_calls() -> None:
+    x = gg.tensor([1.0], requires_grad=True)
+    for expected in (3.0, 6.0, 9.0):
+        (3 * x).sum().backward()
+        assert x.grad.item() == expected
+
+
+def test_leaves_that_share_a_cotangent_do_not_share_memory() -> None:
+    a = gg.zeros(3, requires_grad=True)
+    b = gg.zeros(3, requires_grad=True)
+    seed = gg.ones(3)
+    (a + b).backward(seed)
+    assert not np.shares_memory(a.grad.numpy(), b.grad.numpy())
+    a.grad.array[...] = 7
+    assert b.grad.tolist() == [1, 1, 1]
+    assert seed.tolist() == [1, 1, 1]
+
+
+def test_reshaped_leaves_do_not_share_memory() -> None:
+    a = gg.zeros(4, requires_grad=True)
+    b = gg.zeros(2, 2, requires_grad=True)
+    (a.reshape(2, 2) + b).sum().backward()
+    assert not np.shares_memory(a.grad.numpy(), b.grad.numpy())
+    assert a.grad.numpy().flags.writeable
+
+
+def test_a_chain_of_200000_ops_is_walked_and_freed() -> None:
+    x = gg.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(200_000):
+        y = y + 1e-6
+    y.backward()
+    assert x.grad.item() == 1
+    y = x
+    for _ in range(200_000):
+        y = y + 1e-6
+    del y  # freeing must not recurse
+
+
+def test_the_graph_is_freed_as_the_walk_goes() -> None:
+    x = gg.ones(10, requires_grad=True)
+    h = x.exp()
+    kept = weakref.ref(h.node)
+    loss = (h * 2).sum()
+    del h
+    loss.backward()
+    assert kept() is None
+
+
+def test_no_reference_cycles_memory_is_flat_without_the_collector() -> None:
+    w = gg.randn(30, 30, requires_grad=True)
+
+    def step() -> None:
+        y = (gg.ones(4, 30) @ w).tanh()
+        kept = y * 1
+        kept.retain_grad()
+        (kept.softmax(dim=-1) * y).sum().backward()
+        w.grad = None
+
+    gc.collect()
+    gc.disable()
+    try:
+        tracemalloc.start()
+        for _ in range(500):
+            step()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(10_000):
+            step()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert after - before < 5_000
+
+
+def test_backward_twice_names_both_places() -> None:
+    x = gg.ones(2, requires_grad=True)
+    emb = x.exp()
+    emb.sum().backward()
+    with pytest.raises(errors.AutogradError, match=r"'emb' was built at .*test_tape.py:\d+.*freed by backward\(\) at .*test_tape.py:\d+"):
+        (emb * 2).sum().backward()
+
+
+def test_retain_graph_allows_another_walk() -> None:
+    x = gg.ones(2, requires_grad=True)
+    y = x.exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([1, 1]), rtol=1e-6)
+
+
+def test_create_graph_to_third_order() -> None:
+    x = gg.tensor(2.0, dtype=gg.float64, requires_grad=True)
+    y = x**4
+    for expected in (32.0, 48.0, 48.0):
+        (y,) = gg.autograd.grad(y, x, create_graph=True)
+        assert y.item() == pytest.approx(expected)
+
+
+def test_inputs_restricts_accumulation() -> None:
+    a, b = gg.ones(2, requires_grad=True), gg.ones(2, requires_grad=True)
+    h = a * b
+    (h * 3).sum().backward(inputs=[a, h])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.NonLeafGradWarning)
+        assert (a.grad.tolist(), b.grad, h.grad.tolist()) == ([3, 3], None, [3, 3])
+
+
+def test_gradient_argument_is_the_cotangent() -> None:
+    x = gg.ones(2, 2, requires_grad=True)
+    (x * 2).backward(gg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert x.grad.tolist() == [[2, 4], [6, 8]]
+    with pytest.raises(errors.ShapeError, match="expected"):
+        (x * 2).backward(gg.ones(3))
+
+
+def test_backward_of_more_than_one_element_needs_a_gradient() -> None:
+    with pytest.raises(errors.AutogradError, match=r"needs a tensor with one element.*\(3,\)"):
+        gg.ones(3, requires_grad=True).exp().backward()
+
+
+def test_grad_of_a_non_leaf_warns_with_its_place_and_retain_grad_keeps_it() -> None:
+    x = gg.ones(2, requires_grad=True)
+    h = x * 2
+    with pytest.warns(errors.NonLeafGradWarning, match=r"(?s)'h' is not a leaf.*multiply at .*test_tape.py.*retain_grad"):
+        assert h.grad is None
+    h.retain_grad()
+    (h * 3).sum().backward()
+    assert h.grad.tolist() == [3, 3]
+
+
+def test_no_gradient_path_says_so() -> None:
+    with pytest.raises(errors.AutogradError, match="no gradient can be computed"):
+        gg.ones(1).sum().backward()
+
+
+def test_hooks_replace_observe_and_can_be_removed() -> None:
+    x = gg.ones(2, requires_grad=True)
+    h = x * 1
+    seen = []
+    handle = h.register_hook(lambda g: seen.append(g.tolist()))
+    h.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: g + 1)
+    (h * 2).sum().backward(retain_graph=True)
+    assert (seen, x.grad.tolist()) == ([[2, 2]], [21, 21])
+    handle.remove()
+    handle.remove()
+    x.grad = None
+    (h * 2).sum().backward()
+    assert len(seen) == 1
+
+
+def test_no_grad_is_a_context_manager_a_decorator_and_per_thread() -> None:
+    x = gg.ones(1, requires_grad=True)
+    with gg.no_grad():
+        assert not (x * 2).requires_grad
+        with gg.enable_grad():
+            assert (x * 2).requires_grad
+        results = []
+        thread = threading.Thread(target=lambda: results.append((x * 2).requires_grad))
+        thread.start()
+        thread.join()
+        assert results == [True]
+    assert (x * 2).requires_grad
+
+    @gg.no_grad()
+    def quiet() -> gg.Tensor:
+        return x * 2
+
+    @gg.no_grad
+    def bare() -> gg.Tensor:
+        return x * 2
+
+    assert not quiet().requires_grad
+    assert not bare().requires_grad
+    assert gg.is_grad_enabled()
+
+
+def test_no_grad_is_left_on_exceptions() -> None:
+    with pytest.raises(KeyError), gg.no_grad():
+        raise KeyError
+    assert gg.is_grad_enabled()
+
+
+def test_detach_item_tolist_numpy() -> None:
+    x = gg.tensor([1.5, 2.5], requires_grad=True)
+    assert not x.detach().requires_grad
+    assert np.shares_memory(x.detach().numpy(), x.array)
+    assert x.tolist() == [1.5, 2.5]
+    assert x.sum().item() == 4
+    with pytest.raises(errors.KindError, match="would drop the gradient"):
+        x.numpy()
+    with pytest.raises(errors.KindError, match="would drop the gradient"):
+        np.asarray(x)
+
+
+def test_grad_reports_unused_inputs() -> None:
+    a, b = gg.ones(1, requires_grad=True), gg.ones(1, requires_grad=True)
+    with pytest.raises(errors.AutogradError, match="input 1 of grad"):
+        gg.autograd.grad((a * 2).sum(), [a, b])
+    assert gg.autograd.grad((a * 2).sum(), [a, b], allow_unused=True)[1] is None
+
+
+def test_integer_tensors_cannot_require_gradients() -> None:
+    with pytest.raises(errors.AutogradError, match="int64"):
+        gg.tensor([1, 2], requires_grad=True)
+
+
+def test_integer_factors_leave_float32_gradients() -> None:
+    x = gg.ones(3, requires_grad=True)
+    (x * gg.arange(3)).sum().backward()
+    assert x.grad.dtype == np.float32
+    assert x.grad.tolist() == [0, 1, 2]

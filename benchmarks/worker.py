@@ -72,14 +72,23 @@ def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
     raise ValueError(f"unknown request {request['do']!r}")
 
 
+def missing(error: Exception) -> str:
+    """What a peer lacks, or '' when the error is one: a library not installed, or a part of ours not written yet."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in THIRD_PARTY:
+        return f"{error.name} is not installed"
+    if isinstance(error, AttributeError) and str(error).startswith("module 'glassgrad"):
+        return f"{error} in this version"
+    return ""
+
+
 def build(module: str, mode: str) -> tuple[Run | None, dict[str, Any]]:
     """The peer's step and the greeting that says how building it went."""
     start = time.perf_counter()
     try:
         run = importlib.import_module(module).build(mode)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] in THIRD_PARTY:
-            return None, {"missing": f"{error.name} is not installed"}
+    except (ModuleNotFoundError, AttributeError) as error:
+        if what := missing(error):
+            return None, {"missing": what}
         return None, {"failed": traceback.format_exc()}
     except Exception:  # noqa: BLE001 -- any failure of a peer is a line of the report, not the end of it
         return None, {"failed": traceback.format_exc()}

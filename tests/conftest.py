@@ -29,9 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No workers for single tests or files: starting them costs more than they save."""
+    """No workers for single tests, files or a keyword: starting them costs more than they save."""
     named = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
-    if config.option.collectonly or (named and len(named) == len(config.args) and len(named) <= 2):
+    if (
+        config.option.collectonly
+        or config.option.keyword
+        or (named and len(named) == len(config.args) and len(named) <= 2)
+    ):
         return 0
     return None
 

@@ -6,6 +6,8 @@ import math
 import os
 import time
 
+import glassgrad
+
 RATES = {"good": 0.1, "twin": 0.1, "wrong": 0.11, "slow": 0.1, "nan": 0.1, "dies": 0.1, "breaks": 0.1}
 
 
@@ -14,6 +16,8 @@ def build(mode):
         raise ModuleNotFoundError("No module named 'torch.nothing'", name="torch.nothing")
     if mode == "ours":
         raise ModuleNotFoundError("No module named 'glassgrad.nothing'", name="glassgrad.nothing")
+    if mode == "unwritten":
+        glassgrad.no_such_part  # noqa: B018 -- the attribute error is the point
     x = 3.0
     done = 0
 

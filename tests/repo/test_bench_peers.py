@@ -6,6 +6,7 @@ import importlib
 
 import pytest
 
+from benchmarks import worker
 from benchmarks.workloads import WORKLOADS
 
 STEPS = 2
@@ -29,7 +30,12 @@ def first_losses(key: str, target: str) -> list[float]:
     if library:
         pytest.importorskip(library, reason="this peer is not installed")
     module, _, mode = target.partition(":")
-    run = importlib.import_module(f"{WORKLOADS[key].package}.{module}").build(mode)
+    try:
+        run = importlib.import_module(f"{WORKLOADS[key].package}.{module}").build(mode)
+    except AttributeError as error:
+        if what := worker.missing(error):
+            pytest.skip(what)
+        raise
     return [run(1) for _ in range(STEPS)]
 
 

@@ -94,7 +94,8 @@ def test_no_reference_cycles_memory_is_flat_without_the_collector() -> None:
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert after - before < 5_000
+    # NumPy keeps some small buffers for reuse; an object left behind by each step would be 500 kB and more.
+    assert after - before < 100_000
 
 
 def test_backward_twice_names_both_places() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -43,9 +45,7 @@ def test_every_public_class_is_in_the_registry():
 
 def test_every_entry_derives_its_gradient_in_its_docstring():
     for entry in (*registry.LAYERS, *registry.LOSSES):
-        text = entry.kind.__doc__
-        assert "dx" in text or "dW" in text or "dy" in text, entry.name
-        assert "dp" in text or "=" in text, entry.name
+        assert re.search(r"\bd[a-zA-Z][^=]* \+?= ", entry.kind.__doc__), entry.name
 
 
 @pytest.mark.parametrize("entry", registry.LAYERS, ids=lambda entry: entry.name)

@@ -144,11 +144,12 @@ class GELU(Module):
     With Φ(x) = (1 + erf(x/√2)) / 2 and its derivative φ(x) = e^(-x²/2) / √(2π), the product rule gives
 
         ∂y/∂x = Φ(x) + x φ(x)
+        dx    = dy · (Φ(x) + x φ(x))
 
     `approximate="tanh"` is y = x (1 + t) / 2 with t = tanh(u), u = √(2/π) (x + 0.044715 x³):
 
         ∂u/∂x = √(2/π) (1 + 3 · 0.044715 x²)
-        ∂y/∂x = (1 + t) / 2 + x (1 - t²) / 2 · ∂u/∂x
+        dx    = dy · ((1 + t) / 2 + x (1 - t²) / 2 · ∂u/∂x)
     """
 
     ROOT, CUBE = float(np.sqrt(2 / np.pi)), 0.044715

@@ -121,7 +121,7 @@ class MaxPool2d(Module):
         winner = np.zeros(best.shape, np.int16)
         for number, offset in enumerate(np.ndindex(*self.kernel)):
             rival = padded[places(offset, self.stride, out)]
-            wins = ~(rival <= best) if number else np.zeros(best.shape, bool)  # not <=, so that a nan wins
+            wins = (rival > best) | np.isnan(rival)
             np.copyto(best, rival, where=wins)
             winner[wins] = number
         self.saved = (winner, padded.shape)

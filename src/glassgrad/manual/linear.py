@@ -88,7 +88,7 @@ class Embedding(Module):
 
     def backward(self, dout: Array) -> None:
         rows = self.saved.reshape(-1)
-        dy = dout.reshape(rows.size, -1)
+        dy = dout.reshape(rows.size, dout.shape[-1])
         # Sorted by row, the places of each row are neighbours, and one reduceat adds them up: np.add.at
         # would go through them one by one.
         order = np.argsort(rows, kind="stable")

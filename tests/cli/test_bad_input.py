@@ -144,6 +144,25 @@ def test_files_of_a_run_cut_short(finished: Path, folder: Path, glassgrad: Call,
     assert "config.toml" in result.err
 
 
+def test_files_of_a_run_in_each_others_place(finished: Path, folder: Path, glassgrad: Call) -> None:
+    before = files(folder)
+    refused(folder, glassgrad("sample", "run/state.safetensors"), "holds no model that", before)
+    shutil.copy(finished / "model.safetensors", finished / "state.safetensors")
+    refused(folder, glassgrad("train", "names", "--resume", "run"), "is no checkpoint that this version", before)
+
+
+def test_a_model_of_another_version(finished: Path, folder: Path, glassgrad: Call) -> None:
+    from glassgrad.train.checkpoint import load_checkpoint, save_checkpoint
+
+    path = finished / "model.safetensors"
+    arrays, description = load_checkpoint(path)
+    before = files(folder)
+    save_checkpoint(path, arrays, {**description, "config": {**description["config"], "new": 1}})
+    refused(folder, glassgrad("sample", "run"), "this version of glassgrad cannot build its model", before)
+    save_checkpoint(path, arrays, {**description, "alphabet": "ab"})
+    refused(folder, glassgrad("sample", "run"), "this version of glassgrad cannot build its model", before)
+
+
 def test_a_run_cannot_become_another_one(finished: Path, folder: Path, glassgrad: Call) -> None:
     before = files(folder)
     changes = {

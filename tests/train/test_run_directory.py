@@ -107,6 +107,14 @@ def test_directories_that_are_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="flock is a Unix call")
+def test_what_a_kill_left_behind_is_swept_away(tmp_path: Path) -> None:
+    run = rundir.create(tmp_path / "run", "names", fill)
+    (run.path / ".state.safetensors.123.tmp").write_bytes(b"half")
+    with run.lock():
+        assert sorted(entry.name for entry in run.path.iterdir()) == [".lock", "config.toml", "state.safetensors"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock is a Unix call")
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     run = rundir.create(tmp_path / "run", "names", fill)
     program = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import Generator, errors, nn, no_grad, optim, tensor
+from .. import Generator, errors, from_numpy, nn, no_grad, optim
 from ..data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
 from ..models import Bigram, NamesMLP
 from ..nn import functional as F
@@ -121,7 +121,7 @@ class NamesTask:
 
     def step(self, inputs: Array, targets: Array) -> Any:
         """Make one training step and return the loss. This is the function to compile."""
-        loss = F.cross_entropy(self.model(tensor(inputs)), tensor(targets))
+        loss = F.cross_entropy(self.model(from_numpy(inputs)), from_numpy(targets))
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -168,8 +168,8 @@ def mean_loss(model: nn.Module, examples: Examples, chunk: int = 8_192) -> float
     with no_grad():
         for begin in range(0, len(examples), chunk):
             targets = examples.targets[begin : begin + chunk]
-            logits = model(tensor(examples.inputs[begin : begin + chunk]))
-            total += float(F.cross_entropy(logits, tensor(targets))) * len(targets)
+            logits = model(from_numpy(examples.inputs[begin : begin + chunk]))
+            total += float(F.cross_entropy(logits, from_numpy(targets))) * len(targets)
     return total / len(examples)
 
 

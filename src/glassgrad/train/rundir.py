@@ -73,9 +73,16 @@ class RunDirectory:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise errors.RUN_LOCKED(path=self.path) from None
+            self._sweep()
             yield
         finally:
             os.close(descriptor)
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed while saving has left."""
+        for leftover in self.path.glob(".*.tmp"):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
 
 
 def check_free(path: Path) -> None:

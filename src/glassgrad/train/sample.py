@@ -27,8 +27,12 @@ def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     arrays, description = load_checkpoint(file)
     if description.get("task") != TASK:
         raise errors.RUN_DAMAGED(path=file, reason="it holds no model that `glassgrad sample` can draw from")
-    model = build_model(NamesConfig(**description["config"]), len(description["alphabet"]) + 1)
-    model.load_state_dict({name: tensor(array) for name, array in arrays.items()})
+    try:
+        model = build_model(NamesConfig(**description["config"]), len(description["alphabet"]) + 1)
+        model.load_state_dict({name: tensor(array) for name, array in arrays.items()})
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = f"this version of glassgrad cannot build its model ({' '.join(str(error).split())})"
+        raise errors.RUN_DAMAGED(path=file, reason=reason) from None
     return model, description
 
 

@@ -24,6 +24,7 @@ from .signals import StopSignals
 
 Array = Any
 
+_FORMAT = 1
 _TICK_SECONDS = 0.1
 _SHARE_OF_SAVING = 0.05
 """Saving takes at most about this share of the time, however large the model and slow the disk."""
@@ -68,7 +69,7 @@ class Trainer:
         arrays: dict[str, Array] = {}
         parts = {name: pack(part.state_dict(), name, arrays) for name, part in self.plan.parts.items()}
         rest = {
-            "format": 1,
+            "format": _FORMAT,
             "step": self.step,
             "seconds": self.seconds,
             "window": [self._window_sum, self._window_steps],
@@ -87,11 +88,13 @@ class Trainer:
         Raises `errors.InputError` when it is damaged or belongs to another model.
         """
         arrays, rest = load_checkpoint(run.state)
+        if rest.get("format") != _FORMAT:
+            raise errors.RUN_DAMAGED(path=run.state, reason="it is no checkpoint that this version of glassgrad reads")
         check(rest["facts"])
         for name, part in self.plan.parts.items():
             try:
                 part.load_state_dict(unpack(rest["parts"][name], arrays))
-            except (KeyError, ValueError, RuntimeError) as error:
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
                 raise errors.RUN_OTHER_SHAPES(path=run.state, reason=" ".join(str(error).split())) from None
         self.step = self.saved_step = rest["step"]
         self.seconds = rest["seconds"]
@@ -120,9 +123,10 @@ class Trainer:
 
     def progress(self, steps_per_second: float | None = None) -> Progress:
         """Return how the run is doing now."""
-        return Progress(
-            self.step, self.plan.steps, self._loss, self.validation_loss, steps_per_second, self._history.points
-        )
+        loss = self._loss
+        if loss is None and self._window_steps:
+            loss = self._window_sum / self._window_steps
+        return Progress(self.step, self.plan.steps, loss, self.validation_loss, steps_per_second, self._history.points)
 
     def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
         """Return the error to raise when something of the run could not be written."""

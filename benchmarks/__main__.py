@@ -23,6 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
+    parser.add_argument("--wait", type=float, default=0.0, help="wait up to so many seconds for a quiet machine")
     parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
@@ -66,6 +67,7 @@ def main() -> int:
     extra = "".join(f" --{name} {getattr(options, name)}" for name in ("threads", "seconds") if getattr(options, name))
     fine = True
     for name in options.what:
+        quiet.wait_for_quiet(options.wait)
         command = f"python -m benchmarks {name}{extra}"
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)

@@ -58,3 +58,13 @@ def verdict(others: float) -> str:
         f"{MARK}: other processes used {others:.2f} cores while this was measured. "
         "Do not trust these ratios; run it again on a quiet machine.**"
     )
+
+
+def wait_for_quiet(limit: float) -> None:
+    """Return when nobody else has used the machine for two seconds, or after `limit` seconds."""
+    end = time.perf_counter() + limit
+    while time.perf_counter() < end:
+        watch = Watch([])
+        time.sleep(2.0)
+        if not watch.others() > BUSY:
+            return

@@ -81,8 +81,11 @@ def finish(
     elif prim.multiple:
         residuals = y
     else:
-        if type(y) is not _ndarray and plain:
-            y = np.asarray(y)
+        if type(y) is not _ndarray:
+            if type(y) in INTERPRETERS:
+                plain = False
+            elif plain:
+                y = np.asarray(y)
         residuals = y
     if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
         return tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
@@ -529,7 +532,10 @@ _attach()
 
 
 def _wrap(array: Any) -> Any:
-    return array if isinstance(array, Tensor) else make(array, None, False)
+    if isinstance(array, Tensor):
+        return array
+    # NumPy's rules on 0-d arrays return scalars.
+    return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
 
 
 def _unwrap(value: Any) -> Any:

@@ -1,0 +1,206 @@
+"""One call of a function, recorded for a transform: what `grad`, `vjp`, `jvp` and the others have in common.
+
+The inputs are replaced by aliases of their own, so that derivatives with respect to them are derivatives
+with respect to certain nodes of the tape. Nested transforms need nothing more: each asks for its own nodes,
+and no perturbation can be taken for another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.func import tree
+from glassgrad.tangents import forward_walk
+from glassgrad.tape import Node
+from glassgrad.tensor import Tensor, make
+
+Argnums = int | Sequence[int]
+
+
+class Recording:
+    """A function evaluated on aliases of its arguments.
+
+    Attributes:
+        inputs, in_trees: the aliases, flat, and the structures of the arguments they come from.
+        outputs, out_tree: the results, flat, and their structure.
+        aux: what else the function returned.
+        outer: whether somebody outside may want the derivative of what is computed here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None = None,
+        *,
+        argnums: Argnums | None = None,
+        has_aux: bool = False,
+    ) -> None:
+        self.name = name
+        self.recording = tape.is_grad_enabled()
+        self.single = isinstance(argnums, int)
+        called = list(args)
+        self.inputs: list[Tensor] = []
+        self.in_trees: list[tree.Tree] = []
+        for position in positions(name, argnums, len(called)):
+            leaves, structure = tree.flatten(called[position])
+            aliases = [alias_input(name, leaf, position) for leaf in leaves]
+            called[position] = tree.unflatten(structure, aliases)
+            self.inputs.extend(aliases)
+            self.in_trees.append(structure)
+        with tape.enable_grad():
+            result = function(*called, **(kwargs or {}))
+        self.aux: Any = None
+        if has_aux:
+            result, self.aux = self._without_aux(result)
+        self.outputs, self.out_tree = tree.flatten(result)
+        self._check_outputs()
+        self.nodes: list[Node] = [x.node for x in self.inputs]  # type: ignore[misc]  # aliases have one
+        aux_leaves = [leaf for leaf in tree.flatten(self.aux)[0] if isinstance(leaf, Tensor)]
+        self.outer = self.recording and reaches_outside([*self.outputs, *aux_leaves], self.nodes)
+
+    def _without_aux(self, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise errors.AUX_MISSING(name=self.name, given=type(result).__name__, where=provenance.here())
+        return result
+
+    def _check_outputs(self) -> None:
+        for y in self.outputs:
+            if not isinstance(y, Tensor):
+                raise errors.OUTPUT_NOT_TENSOR(name=self.name, given=type(y).__name__, where=provenance.here())
+            if y.dtype.kind != "f":
+                raise errors.OUTPUT_DTYPE(name=self.name, dtype=y.dtype, where=provenance.here())
+
+    # --- what the caller gets to see --------------------------------------------------------------
+
+    def visible(self, value: Any) -> Any:
+        """Return tensors of the result without the part of their history that was recorded for us alone."""
+        return tree.tree_map(lambda y: y.detach() if isinstance(y, Tensor) and not self.outer else y, value)
+
+    @property
+    def result(self) -> Any:
+        """What the function returned."""
+        return self.visible(tree.unflatten(self.out_tree, self.outputs))
+
+    def like_inputs(self, leaves: Sequence[Any]) -> Any:
+        """Put one leaf per input together: as the argument, or a tuple of arguments if several were asked for."""
+        supply = iter(leaves)
+        parts = tuple(tree.unflatten(structure, supply) for structure in self.in_trees)
+        return parts[0] if self.single else parts
+
+    # --- derivatives --------------------------------------------------------------------------------
+
+    def pull(self, cotangents: Sequence[Tensor | None], *, keep: bool = True, differentiable: bool = False) -> list[Tensor]:
+        """Return the cotangents of the inputs that belong to those of the outputs.
+
+        `keep` leaves the tape as it is for another pull; `differentiable` records the walk in any case.
+        """
+        create_graph = differentiable or self._wanted_again(cotangents)
+        pairs = [
+            (place(y), g if create_graph else g.lifted())
+            for y, g in zip(self.outputs, cotangents, strict=True)
+            if g is not None and y.requires_grad
+        ]
+        found = tape.backward(
+            [root for root, _ in pairs], [g for _, g in pairs],
+            retain_graph=keep or create_graph, create_graph=create_graph, wanted=self.nodes,
+        )  # fmt: skip
+        return [zeros(x) if node not in found else tape.wrap(found[node]) for x, node in zip(self.inputs, self.nodes, strict=True)]
+
+    def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return the tangents of the outputs that belong to those of the inputs."""
+        create_graph = self._wanted_again(tangents)
+        seeds = {
+            node: t if create_graph else t.lifted()
+            for node, t in zip(self.nodes, tangents, strict=True)
+            if t is not None
+        }
+        found = forward_walk([place(y) for y in self.outputs], seeds, create_graph=create_graph)
+        return [zeros(y) if t is None else tape.wrap(t) for y, t in zip(self.outputs, found, strict=True)]
+
+    def _wanted_again(self, given: Iterable[Tensor | None]) -> bool:
+        return tape.is_grad_enabled() and (self.outer or any(t is not None and t.requires_grad for t in given))
+
+
+def place(x: Tensor) -> Any:
+    """Return what stands for a tensor on the tape: its node, or itself if it is a leaf."""
+    return x if x.node is None else x.node
+
+
+def zeros(like: Any) -> Tensor:
+    """Return zeros of the same shape and dtype."""
+    return make(np.zeros(like.shape, like.dtype), None, False)
+
+
+def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
+    """Tell whether the history of `outputs` leads to anything differentiable but the aliases in `own`."""
+    mine, seen = set(own), set()
+    stack = [place(y) for y in outputs if y.requires_grad]
+    while stack:
+        target = stack.pop()
+        if type(target) is not Node:
+            return True  # a leaf
+        if target in seen:
+            continue
+        seen.add(target)
+        parents = [parent for parent in target.parents if parent is not None]
+        if not parents and target not in mine:
+            return True  # the alias of another transform
+        stack.extend(parents)
+    return False
+
+
+# --- inputs -----------------------------------------------------------------------------------------
+
+
+def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
+    """Return the positions that `argnums` means; None means all."""
+    if argnums is None:
+        return list(range(count))
+    chosen = [argnums] if isinstance(argnums, int) else list(argnums)
+    found = []
+    for number in chosen:
+        if not isinstance(number, int) or not -count <= number < count or number % count in found:
+            raise errors.ARGNUMS(name=name, given=argnums, count=count, where=provenance.here())
+        found.append(number % count)
+    return found
+
+
+def alias_input(name: str, leaf: Any, position: int) -> Tensor:
+    """Return an alias of something that a derivative is asked for."""
+    alias: Tensor = tape.alias(as_float_tensor(name, leaf, f"argument {position}"))
+    return alias
+
+
+def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
+    """Return a tensor, an array or a float as a tensor; anything else raises."""
+    if isinstance(leaf, float):
+        leaf = np.asarray(leaf, np.float32)
+    if isinstance(leaf, np.ndarray | np.generic):
+        leaf = make(np.asarray(leaf), None, False)
+    if isinstance(leaf, int | complex):
+        leaf = make(np.asarray(leaf), None, False)
+    if not isinstance(leaf, Tensor):
+        raise errors.INPUT_NOT_TENSOR(name=name, what=what, given=type(leaf).__name__, where=provenance.here())
+    if leaf.dtype.kind == "c":
+        raise errors.COMPLEX_INPUT(name=name, what=what, dtype=leaf.dtype, where=provenance.here())
+    if leaf.dtype.kind != "f":
+        raise errors.INTEGER_INPUT(name=name, what=what, dtype=leaf.dtype, where=provenance.here())
+    return leaf
+
+
+def matching(name: str, what: str, given: Any, structure: tree.Tree, like: Sequence[Tensor]) -> list[Tensor]:
+    """Return the leaves of cotangents or tangents, which need the structure, shapes and dtypes of `like`."""
+    leaves = tree.flatten_like(structure, given, f"{name}: {what}")
+    tensors = []
+    for leaf, x in zip(leaves, like, strict=True):
+        t = leaf if isinstance(leaf, Tensor) else make(np.asarray(leaf, x.dtype), None, False)
+        if t.shape != x.shape:
+            raise errors.DIRECTION_SHAPE(name=name, what=what, given=t.shape, expected=x.shape, where=provenance.here())
+        tensors.append(t if t.dtype == x.dtype else t.to(x.dtype))
+    return tensors

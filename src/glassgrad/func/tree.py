@@ -1,0 +1,138 @@
+"""Nested containers of tensors: taken apart into a flat list of leaves and put together again.
+
+Containers are lists, tuples, named tuples and dictionaries (with their subclasses OrderedDict and
+defaultdict), nested in any way. Everything else is a leaf, but for None, which holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from glassgrad import errors, provenance
+
+
+class Tree(NamedTuple):
+    """The structure of a container: its kind, what it needs beside the children, and their structures."""
+
+    kind: Any
+    keys: tuple[Any, ...]
+    children: tuple[Tree, ...]
+
+    def __repr__(self) -> str:
+        if self is LEAF:
+            return "*"
+        if self is NOTHING:
+            return "None"
+        if self.keys:
+            inside = ", ".join(f"{key}: {child!r}" for key, child in zip(self.keys, self.children, strict=False))
+            return f"{{{inside}}}"
+        inside = ", ".join(map(repr, self.children))
+        return f"[{inside}]" if self.kind is list else f"({inside})"
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self is LEAF else sum(child.leaves for child in self.children)
+
+
+LEAF = Tree("leaf", (), ())
+NOTHING = Tree("nothing", (), ())
+
+_DICTIONARIES = (dict, OrderedDict, defaultdict)
+
+
+def is_container(value: Any) -> bool:
+    """Tell whether a value is taken apart."""
+    return isinstance(value, tuple | list) or type(value) in _DICTIONARIES
+
+
+def flatten(value: Any) -> tuple[list[Any], Tree]:
+    """Return the leaves of a container, in order, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Tree:
+    if value is None:
+        return NOTHING
+    if not is_container(value):
+        leaves.append(value)
+        return LEAF
+    if isinstance(value, dict):
+        kind = (defaultdict, value.default_factory) if isinstance(value, defaultdict) else type(value)
+        return Tree(kind, tuple(value), tuple(_flatten(part, leaves) for part in value.values()))
+    return Tree(type(value), (), tuple(_flatten(part, leaves) for part in value))
+
+
+def unflatten(tree: Tree, leaves: Iterable[Any]) -> Any:
+    """Put leaves together in the structure `tree`."""
+    return _unflatten(tree, iter(leaves))
+
+
+def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
+    if tree is LEAF:
+        return next(leaves)
+    if tree is NOTHING:
+        return None
+    parts = [_unflatten(child, leaves) for child in tree.children]
+    if isinstance(tree.kind, tuple):
+        return defaultdict(tree.kind[1], zip(tree.keys, parts, strict=True))
+    if issubclass(tree.kind, dict):
+        return tree.kind(zip(tree.keys, parts, strict=True))
+    if hasattr(tree.kind, "_fields"):
+        return tree.kind(*parts)
+    return tree.kind(parts)
+
+
+def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """Apply a function to each leaf (and the leaves at the same places in `others`); keep the structure."""
+    leaves, tree = flatten(value)
+    columns = [flatten_like(tree, other, "tree_map") for other in others]
+    return unflatten(tree, [function(*row) for row in zip(leaves, *columns, strict=True)])
+
+
+def flatten_like(tree: Tree, value: Any, name: str) -> list[Any]:
+    """Return the leaves of a value that has to have the structure `tree`; dictionaries in its order of keys."""
+    leaves: list[Any] = []
+    if not _follow(tree, value, leaves):
+        raise errors.TREE_DIFFERS(name=name, given=flatten(value)[1], expected=tree, where=provenance.here())
+    return leaves
+
+
+def _follow(tree: Tree, value: Any, leaves: list[Any]) -> bool:
+    if tree is LEAF:
+        leaves.append(value)
+        return value is not None and not is_container(value)
+    if tree is NOTHING:
+        return value is None
+    if not is_container(value) or len(value) != len(tree.children) or isinstance(value, dict) != bool(tree.keys):
+        return not tree.children and is_container(value) and not value
+    if isinstance(value, dict):
+        if set(value) != set(tree.keys):
+            return False
+        value = [value[key] for key in tree.keys]
+    return all(_follow(child, part, leaves) for child, part in zip(tree.children, value, strict=True))
+
+
+def spread(prefix: Any, tree: Tree, name: str) -> list[Any]:
+    """Return one entry per leaf of `tree`: `prefix` names one for each, or one for a whole container.
+
+    None is an entry here, not an empty container; that is what axes need.
+    """
+    if tree is LEAF:
+        if is_container(prefix):
+            raise errors.TREE_DIFFERS(name=name, given=prefix, expected=tree, where=provenance.here())
+        return [prefix]
+    if not is_container(prefix):
+        return [prefix] * tree.leaves
+    if isinstance(prefix, dict):
+        fits = set(prefix) == set(tree.keys)
+        parts = [prefix[key] for key in tree.keys] if fits else []
+    else:
+        parts = list(prefix)
+        fits = len(parts) == len(tree.children) and not tree.keys
+    if not fits:
+        raise errors.TREE_DIFFERS(name=name, given=prefix, expected=tree, where=provenance.here())
+    return [entry for part, child in zip(parts, tree.children, strict=True) for entry in spread(part, child, name)]

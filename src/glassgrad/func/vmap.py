@@ -1,0 +1,163 @@
+"""vmap: a function of one example, computed for a whole batch at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.func import tree
+from glassgrad.ops import batching
+from glassgrad.ops.batched import Level, enter_p, exit_p, levels_of
+from glassgrad.ops.core import canonical_axis
+from glassgrad.ops.shape import cat
+from glassgrad.tape import MODE
+from glassgrad.tensor import Tensor, make
+
+Function = Callable[..., Any]
+Axes = Any  # an int, None, or a container of such
+_UNSET: Any = object()
+RANDOMNESS = ("error", "different", "same")
+
+
+def vmap(
+    func: Function,
+    in_dims: Axes = 0,
+    out_dims: Axes = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+    in_axes: Axes = _UNSET,
+    out_axes: Axes = _UNSET,
+) -> Function:
+    """Return a function that computes `func` for every example of a batch, without a loop over them.
+
+    Args:
+        func: takes and returns the tensors of one example, possibly in containers.
+        in_dims: the dimension of each argument that runs over the examples; None for arguments that are
+            the same for all. One entry for all arguments, or a tuple with one for each, which may be a
+            container like the argument. Keyword arguments are the same for all. JAX's `in_axes`.
+        out_dims: where that dimension is to be in the results. JAX's `out_axes`.
+        randomness: what a random draw inside `func` does: raise an "error", draw "different" numbers for
+            each example, or the "same" for all.
+        chunk_size: compute at most so many examples at a time, to limit memory.
+
+    Raises:
+        ArgumentError: when the sizes of the mapped dimensions differ, or nothing is mapped.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.func import grad, vmap
+        >>> loss = lambda w, x: (w * x).sum() ** 2
+        >>> w, xs = gg.tensor([1.0, 2.0]), gg.tensor([[1.0, 0.0], [1.0, 1.0]])
+        >>> vmap(grad(loss), in_dims=(None, 0))(w, xs)  # the gradient of each example
+        tensor([[2., 0.],
+                [6., 6.]])
+    """
+    inward = in_dims if in_axes is _UNSET else in_axes
+    outward = out_dims if out_axes is _UNSET else out_axes
+    if randomness not in RANDOMNESS:
+        raise errors.VMAP_RANDOMNESS(given=randomness, where=provenance.here())
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten(args)
+        axes = _input_axes(inward, structure, args, leaves)
+        size = _batch_size(leaves, axes)
+        if chunk_size is None or chunk_size >= size:
+            return _run(func, leaves, axes, structure, kwargs, Level(size, randomness), outward)
+        parts = [
+            _run(
+                func, [_cut(leaf, axis, start, start + chunk_size) for leaf, axis in zip(leaves, axes, strict=True)],
+                axes, structure, kwargs, Level(min(chunk_size, size - start), randomness), outward,
+            )  # fmt: skip
+            for start in range(0, size, chunk_size)
+        ]
+        return _joined(parts, outward)
+
+    return mapped
+
+
+def _run(
+    func: Function, leaves: list[Any], axes: list[Any], structure: tree.Tree, kwargs: dict[str, Any], level: Level,
+    outward: Axes,
+) -> Any:  # fmt: skip
+    entered = [
+        leaf if axis is None else enter_p(leaf, level=level, axis=axis) for leaf, axis in zip(leaves, axes, strict=True)
+    ]
+    before = MODE.levels
+    MODE.levels = (*before, level)
+    try:
+        result = func(*tree.unflatten(structure, entered), **kwargs)
+        outputs, out_tree = tree.flatten(result)
+        where = tree.spread(outward, out_tree, "vmap: out_dims")
+        return tree.unflatten(out_tree, [_leave(y, level, axis) for y, axis in zip(outputs, where, strict=True)])
+    finally:
+        MODE.levels = before
+
+
+def _leave(y: Any, level: Level, axis: int | None) -> Any:
+    if not isinstance(y, Tensor):
+        raise errors.OUTPUT_NOT_TENSOR(name="vmap", given=type(y).__name__, where=provenance.here())
+    if axis is None:
+        if level in levels_of(y.array):
+            raise errors.VMAP_OUT_NONE(where=provenance.here())
+        return y
+    return exit_p(y, level=level, axis=canonical_axis(axis, y.ndim + 1))
+
+
+def _input_axes(inward: Axes, structure: tree.Tree, args: tuple[Any, ...], leaves: list[Any]) -> list[Any]:
+    """Return the axis of each leaf, counted from the front, and turn arrays into tensors."""
+    if isinstance(inward, list):
+        inward = tuple(inward)
+    axes = tree.spread(inward, structure, "vmap: in_dims")
+    for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+        if axis is None:
+            continue
+        if isinstance(leaf, np.ndarray):
+            leaves[position] = leaf = make(leaf, None, False)
+        if not isinstance(leaf, Tensor):
+            raise errors.VMAP_INPUT_KIND(given=type(leaf).__name__, where=provenance.here())
+        if not isinstance(axis, int) or not -leaf.ndim <= axis < leaf.ndim:
+            raise errors.VMAP_IN_DIM(given=axis, shape=leaf.shape, where=provenance.here())
+        axes[position] = axis % leaf.ndim
+    return axes
+
+
+def _batch_size(leaves: list[Any], axes: list[Any]) -> int:
+    sizes = [leaf.shape[axis] for leaf, axis in zip(leaves, axes, strict=True) if axis is not None]
+    if not sizes:
+        raise errors.VMAP_NOTHING_MAPPED(where=provenance.here())
+    if len(set(sizes)) > 1:
+        raise errors.VMAP_SIZES(sizes=", ".join(map(str, sizes)), where=provenance.here())
+    return int(sizes[0])
+
+
+def _cut(leaf: Any, axis: int | None, start: int, stop: int) -> Any:
+    return leaf if axis is None else leaf[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def _joined(parts: list[Any], outward: Axes) -> Any:
+    """Join the results of chunks; what is not mapped is the same in all of them."""
+    _, out_tree = tree.flatten(parts[0])
+    axes = tree.spread(outward, out_tree, "vmap: out_dims")
+    columns = zip(*(tree.flatten(part)[0] for part in parts), strict=True)
+    joined = [column[0] if axis is None else cat(column, axis) for column, axis in zip(columns, axes, strict=True)]
+    return tree.unflatten(out_tree, joined)
+
+
+def over_basis(
+    linear: Callable[[Tensor], Sequence[Tensor]], like: Tensor, out_dim: int, chunk_size: int | None
+) -> Sequence[Tensor]:
+    """Apply a linear function to every unit vector shaped like a tensor; the results lie along `out_dim`."""
+    count = like.numel()
+    units = make(np.eye(count, dtype=like.dtype).reshape((count, *like.shape)), None, False)
+    if count == 1:
+        return [y.unsqueeze(out_dim) for y in linear(units[0])]
+    return vmap(lambda unit: tuple(linear(unit)), out_dims=out_dim, chunk_size=chunk_size)(units)  # type: ignore[no-any-return]
+
+
+__all__ = ["batching", "over_basis", "vmap"]

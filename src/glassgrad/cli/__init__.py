@@ -15,7 +15,9 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: one more Ctrl-C shall not spoil the goodbye
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

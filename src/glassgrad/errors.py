@@ -678,3 +678,22 @@ VMAP_SIZES = Message(
     "vmap: the mapped dimensions have different sizes: {sizes} ({where}).\n"
     "Next: check in_dims; all arguments need the same number of examples.",
 )
+
+# --- linear algebra, convolution, losses ------------------------------------------------------------
+
+IMAGE_DIMS = Message(
+    ShapeError,
+    "{op} expects (batch, channels, {sizes}) or (channels, {sizes}), given shape {given} ({where}).\n"
+    "Next: .unsqueeze(0) adds a missing dimension.",
+)
+
+CONV_WEIGHT = Message(
+    ShapeError,
+    "{op} expects a weight with {dims} dimensions (outputs, inputs / groups, kernel), given shape {given} ({where}).",
+)
+
+VMAP_BACKWARD = Message(
+    AutogradError,
+    "backward() inside vmap would store a gradient per example in the .grad of a tensor that is the same for all ({where}).\n"
+    "Next: use glassgrad.func.grad inside vmap, or call backward() on the result, outside.",
+)

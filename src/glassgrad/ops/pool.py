@@ -1,0 +1,289 @@
+"""Pooling over windows of two spatial dimensions, and the unfolding of windows into columns.
+
+Every op here walks over the positions *inside* a window (kernel height times width of them); each step
+handles all windows at once as one strided view. Windows and their sizes are described as in `ops/conv.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.ops.conv import Pads, Pair, out_size
+from glassgrad.ops.core import Array, Linear, custom, linear
+from glassgrad.ops.samples import S, distinct
+
+Shape = tuple[int, ...]
+
+
+class _Grid(NamedTuple):
+    """Where the windows lie on an image of `size`."""
+
+    size: Pair
+    kernel: Pair
+    out: Pair
+    stride: Pair
+    padding: Pads
+    dilation: Pair
+
+    @property
+    def full(self) -> Pair:
+        """The size of what is read: the image with its border and what windows hang over the end."""
+        return tuple(  # type: ignore[return-value]  # two of them
+            max(
+                self.size[a] + sum(self.padding[a]),
+                (self.out[a] - 1) * self.stride[a] + self.dilation[a] * (self.kernel[a] - 1) + 1,
+            )
+            for a in (0, 1)
+        )
+
+    @property
+    def tiles(self) -> bool:
+        """Whether the windows lie side by side and leave no border."""
+        return self.stride == self.kernel and self.dilation == (1, 1) and self.full == self.size
+
+    @property
+    def taps(self) -> list[Pair]:
+        """The positions inside a window, row by row."""
+        return [(i, j) for i in range(self.kernel[0]) for j in range(self.kernel[1])]
+
+    def at(self, full: Array, tap: Pair) -> Array:
+        """The element `tap` of every window, as a view of `full` (..., H, W)."""
+        cuts = []
+        for axis in (0, 1):
+            start = tap[axis] * self.dilation[axis]
+            cuts.append(slice(start, start + (self.out[axis] - 1) * self.stride[axis] + 1, self.stride[axis]))
+        return full[..., cuts[0], cuts[1]]
+
+    def inner(self, full: Array) -> Array:
+        """The image inside its border."""
+        (top, _), (left, _) = self.padding
+        return full[..., top : top + self.size[0], left : left + self.size[1]]
+
+
+def _grid(size: Shape, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair = (1, 1), ceil: bool = False) -> _Grid:
+    out = tuple(out_size(size[a], kernel[a], stride[a], padding[a], dilation[a], ceil) for a in (0, 1))
+    if min(out) <= 0:
+        raise ValueError(
+            f"the window {kernel[0]}x{kernel[1]} is larger than the input {size[0]}x{size[1]} "
+            f"with its padding {padding}"
+        )
+    return _Grid((size[0], size[1]), kernel, (out[0], out[1]), stride, padding, dilation)
+
+
+def _like(xp: Any, x: Array, shape: Shape, fill: float = 0) -> Array:
+    """A new array (..., H, W) with the memory layout of `x`: channels stay innermost where they were."""
+    if x.ndim == 4 and x.strides[1] == x.itemsize and x.shape[1] > 1:
+        n, c, h, w = shape
+        return xp.full((n, h, w, c), fill, x.dtype).transpose(0, 3, 1, 2)
+    return xp.full(shape, fill, x.dtype)
+
+
+def _bordered(xp: Any, x: Array, grid: _Grid, fill: float) -> Array:
+    if grid.full == grid.size:
+        return x
+    full = _like(xp, x, (*x.shape[:-2], *grid.full), fill)
+    grid.inner(full)[...] = x
+    return full
+
+
+def _pooled_shape(x: Any, *rest: Any, **p: Any) -> Shape:
+    return (*x.shape[:-2], *_grid(x.shape[-2:], **p).out)
+
+
+# --- maximum --------------------------------------------------------------------------------------
+
+
+def _lowest(dtype: Any) -> float:
+    return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    full = _bordered(xp, x, grid, _lowest(x.dtype))
+    views = [grid.at(full, tap) for tap in grid.taps]
+    if len(views) == 1:
+        return views[0].copy()
+    best = xp.maximum(views[0], views[1])
+    for view in views[2:]:
+        xp.maximum(best, view, out=best)
+    return best
+
+
+def _winners(xp: Any, x: Array, y: Array, grid: _Grid) -> list[Array]:
+    """For every position inside the windows, where it holds the maximum: the first one that does, as in PyTorch."""
+    full = _bordered(xp, x, grid, _lowest(x.dtype))
+    found: list[Array] = []
+    taken = None
+    for tap in grid.taps:
+        # Not smaller than the maximum: also true of NaN, which thereby keeps its gradient.
+        mask = ~(grid.at(full, tap) < y)
+        if taken is None:
+            taken = mask.copy()
+        else:
+            mask &= ~taken
+            taken |= mask
+        found.append(mask)
+    return found
+
+
+def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    full = _like(xp, x, (*x.shape[:-2], *grid.full)).astype(g.dtype, copy=False)
+    disjoint = all(s >= d * (k - 1) + 1 for s, d, k in zip(grid.stride, grid.dilation, grid.kernel, strict=True))
+    for tap, mask in zip(grid.taps, _winners(xp, x, y, grid), strict=True):
+        if disjoint:
+            xp.copyto(grid.at(full, tap), g, where=mask)
+        else:
+            grid.at(full, tap)[...] += xp.where(mask, g, 0)
+    return grid.inner(full)
+
+
+def _max_gather(xp: Any, t: Array, x: Array, y: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    full = _bordered(xp, t, grid, 0)
+    out = xp.zeros(y.shape, t.dtype)
+    for tap, mask in zip(grid.taps, _winners(xp, x, y, grid), strict=True):
+        xp.copyto(out, grid.at(full, tap), where=mask)
+    return out
+
+
+def _max_index(xp: Any, x: Array, y: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    out = xp.zeros(y.shape, np.int64)
+    (top, _), (left, _) = grid.padding
+    rows = xp.arange(grid.out[0])[:, None] * grid.stride[0] - top
+    columns = xp.arange(grid.out[1])[None, :] * grid.stride[1] - left
+    for (i, j), mask in zip(grid.taps, _winners(xp, x, y, grid), strict=True):
+        place = (rows + i * grid.dilation[0]) * grid.size[1] + columns + j * grid.dilation[1]
+        xp.copyto(out, xp.broadcast_to(place, out.shape), where=mask)
+    return out
+
+
+def _window(kernel: Pair, stride: Pair, padding: Pads, dilation: Pair = (1, 1), ceil: bool = False) -> dict[str, Any]:
+    return {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil": ceil}
+
+
+_NONE = ((0, 0), (0, 0))
+_TILED = _window((2, 2), (2, 2), _NONE)
+_OVERLAPPING = _window((3, 2), (2, 1), ((1, 1), (0, 0)))
+_HANGING = _window((2, 2), (2, 3), _NONE, (1, 2), ceil=True)
+
+max_pool2d_p = custom(
+    "max_pool2d", _max_pool, saves=("x", "y"), shape=_pooled_shape,
+    vjp=(lambda g, y, x, **p: max_pool2d_scatter_p(g, x, y, **p),),
+    jvp=(lambda t, y, x, **p: max_pool2d_gather_p(t, x, y, **p),),
+    formula="largest x of each window", derivative="g at the first largest of each window",
+    samples=(S(distinct(1, 2, 4, 4), **_TILED), S(distinct(1, 1, 4, 4), **_OVERLAPPING),
+             S(distinct(1, 1, 5, 5), **_HANGING)),
+)  # fmt: skip
+
+
+def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
+    """Draw x and the maxima that go with it, for the samples of the two below."""
+    x = (np.arange(math.prod(shape)) * 7.0 % 19).reshape(shape)
+    return (lambda rng: x), (lambda rng: _max_pool(np, x, **p))
+
+
+# These two stand for the choice that the maximum of x made; x and y only say which. They are each other's transpose.
+max_pool2d_scatter_p: Linear = linear(
+    "max_pool2d_scatter", _max_scatter, (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
+    saves="x", shape=lambda g, x, y, **p: x.shape, formula="zeros with g at the first largest x of each window",
+    derivative="g at the same places",
+    samples=(S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
+             S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING)),
+)  # fmt: skip
+max_pool2d_gather_p: Linear = linear(
+    "max_pool2d_gather", _max_gather, (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
+    saves="x", shape=lambda t, x, y, **p: y.shape, formula="t where x is the first largest of each window",
+    derivative="zeros with g there",
+    samples=(S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
+             S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING)),
+)  # fmt: skip
+max_pool2d_index_p = custom(
+    "max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), shape=None,
+    formula="position of the first largest x of each window, counted through the image", derivative="none",
+)  # fmt: skip
+
+# --- sum ------------------------------------------------------------------------------------------
+
+
+def _sum_pool(xp: Any, x: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    full = _bordered(xp, x, grid, 0)
+    total = grid.at(full, (0, 0)).copy(order="K")
+    for tap in grid.taps[1:]:
+        total += grid.at(full, tap)
+    return total
+
+
+def _sum_spread(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
+    grid = _grid(size, **p)
+    full = _like(xp, g, (*g.shape[:-2], *grid.full))
+    for tap in grid.taps:
+        if grid.tiles:
+            grid.at(full, tap)[...] = g
+        else:
+            grid.at(full, tap)[...] += g
+    return grid.inner(full)
+
+
+sum_pool2d_p: Linear = linear(
+    "sum_pool2d", _sum_pool, (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
+    shape=_pooled_shape, formula="sum of x over each window", derivative="g spread over each window",
+    samples=(S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)),
+)  # fmt: skip
+sum_spread2d_p: Linear = linear(
+    "sum_spread2d", _sum_spread, (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
+    shape=lambda g, *, size, **p: (*g.shape[:-2], *size), formula="x added all over its window",
+    derivative="sum of g over each window",
+    samples=(S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)),
+)  # fmt: skip
+
+# --- windows as columns ---------------------------------------------------------------------------
+
+
+def _unfold(xp: Any, x: Array, **p: Any) -> Array:
+    grid = _grid(x.shape[-2:], **p)
+    n, c = x.shape[:2]
+    full = _bordered(xp, x, grid, 0)
+    out = xp.empty((n, c, *grid.kernel, *grid.out), x.dtype)
+    for i, j in grid.taps:
+        out[:, :, i, j] = grid.at(full, (i, j))
+    return out.reshape(n, c * math.prod(grid.kernel), math.prod(grid.out))
+
+
+def _fold(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
+    grid = _grid(size, **p)
+    area = math.prod(grid.kernel)
+    n, rows, columns = g.shape
+    if rows % area or columns != math.prod(grid.out):
+        raise ValueError(
+            f"expected rows in multiples of {area} (the window) and {math.prod(grid.out)} columns (its positions), "
+            f"given {rows} and {columns}"
+        )
+    parts = g.reshape(n, rows // area, *grid.kernel, *grid.out)
+    full = xp.zeros((n, rows // area, *grid.full), g.dtype)
+    for i, j in grid.taps:
+        grid.at(full, (i, j))[...] += parts[:, :, i, j]
+    return grid.inner(full)
+
+
+def _unfolded_shape(x: Any, **p: Any) -> Shape:
+    grid = _grid(x.shape[-2:], **p)
+    return (x.shape[0], x.shape[1] * math.prod(grid.kernel), math.prod(grid.out))
+
+
+unfold_p: Linear = linear(
+    "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[-2:]), **p),), shape=_unfolded_shape,
+    formula="every window of x as a column", derivative="columns added back where they were",
+    samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
+)  # fmt: skip
+fold_p: Linear = linear(
+    "col2im", _fold, (lambda c, g, *, size, **p: unfold_p(c, **p),),
+    shape=lambda g, *, size, kernel, **p: (g.shape[0], g.shape[1] // math.prod(kernel), *size),
+    formula="columns added at the windows they stand for", derivative="every window of g as a column",
+    samples=(S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)), S((2, 6, 6), size=(4, 4), **_OVERLAPPING)),
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""Resizing along one axis: each output is a weighted sum of a few neighbouring inputs.
+
+The neighbours and weights of an axis are worked out once per (mode, sizes, scale) and remembered. An image
+is resized one axis after the other. Conventions (half-pixel centres, clamped borders, the cubic kernel of
+Keys 1981 with a = -0.75) are PyTorch's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.ops.core import Array, Linear, linear
+from glassgrad.ops.samples import S
+
+Shape = tuple[int, ...]
+
+
+class Resizing(NamedTuple):
+    """How one axis is resized: `scale` is input sizes per output size."""
+
+    mode: str
+    before: int
+    after: int
+    scale: float
+    align_corners: bool = False
+
+
+@lru_cache(maxsize=256)
+def _table(how: Resizing) -> list[tuple[Any, Any]]:
+    """Return pairs (index, weight), one for each neighbour; indices never fall along the axis."""
+    last = how.before - 1
+    place = np.arange(how.after)
+    if how.mode in {"nearest", "nearest-exact"}:
+        # In single precision, as PyTorch does it: the rounding decides at the borders of the cells.
+        shift = np.float32(0.5 if how.mode == "nearest-exact" else 0)
+        index = np.floor((place.astype(np.float32) + shift) * np.float32(how.scale)).astype(np.int64)
+        return [(np.minimum(index, last), None)]
+    if how.align_corners:
+        centre = place * (last / (how.after - 1) if how.after > 1 else 0.0)
+    else:
+        centre = (place + 0.5) * how.scale - 0.5
+    if how.mode == "linear":
+        centre = np.maximum(centre, 0)
+        left = np.minimum(np.floor(centre).astype(np.int64), last)
+        share = centre - left
+        return [(left, 1 - share), (np.minimum(left + 1, last), share)]
+    left = np.floor(centre).astype(np.int64)
+    share = centre - left
+    weights = (_cubic(1 + share), _cubic(share), _cubic(1 - share), _cubic(2 - share))
+    return [(np.clip(left - 1 + step, 0, last), weight) for step, weight in enumerate(weights)]
+
+
+def _cubic(distance: Array) -> Array:
+    """The kernel of cubic convolution (Keys 1981, equation 4) with a = -0.75."""
+    a = -0.75
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = a * (((distance - 5) * distance + 8) * distance - 4)
+    return np.where(distance <= 1, near, far)
+
+
+def _beside(weight: Array, x: Array, axis: int) -> Array:
+    shape = (1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1)
+    return weight.astype(x.dtype).reshape(shape)
+
+
+def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
+    total = None
+    for index, weight in _table(how):
+        part = xp.take(x, xp.asarray(index), axis=axis)
+        if weight is not None:
+            part *= _beside(xp.asarray(weight), x, axis)
+        total = part if total is None else total + part
+    return total
+
+
+def _spread(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
+    out = xp.zeros((*g.shape[:axis], how.before, *g.shape[axis + 1 :]), g.dtype)
+    lead = (slice(None),) * axis
+    for index, weight in _table(how):
+        part = g if weight is None else g * _beside(xp.asarray(weight), g, axis)
+        starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
+        # Outputs that read the same input stand side by side.
+        out[(*lead, index[starts])] += np.add.reduceat(part, starts, axis=axis)
+    return out
+
+
+def _resized(x: Any, *, axis: int, how: Resizing) -> Shape:
+    return (*x.shape[:axis], how.after, *x.shape[axis + 1 :])
+
+
+def _unsized(x: Any, *, axis: int, how: Resizing) -> Shape:
+    return (*x.shape[:axis], how.before, *x.shape[axis + 1 :])
+
+
+_NEAREST = Resizing("nearest", 3, 5, 3 / 5)
+_LINEAR = Resizing("linear", 3, 5, 3 / 5)
+_SHRINKING = Resizing("linear", 5, 3, 5 / 3, align_corners=True)
+_CUBIC = Resizing("cubic", 3, 5, 3 / 5)
+
+resample_p: Linear = linear(
+    "resample", _resample, (lambda g, x, **p: resample_back_p(g, **p),), shape=_resized,
+    formula="weighted sum of neighbours along an axis", derivative="g spread over the neighbours",
+    samples=(S((3, 2), axis=0, how=_NEAREST), S((2, 3), axis=1, how=_LINEAR), S((5, 2), axis=0, how=_SHRINKING),
+             S((3,), axis=0, how=_CUBIC)),
+)  # fmt: skip
+resample_back_p: Linear = linear(
+    "resample_back", _spread, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized,
+    formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
+    samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING)),
+)  # fmt: skip

@@ -1,0 +1,420 @@
+"""Convolution, pooling, unfolding and resizing as users call them: PyTorch's signatures over the primitives.
+
+A signal (N, C, L) is an image of height 1; an input without the batch dimension gets one and loses it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.conv import Pads, conv2d_input_p, conv2d_p, out_size
+from glassgrad.ops.core import Array
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.resample import Resizing, resample_p
+from glassgrad.ops.shape import permute_p, reshape_p
+
+Ints = int | Sequence[int]
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _wrong(op: str, name: str, given: Any, expected: str) -> Exception:
+    return errors.BAD_OPTION(owner=op, name=name, given=given, expected=expected, where=provenance.here(2))
+
+
+def _several(value: Any, count: int, name: str, op: str) -> tuple[int, ...]:
+    """An int, or `count` of them, as a tuple."""
+    if isinstance(value, int | np.integer):
+        return (int(value),) * count
+    listed = tuple(int(v) for v in value)
+    if len(listed) == 1:
+        listed *= count
+    if len(listed) != count:
+        raise _wrong(op, name, value, f"an int or {count} of them")
+    return listed
+
+
+def _checked_dims(x: Array, dims: int, op: str) -> bool:
+    """Return whether `x` has no batch dimension; raise unless it has `dims` + 1 or + 2 dimensions."""
+    ndim = len(x.shape)
+    if ndim not in (dims + 1, dims + 2):
+        sizes = ", ".join(("length",) if dims == 1 else ("height", "width"))
+        raise errors.IMAGE_DIMS(op=op, given=tuple(x.shape), sizes=sizes, where=provenance.here())
+    return ndim == dims + 1
+
+
+def _as_images(x: Array, dims: int, op: str) -> tuple[Array, Callable[[Array], Array]]:
+    """Return `x` as (N, C, H, W), and how to give a result the dimensions that `x` has."""
+    alone = _checked_dims(x, dims, op)
+    shape = tuple(x.shape)
+    full = ((1,) if alone else ()) + shape
+    full = full if dims == 2 else (*full[:2], 1, full[2])
+    image = x if full == shape else reshape_p(x, shape=full)
+
+    def back(y: Array) -> Array:
+        kept = tuple(y.shape[1:] if alone else y.shape)
+        kept = kept if dims == 2 else (*kept[:-2], kept[-1])
+        return y if kept == tuple(y.shape) else reshape_p(y, shape=kept)
+
+    return image, back
+
+
+def _with_height(values: tuple[int, ...], height: int) -> tuple[int, int]:
+    return (height, values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def _paddings(padding: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], op: str) -> Pads:
+    """Return the border before and after each axis; "same" puts the odd one behind, as PyTorch does."""
+    dims = len(kernel)
+    if isinstance(padding, str):
+        if padding == "valid":
+            pairs = [(0, 0)] * dims
+        elif padding == "same":
+            if any(step != 1 for step in stride):
+                raise _wrong(op, "padding", padding, "a stride of 1 with 'same'")
+            totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+            pairs = [(total // 2, total - total // 2) for total in totals]
+        else:
+            raise _wrong(op, "padding", padding, "a number, 'same' or 'valid'")
+    else:
+        pairs = [(p, p) for p in _several(padding, dims, "padding", op)]
+    return (pairs[0], pairs[1]) if dims == 2 else ((0, 0), pairs[0])
+
+
+# --- convolution ----------------------------------------------------------------------------------
+
+
+def _conv(
+    dims: int, x: Array, weight: Array, bias: Any, stride: Ints, padding: Any, dilation: Ints, groups: int
+) -> Array:
+    op = f"conv{dims}d"
+    image, back = _as_images(x, dims, op)
+    kernel = tuple(weight.shape[2:])
+    if len(kernel) != dims:
+        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=dims + 2, where=provenance.here())
+    steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
+    w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
+    y = conv2d_p(
+        image, w, stride=_with_height(steps, 1), padding=_paddings(padding, kernel, steps, spread, op),
+        dilation=_with_height(spread, 1), groups=int(groups),
+    )  # fmt: skip
+    return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
+
+
+def conv1d(
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Array:
+    """Cross-correlation of (N, C, L) with `weight` (O, C/groups, k): shape (N, O, L')."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Array:
+    """Cross-correlation of (N, C, H, W) with `weight` (O, C/groups, kh, kw): shape (N, O, H', W').
+
+    `padding` is a number, one per axis, "same" or "valid". H' = (H + 2 padding - dilation (kh - 1) - 1) // stride + 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.conv2d(gg.ones(1, 1, 3, 3), gg.ones(1, 1, 2, 2)).tolist()
+        [[[[4.0, 4.0], [4.0, 4.0]]]]
+    """
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(
+    dims: int, x: Array, weight: Array, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
+    dilation: Ints,
+) -> Array:  # fmt: skip
+    op = f"conv_transpose{dims}d"
+    image, back = _as_images(x, dims, op)
+    kernel = tuple(weight.shape[2:])
+    if len(kernel) != dims:
+        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=dims + 2, where=provenance.here())
+    steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
+    border, extra = _several(padding, dims, "padding", op), _several(output_padding, dims, "output_padding", op)
+    if any(e >= max(s, d) for e, s, d in zip(extra, steps, spread, strict=True)):
+        raise _wrong(op, "output_padding", output_padding, "less than the stride or the dilation")
+    before = image.shape[4 - dims :]
+    size = tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for n, s, p, d, k, e in zip(before, steps, border, spread, kernel, extra, strict=True)
+    )
+    # The extra rows at the end are ones that the convolution would not see.
+    pads = tuple((p, p - e) for p, e in zip(border, extra, strict=True))
+    w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
+    y = conv2d_input_p(
+        image, w, size=_with_height(size, 1), stride=_with_height(steps, 1),
+        padding=pads if dims == 2 else ((0, 0), *pads), dilation=_with_height(spread, 1), groups=int(groups),
+    )  # fmt: skip
+    return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
+
+
+def conv_transpose1d(
+    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+    groups: int = 1, dilation: Ints = 1,
+) -> Array:  # fmt: skip
+    """The transpose of `conv1d`: (N, C, L) with `weight` (C, O/groups, k) to (N, O, L')."""
+    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+    groups: int = 1, dilation: Ints = 1,
+) -> Array:  # fmt: skip
+    """The transpose of `conv2d`: (N, C, H, W) with `weight` (C, O/groups, kh, kw) to (N, O, H', W').
+
+    H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+    """
+    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+# --- pooling --------------------------------------------------------------------------------------
+
+
+def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> dict[str, Any]:
+    size = _several(kernel, dims, "kernel_size", op)
+    steps = size if stride is None or stride == [] else _several(stride, dims, "stride", op)
+    border = _several(padding, dims, "padding", op)
+    spread = _several(dilation, dims, "dilation", op)
+    if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(border, size, spread, strict=True)):
+        raise _wrong(op, "padding", padding, "at most half of kernel_size")
+    pads = [(p, p) for p in border]
+    return {
+        "kernel": _with_height(size, 1), "stride": _with_height(steps, 1),
+        "padding": (pads[0], pads[1]) if dims == 2 else ((0, 0), pads[0]), "dilation": _with_height(spread, 1),
+    }  # fmt: skip
+
+
+def _max_pool(
+    dims: int, x: Array, kernel: Ints, stride: Any, padding: Ints, dilation: Ints, ceil: bool, indices: bool
+) -> Any:
+    op = f"max_pool{dims}d"
+    image, back = _as_images(x, dims, op)
+    window = _pool_window(dims, op, kernel, stride, padding, dilation) | {"ceil": bool(ceil)}
+    y = max_pool2d_p(image, **window)
+    return (back(y), back(max_pool2d_index_p(image, y, **window))) if indices else back(y)
+
+
+def max_pool1d(
+    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Largest element of each window of (N, C, L); with `return_indices` also its position."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Largest element of each window of (N, C, H, W); the first of equal ones gets the gradient.
+
+    `stride` is `kernel_size` unless given. With `return_indices` the positions h W + w come as well.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.max_pool2d(gg.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+        [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _avg_pool(
+    dims: int, x: Array, kernel: Ints, stride: Any, padding: Ints, ceil: bool, include_pad: bool, divisor: int | None
+) -> Array:
+    op = f"avg_pool{dims}d"
+    image, back = _as_images(x, dims, op)
+    window = _pool_window(dims, op, kernel, stride, padding, 1) | {"ceil": bool(ceil)}
+    total = sum_pool2d_p(image, **window)
+    if divisor is not None:
+        return back(total * (1 / divisor))
+    steps, pads = window["stride"], window["padding"]
+    counts = [
+        _window_sizes(image.shape[2 + a], window["kernel"][a], steps[a], pads[a], ceil, include_pad) for a in (0, 1)
+    ]
+    area = np.outer(counts[0], counts[1])
+    if (area == area.flat[0]).all():
+        return back(total * (1 / float(area.flat[0])))
+    return back(total * (1 / area).astype(x.dtype))
+
+
+def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], ceil: bool, include_pad: bool) -> Any:
+    """How many elements of one axis each window averages."""
+    starts = np.arange(out_size(size, kernel, stride, pad, 1, ceil)) * stride - pad[0]
+    stops = np.minimum(starts + kernel, size + pad[1])
+    if not include_pad:
+        starts, stops = np.maximum(starts, 0), np.minimum(stops, size)
+    return stops - starts
+
+
+def avg_pool1d(
+    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Array:  # fmt: skip
+    """Mean of each window of (N, C, L)."""
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Array:  # fmt: skip
+    """Mean of each window of (N, C, H, W); the border counts unless `count_include_pad` is False."""
+    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def adaptive_avg_pool1d(input: Array, output_size: Any) -> Array:
+    """Mean over about equal parts of (N, C, L), as many as `output_size`."""
+    image, back = _as_images(input, 1, "adaptive_avg_pool1d")
+    return back(_adaptive(image, (1, *_several(output_size, 1, "output_size", "adaptive_avg_pool1d"))))
+
+
+def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
+    """Mean over a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis.
+
+    Part i of an axis of n elements cut into m runs from floor(i n / m) up to and without ceil((i + 1) n / m).
+    """
+    image, back = _as_images(input, 2, "adaptive_avg_pool2d")
+    wanted = (output_size, output_size) if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    sizes = tuple(n if given is None else int(given) for n, given in zip(image.shape[2:], wanted, strict=True))
+    return back(_adaptive(image, sizes))
+
+
+def _adaptive(image: Array, sizes: tuple[int, ...]) -> Array:
+    height, width = image.shape[2:]
+    if sizes == (1, 1):
+        return sum_p(image, axis=(2, 3), keepdims=True) * (1 / (height * width) if height * width else math.nan)
+    if height % sizes[0] == 0 and width % sizes[1] == 0:
+        tile = (height // sizes[0], width // sizes[1])
+        none = ((0, 0), (0, 0))
+        total = sum_pool2d_p(image, kernel=tile, stride=tile, padding=none, dilation=(1, 1), ceil=False)
+        return total * (1 / math.prod(tile))
+    rows, columns = (_averaging(n, m, image.dtype) for n, m in zip((height, width), sizes, strict=True))
+    return matmul(matmul(rows, image), columns.T)
+
+
+def _averaging(before: int, after: int, dtype: Any) -> Any:
+    """The matrix (after, before) that averages parts of an axis."""
+    part = np.arange(after)[:, None]
+    place = np.arange(before)
+    inside = (place >= part * before // after) & (place < -(-(part + 1) * before // after))
+    return (inside / inside.sum(axis=1, keepdims=True)).astype(dtype)
+
+
+# --- windows as columns ---------------------------------------------------------------------------
+
+
+def im2col(input: Array, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Array:
+    """Every window of (N, C, H, W) as a column: (N, C kh kw, positions). PyTorch's `F.unfold`."""
+    image = _as_images(input, 2, "im2col")[0]
+    window = _column_window(kernel_size, dilation, padding, stride, "im2col")
+    columns = unfold_p(image, **window)
+    return columns if len(input.shape) == 4 else reshape_p(columns, shape=tuple(columns.shape[1:]))
+
+
+def col2im(
+    input: Array, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+) -> Array:
+    """Add columns (N, C kh kw, positions) at the windows of an image of `output_size`. PyTorch's `F.fold`."""
+    size = _several(output_size, 2, "output_size", "col2im")
+    window = _column_window(kernel_size, dilation, padding, stride, "col2im")
+    columns = input if len(input.shape) == 3 else reshape_p(input, shape=(1, *input.shape))
+    image = fold_p(columns, size=size, **window)
+    return image if len(input.shape) == 3 else reshape_p(image, shape=tuple(image.shape[1:]))
+
+
+def _column_window(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, op: str) -> dict[str, Any]:
+    border = _several(padding, 2, "padding", op)
+    return {
+        "kernel": _several(kernel, 2, "kernel_size", op), "dilation": _several(dilation, 2, "dilation", op),
+        "padding": ((border[0], border[0]), (border[1], border[1])), "stride": _several(stride, 2, "stride", op),
+        "ceil": False,
+    }  # fmt: skip
+
+
+# --- resizing -------------------------------------------------------------------------------------
+
+_MODES = {
+    1: ("nearest", "nearest-exact", "linear", "area"),
+    2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),
+}
+_KERNELS = {"linear": "linear", "bilinear": "linear", "bicubic": "cubic"}
+
+
+def interpolate(
+    input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Array:  # fmt: skip
+    """Resize (N, C, L) or (N, C, H, W) to `size` or by `scale_factor`.
+
+    `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images) or "area".
+    """
+    dims = len(input.shape) - 2
+    if mode not in _MODES.get(dims, ()):
+        expected = " or ".join(repr(known) for known in _MODES.get(dims, _MODES[2]))
+        raise _wrong("interpolate", "mode", mode, expected)
+    if (size is None) == (scale_factor is None):
+        raise _wrong("interpolate", "size", size, "either size or scale_factor")
+    before = tuple(input.shape[2:])
+    if size is not None:
+        after, factors = _several(size, dims, "size", "interpolate"), None
+    else:
+        factors = (scale_factor,) * dims if isinstance(scale_factor, int | float) else tuple(scale_factor)
+        after = tuple(math.floor(n * factor) for n, factor in zip(before, factors, strict=True))
+    if mode == "area":
+        return adaptive_avg_pool1d(input, after) if dims == 1 else adaptive_avg_pool2d(input, after)
+    for axis in range(dims):
+        kept = factors is not None and not recompute_scale_factor
+        scale = 1 / float(factors[axis]) if kept and factors is not None else before[axis] / after[axis]
+        how = Resizing(_KERNELS.get(mode, mode), before[axis], after[axis], scale, bool(align_corners))
+        if how.before != how.after or (scale != 1 and not align_corners):
+            input = resample_p(input, axis=2 + axis, how=how)
+    return input
+
+
+def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
+    """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
+    r = upscale_factor
+    *lead, channels, height, width = input.shape
+    if channels % (r * r):
+        raise _wrong("pixel_shuffle", "upscale_factor", r, f"its square to divide the {channels} channels")
+    n = len(lead)
+    parts = reshape_p(input, shape=(*lead, channels // (r * r), r, r, height, width))
+    mixed = permute_p(parts, axes=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return reshape_p(mixed, shape=(*lead, channels // (r * r), height * r, width * r))
+
+
+def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
+    """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
+    r = downscale_factor
+    *lead, channels, height, width = input.shape
+    if height % r or width % r:
+        raise _wrong(
+            "pixel_unshuffle", "downscale_factor", r, f"a divisor of the height {height} and the width {width}"
+        )
+    n = len(lead)
+    parts = reshape_p(input, shape=(*lead, channels, height // r, r, width // r, r))
+    mixed = permute_p(parts, axes=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return reshape_p(mixed, shape=(*lead, channels * r * r, height // r, width // r))

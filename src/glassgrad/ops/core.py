@@ -79,6 +79,7 @@ class Primitive:
 
     kind: ClassVar[str] = "primitive"
     decompose: Rule | None = None
+    companions: int = 0
     visit: Rule | None = None
 
     def __init__(
@@ -205,11 +206,13 @@ def _hollow(arg: Any) -> Any:
 class select:  # noqa: N801 - reads as a function where entries use it
     """A partial that is 1 where the mask holds and 0 elsewhere; the cotangent is selected, not scaled.
 
-    Selecting keeps 0 * inf out of the gradient, as PyTorch does.
+    Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask says
+    where the partial is 0 instead, which tells what becomes of a NaN that compares false.
     """
 
-    def __init__(self, mask: Rule) -> None:
+    def __init__(self, mask: Rule, keep: bool = True) -> None:
         self.mask = mask
+        self.keep = keep
 
 
 Partial = Rule | select | float | None
@@ -252,6 +255,8 @@ def _chain(partial: Partial) -> Rule | None:
         return None
     if isinstance(partial, select):
         mask = partial.mask
+        if not partial.keep:
+            return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), 0, c)
         return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
     if callable(partial):
         return lambda c, y, *x, **params: c * partial(y, *x, **params)
@@ -351,7 +356,8 @@ class Custom(Primitive):
 class Fused(Primitive):
     """A composite with a hand-derived vjp, for speed in eager mode.
 
-    `forward(xp, *x, **params)` returns the result and the residuals that the vjp wants;
+    `forward(xp, *x, **params)` returns the result and the residuals that the vjp wants. With `companions`
+    the result is a tuple of y and so many arrays that carry no derivative (statistics, indices).
     `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
     the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
     a generic test holds the two against each other.
@@ -366,14 +372,22 @@ class Fused(Primitive):
         *,
         joint_vjp: Rule,
         decompose: Rule,
+        companions: int = 0,
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, saves=("y", "x"), **facts)
+        self.companions = companions
         self.joint_vjp = joint_vjp
         self.decompose = decompose
 
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         return super().compute(args, params)[0]
+
+    def decomposed(self, *args: Any, **params: Any) -> Any:
+        """Return what has a derivative of the decomposition's results."""
+        assert self.decompose is not None
+        y = self.decompose(*args, **params)
+        return y[0] if self.companions else y
 
 
 # --- declaring ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Elementwise primitives: arithmetic, exponentials, trigonometry, comparisons that carry a gradient.
+"""Elementwise primitives: arithmetic, selection, exponentials, trigonometry, rounding, comparisons.
 
 Each entry states the function and its local derivatives; everything else is derived from them.
 Edges are NumPy's and PyTorch's; where the two disagree the entry says so in `notes`.
@@ -6,36 +6,39 @@ Edges are NumPy's and PyTorch's; where the two disagree the entry says so in `no
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Array, elementwise, select
+from glassgrad.ops.core import REGISTRY, Array, elementwise, select
 from glassgrad.ops.samples import booleans, reals
 
 _inf = float("inf")
 _nan = float("nan")
-_EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
+_LN2 = math.log(2.0)
+_LN10 = math.log(10.0)
+EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
 add = elementwise(
-    "add", "add", (1, 1), formula="a + b", derivative="1, 1", samples=(reals(-3, 3), reals(-3, 3)), edge=_EDGES
+    "add", "add", (1, 1), formula="a + b", derivative="1, 1", samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES
 )
 subtract = elementwise(
     "subtract", "subtract", (1, -1), formula="a - b", derivative="1, -1",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=_EDGES,
+    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
 multiply = elementwise(
     "multiply", "multiply", (lambda y, a, b: b, lambda y, a, b: a), saves="x", formula="a * b", derivative="b, a",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=_EDGES,
+    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
 divide = elementwise(
     "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -y / b), saves=("x", "y"),
-    formula="a / b", derivative="1 / b, -y / b", samples=(reals(-3, 3), reals(0.3, 3)), edge=_EDGES,
+    formula="a / b", derivative="1 / b, -y / b", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
 )  # fmt: skip
 negative = elementwise(
-    "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=_EDGES
+    "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=EDGES
 )
 remainder = elementwise(
     "remainder", "remainder", (1, lambda y, a, b: -floor_divide(a, b)), saves="x", formula="a - floor(a / b) * b",
@@ -43,11 +46,11 @@ remainder = elementwise(
 )  # fmt: skip
 reciprocal = elementwise(
     "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
-    samples=(reals(0.3, 3),), edge=_EDGES,
+    samples=(reals(0.3, 3),), edge=EDGES,
 )  # fmt: skip
 square = elementwise(
     "square", "square", (lambda y, x: 2 * x,), saves="x", formula="x**2", derivative="2 * x",
-    samples=(reals(-3, 3),), edge=_EDGES,
+    samples=(reals(-3, 3),), edge=EDGES,
 )  # fmt: skip
 
 
@@ -71,6 +74,38 @@ power = elementwise(
     edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan),
 )  # fmt: skip
 
+fmod = elementwise(
+    "fmod", "fmod", (1, lambda y, a, b: -trunc(a / b)), saves="x", formula="a - trunc(a / b) * b",
+    derivative="1, -trunc(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)), edge=EDGES,
+)  # fmt: skip
+copysign = elementwise(
+    "copysign", "copysign", (lambda y, a, b: sign(a) * sign(y), 0), saves=("x", "y"), formula="|a| with the sign of b",
+    derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES,
+)  # fmt: skip
+hypot = elementwise(
+    "hypot", "hypot", (lambda y, a, b: _ratio(a, y), lambda y, a, b: _ratio(b, y)), saves=("x", "y"),
+    formula="sqrt(a**2 + b**2)", derivative="a / y, b / y; 0 at the origin", samples=(reals(0.3, 3), reals(-3, 3)),
+    edge=EDGES,
+)  # fmt: skip
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """a / b, and 0 where b is 0."""
+    zero = b == 0
+    return where(zero, 0.0, a / where(zero, 1.0, b))
+
+
+def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
+    # Two formulas, so that both ends are met exactly.
+    d = b - a
+    return xp.where(xp.abs(weight) < 0.5, a + weight * d, b - (1 - weight) * d)
+
+
+lerp = elementwise(
+    "lerp", _lerp, (lambda y, a, b, w: 1 - w, lambda y, a, b, w: w, lambda y, a, b, w: b - a), saves="x",
+    formula="a + w * (b - a)", derivative="1 - w, w, b - a", samples=(reals(-3, 3), reals(-3, 3), reals(0, 1)),
+)  # fmt: skip
+
 # --- selection ------------------------------------------------------------------------------------
 
 where = elementwise(
@@ -79,20 +114,34 @@ where = elementwise(
 )  # fmt: skip
 
 
-def _tie(chosen: Array, other: Array, y: Array) -> Array:
-    # Half a gradient to each where both are equal, as in PyTorch. NaN inputs get none.
-    return where(chosen == y, where(chosen == other, 0.5, 1.0), 0.0)
+def _larger(a: Array, b: Array) -> Array:
+    # Half a gradient to each where both are equal; NaN compares false, and both get all of it.
+    return where(a == b, 0.5, where(a < b, 0.0, 1.0))
 
 
 maximum = elementwise(
-    "maximum", "maximum", (lambda y, a, b: _tie(a, b, y), lambda y, a, b: _tie(b, a, y)), saves=("x", "y"),
-    formula="max(a, b)", derivative="a > b, b > a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=_EDGES,
+    "maximum", "maximum", (lambda y, a, b: _larger(a, b), lambda y, a, b: _larger(b, a)), saves="x",
+    formula="max(a, b)", derivative="a > b, b > a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", "minimum", (lambda y, a, b: _tie(a, b, y), lambda y, a, b: _tie(b, a, y)), saves=("x", "y"),
-    formula="min(a, b)", derivative="a < b, b < a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=_EDGES,
+    "minimum", "minimum", (lambda y, a, b: _larger(b, a), lambda y, a, b: _larger(a, b)), saves="x",
+    formula="min(a, b)", derivative="a < b, b < a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 
+fmax = elementwise(
+    "fmax", "fmax", (select(lambda y, a, b: logical_or(a >= b, isnan(b))),
+                     select(lambda y, a, b: logical_not(logical_or(a >= b, isnan(b))))), saves="x",
+    formula="max(a, b), ignoring a NaN", derivative="a >= b, a < b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
+)  # fmt: skip
+fmin = elementwise(
+    "fmin", "fmin", (select(lambda y, a, b: logical_or(a <= b, isnan(b))),
+                     select(lambda y, a, b: logical_not(logical_or(a <= b, isnan(b))))), saves="x",
+    formula="min(a, b), ignoring a NaN", derivative="a <= b, a > b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
+)  # fmt: skip
+heaviside = elementwise(
+    "heaviside", "heaviside", (0, select(lambda y, a, b: a == 0)), saves="x", formula="0 if a < 0, b if a == 0, else 1",
+    derivative="0, a == 0", samples=(reals(-3, 3, 0), reals(-3, 3)), edge=EDGES,
+)  # fmt: skip
 
 def _clip(xp: Any, x: Array, *, low: float | None, high: float | None) -> Array:
     return xp.clip(x, low, high)
@@ -106,72 +155,187 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 
 clip_p = elementwise(
     "clip", _clip, (select(_inside),), saves="x", formula="min(max(x, low), high)", derivative="low <= x <= high",
-    samples=(reals(-3, 3, -1, 1),), edge=_EDGES,
+    samples=(reals(-3, 3, -1, 1),), sample_params={"low": -1.0, "high": 1.0}, edge=EDGES,
 )  # fmt: skip
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp = elementwise(
-    "exp", "exp", (lambda y, x: y,), saves="y", formula="exp(x)", derivative="y", samples=(reals(-3, 3),), edge=_EDGES
+    "exp", "exp", (lambda y, x: y,), saves="y", formula="exp(x)", derivative="y", samples=(reals(-3, 3),), edge=EDGES
 )
 expm1 = elementwise(
     "expm1", "expm1", (lambda y, x: y + 1,), saves="y", formula="exp(x) - 1", derivative="y + 1",
-    samples=(reals(-3, 3),), edge=_EDGES,
+    samples=(reals(-3, 3),), edge=EDGES,
 )  # fmt: skip
 log = elementwise(
     "log", "log", (lambda y, x: reciprocal(x),), saves="x", formula="log(x)", derivative="1 / x",
-    samples=(reals(0.3, 4),), edge=_EDGES,
+    samples=(reals(0.3, 4),), edge=EDGES,
 )  # fmt: skip
 log1p = elementwise(
     "log1p", "log1p", (lambda y, x: reciprocal(1 + x),), saves="x", formula="log(1 + x)", derivative="1 / (1 + x)",
-    samples=(reals(-0.7, 3),), edge=_EDGES,
+    samples=(reals(-0.7, 3),), edge=EDGES,
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "sqrt", (lambda y, x: reciprocal(2 * y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y)",
-    samples=(reals(0.3, 4),), edge=_EDGES,
+    samples=(reals(0.3, 4),), edge=EDGES,
+)  # fmt: skip
+root_p = elementwise(
+    "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y), 0 at 0",
+    samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
+    notes="what norms and standard deviations are made of: their gradient where they vanish is 0, not NaN",
 )  # fmt: skip
 rsqrt = elementwise(
     "rsqrt", lambda xp, x: 1 / xp.sqrt(x), (lambda y, x: -0.5 * y * y * y,), saves="y", formula="1 / sqrt(x)",
-    derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=_EDGES,
+    derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
 )  # fmt: skip
 
-# --- trigonometry and sigmoids --------------------------------------------------------------------
+exp2 = elementwise(
+    "exp2", "exp2", (lambda y, x: y * _LN2,), saves="y", formula="2 ** x", derivative="y * log(2)",
+    samples=(reals(-3, 3),), edge=EDGES,
+)  # fmt: skip
+log2 = elementwise(
+    "log2", "log2", (lambda y, x: reciprocal(x * _LN2),), saves="x", formula="log(x) / log(2)",
+    derivative="1 / (x * log(2))",
+    samples=(reals(0.3, 4),), edge=EDGES,
+)  # fmt: skip
+log10 = elementwise(
+    "log10", "log10", (lambda y, x: reciprocal(x * _LN10),), saves="x", formula="log(x) / log(10)",
+    derivative="1 / (x * log(10))",
+    samples=(reals(0.3, 4),), edge=EDGES,
+)  # fmt: skip
+
+
+def _share(a: Array, b: Array) -> Array:
+    """exp(a) / (exp(a) + exp(b)), the slope of logaddexp."""
+    return REGISTRY["sigmoid"](a - b)
+
+
+logaddexp = elementwise(
+    "logaddexp", "logaddexp", (lambda y, a, b: _share(a, b), lambda y, a, b: _share(b, a)), saves="x",
+    formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
+    edge=EDGES,
+)  # fmt: skip
+logaddexp2 = elementwise(
+    "logaddexp2", "logaddexp2",
+    (lambda y, a, b: _share(a * _LN2, b * _LN2), lambda y, a, b: _share(b * _LN2, a * _LN2)), saves="x",
+    formula="log2(2**a + 2**b)", derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",
+    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+)  # fmt: skip
+
+# --- trigonometry ---------------------------------------------------------------------------------
 
 sin = elementwise(
     "sin", "sin", (lambda y, x: cos(x),), saves="x", formula="sin(x)", derivative="cos(x)",
-    samples=(reals(-4, 4),), edge=_EDGES,
+    samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 cos = elementwise(
     "cos", "cos", (lambda y, x: -sin(x),), saves="x", formula="cos(x)", derivative="-sin(x)",
-    samples=(reals(-4, 4),), edge=_EDGES,
+    samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+tan = elementwise(
+    "tan", "tan", (lambda y, x: 1 + y * y,), saves="y", formula="tan(x)", derivative="1 + y**2",
+    samples=(reals(-1.2, 1.2),), edge=EDGES,
+)  # fmt: skip
+asin = elementwise(
+    "asin", "arcsin", (lambda y, x: rsqrt(1 - x * x),), saves="x", formula="arcsin(x)", derivative="1 / sqrt(1 - x**2)",
+    samples=(reals(-0.8, 0.8),), edge=EDGES,
+)  # fmt: skip
+acos = elementwise(
+    "acos", "arccos", (lambda y, x: -rsqrt(1 - x * x),), saves="x", formula="arccos(x)",
+    derivative="-1 / sqrt(1 - x**2)",
+    samples=(reals(-0.8, 0.8),), edge=EDGES,
+)  # fmt: skip
+atan = elementwise(
+    "atan", "arctan", (lambda y, x: reciprocal(1 + x * x),), saves="x", formula="arctan(x)",
+    derivative="1 / (1 + x**2)",
+    samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+sinh = elementwise(
+    "sinh", "sinh", (lambda y, x: cosh(x),), saves="x", formula="sinh(x)", derivative="cosh(x)",
+    samples=(reals(-3, 3),), edge=EDGES,
+)  # fmt: skip
+cosh = elementwise(
+    "cosh", "cosh", (lambda y, x: sinh(x),), saves="x", formula="cosh(x)", derivative="sinh(x)",
+    samples=(reals(-3, 3),), edge=EDGES,
 )  # fmt: skip
 tanh = elementwise(
     "tanh", "tanh", (lambda y, x: 1 - y * y,), saves="y", formula="tanh(x)", derivative="1 - y**2",
-    samples=(reals(-3, 3),), edge=_EDGES,
+    samples=(reals(-3, 3),), edge=EDGES,
+)  # fmt: skip
+asinh = elementwise(
+    "asinh", "arcsinh", (lambda y, x: rsqrt(x * x + 1),), saves="x", formula="arcsinh(x)",
+    derivative="1 / sqrt(x**2 + 1)",
+    samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+acosh = elementwise(
+    "acosh", "arccosh", (lambda y, x: rsqrt(x * x - 1),), saves="x", formula="arccosh(x)",
+    derivative="1 / sqrt(x**2 - 1)",
+    samples=(reals(1.2, 4),), edge=EDGES,
+)  # fmt: skip
+atanh = elementwise(
+    "atanh", "arctanh", (lambda y, x: reciprocal(1 - x * x),), saves="x", formula="arctanh(x)",
+    derivative="1 / (1 - x**2)",
+    samples=(reals(-0.8, 0.8),), edge=EDGES,
 )  # fmt: skip
 
 
-def _sigmoid(xp: Any, x: Array) -> Array:
-    # exp of a non-positive number neither overflows nor loses the small values far to the left.
-    e = xp.exp(-xp.abs(x))
-    return xp.where(x >= 0, 1, e) / (1 + e)
+def _turn(a: Array, b: Array) -> Array:
+    """b / (a**2 + b**2) without overflow, and 0 at the origin."""
+    r = hypot(a, b)
+    return _ratio(_ratio(b, r), r)
 
 
-sigmoid = elementwise(
-    "sigmoid", _sigmoid, (lambda y, x: y * (1 - y),), saves="y", formula="1 / (1 + exp(-x))",
-    derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=_EDGES,
+atan2 = elementwise(
+    "atan2", "arctan2", (lambda y, a, b: _turn(a, b), lambda y, a, b: -_turn(b, a)), saves="x",
+    formula="angle of the point (b, a)", derivative="b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
+    samples=(reals(0.3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
-relu = elementwise(
-    "relu", lambda xp, x: xp.maximum(x, 0), (select(lambda y, x: y > 0),), saves="y", formula="max(x, 0)",
-    derivative="x > 0", samples=(reals(-3, 3, 0),), edge=_EDGES,
+
+
+def _sinc_slope(y: Array, x: Array) -> Array:
+    # (cos(pi x) - sinc(x)) / x, and its series where that would cancel.
+    near = abs(x) < 1e-3
+    apart = where(near, 1.0, x)
+    return where(near, -math.pi**2 / 3 * x, (cos(math.pi * apart) - sinc(apart)) / apart)
+
+
+sinc = elementwise(
+    "sinc", "sinc", (_sinc_slope,), saves="x", formula="sin(pi * x) / (pi * x)", derivative="(cos(pi * x) - y) / x",
+    samples=(reals(0.2, 3),), edge=EDGES,
 )  # fmt: skip
-abs = elementwise(  # noqa: A001 - NumPy's name
+
+# --- absolute values and rounding -----------------------------------------------------------------
+
+abs = elementwise(
     "abs", "abs", (lambda y, x: sign(x),), saves="x", formula="|x|", derivative="sign(x)",
-    samples=(reals(-3, 3, 0),), edge=_EDGES,
+    samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
 )  # fmt: skip
-sign = elementwise(
-    "sign", "sign", (None,), formula="sign(x)", derivative="0", samples=(reals(-3, 3, 0),), edge=_EDGES
-)
+
+
+def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "") -> Any:
+    return elementwise(
+        name, forward, (0,), formula=formula,
+    derivative="0", samples=(reals(-1.9, 1.9, *kinks),), edge=EDGES, notes=notes
+    )
+
+
+_WHOLE = (-1.0, 0.0, 1.0)
+sign = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
+floor = _step("floor", "floor", "largest integer <= x", *_WHOLE)
+ceil = _step("ceil", "ceil", "smallest integer >= x", *_WHOLE)
+trunc = _step("trunc", "trunc", "x without its fraction", *_WHOLE)
+round_p = _step("round", "round", "nearest integer, to even on ties", -1.5, -0.5, 0.5, 1.5)
+
+
+def _nan_to_num(xp: Any, x: Array, *, nan: float, posinf: float | None, neginf: float | None) -> Array:
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+nan_to_num_p = elementwise(
+    "nan_to_num", _nan_to_num, (select(lambda y, x, **_: isfinite(x)),), saves="x",
+    formula="x with numbers for NaN and inf", derivative="1 where x is finite", samples=(reals(-3, 3),), edge=EDGES,
+    sample_params={"nan": 0.0, "posinf": None, "neginf": None},
+)  # fmt: skip
 
 # --- without a derivative -------------------------------------------------------------------------
 
@@ -180,7 +344,7 @@ def _companion(name: str, forward: str, formula: str, arity: int = 2) -> Any:
     return elementwise(name, forward, (None,) * arity, formula=formula, derivative="none")
 
 
-equal = _companion("equal", "equal", "a == b")
+equal = eq = _companion("equal", "equal", "a == b")
 not_equal = _companion("not_equal", "not_equal", "a != b")
 less = _companion("less", "less", "a < b")
 less_equal = _companion("less_equal", "less_equal", "a <= b")
@@ -197,24 +361,10 @@ bitwise_not = _companion("bitwise_not", "invert", "~x", arity=1)
 isnan = _companion("isnan", "isnan", "x is NaN", arity=1)
 isinf = _companion("isinf", "isinf", "x is infinite", arity=1)
 isfinite = _companion("isfinite", "isfinite", "x is finite", arity=1)
-floor_divide = _companion("floor_divide", "floor_divide", "floor(a / b)")
-
-# --- public functions -----------------------------------------------------------------------------
-
-
-def clip(x: Array, min: Any = None, max: Any = None) -> Array:  # noqa: A002 - PyTorch's names
-    """Limit `x` to [`min`, `max`]; either may be None, a number or a tensor.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.tensor([-2.0, 0.5, 3.0]).clip(0, 1).tolist()
-        [0.0, 0.5, 1.0]
-    """
-    if min is None and max is None:
-        raise ValueError("clip: at least one of min and max must be given")
-    numbers = (int, float, type(None), np.generic)
-    if isinstance(min, numbers) and isinstance(max, numbers):
-        return clip_p(x, low=min, high=max)
-    if min is not None:
-        x = maximum(x, min)
-    return x if max is None else minimum(x, max)
+floor_divide = elementwise(
+    "floor_divide", "floor_divide", (0, 0), formula="floor(a / b)", derivative="0, 0",
+    samples=(reals(0.1, 0.9), reals(1.1, 3)),
+)  # fmt: skip
+left_shift = _companion("left_shift", "left_shift", "a << b")
+right_shift = _companion("right_shift", "right_shift", "a >> b")
+signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)

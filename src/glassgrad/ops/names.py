@@ -16,7 +16,20 @@ from types import ModuleType
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.ops import elementwise, fused, index, linalg, reduce, shape
+from glassgrad.ops import (
+    activation,
+    compound,
+    data_dependent,
+    elementwise,
+    fused,
+    index,
+    linalg,
+    reduce,
+    scan,
+    shape,
+    sort,
+    special,
+)
 from glassgrad.ops.core import INTERPRETERS, Primitive
 
 # What is given -> what our functions call it. A function that has an argument of the given name keeps it.
@@ -36,15 +49,12 @@ ALIASES = {
     "true_divide": "divide",
     "pow": "power",
     "absolute": "abs",
-    "eq": "equal",
     "ne": "not_equal",
     "lt": "less",
     "le": "less_equal",
     "gt": "greater",
     "ge": "greater_equal",
     "clamp": "clip",
-    "clamp_min": "maximum",
-    "clamp_max": "minimum",
     "concat": "cat",
     "concatenate": "cat",
     "permute_dims": "permute",
@@ -54,10 +64,37 @@ ALIASES = {
     "type": "astype",
     "copy": "clone",
     "ravel": "flatten",
-    "special_expit": "sigmoid",
+    "expit": "sigmoid",
+    "logsigmoid": "log_sigmoid",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "fix": "trunc",
+    "around": "round",
+    "radians": "deg2rad",
+    "degrees": "rad2deg",
+    "fabs": "abs",
+    "sgn": "sign",
+    "bitwise_invert": "bitwise_not",
+    "invert": "bitwise_not",
+    "lgamma": "gammaln",
+    "psi": "digamma",
+    "cumulative_sum": "cumsum",
+    "cumulative_prod": "cumprod",
+    "product": "prod",
+    "trapz": "trapezoid",
+    "unstack": "unbind",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
 }
 
-_MODULES: tuple[ModuleType, ...] = (elementwise, shape, reduce, index, linalg, fused)
+_MODULES: tuple[ModuleType, ...] = (
+    elementwise, activation, special, shape, reduce, scan, sort, index, data_dependent, linalg, fused, compound,
+)  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
 NOT_METHODS = {"where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot"}
@@ -115,7 +152,14 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
     arity = len(prim.vjps or ())
-    form: Any = {1: lambda x: prim(x), 2: lambda x, other: prim(x, other)}.get(arity, lambda *xs: prim(*xs))
+
+    def unary(x: Any) -> Any:
+        return prim(x)
+
+    def binary(x: Any, other: Any) -> Any:
+        return prim(x, other)
+
+    form: Any = {1: unary, 2: binary}.get(arity, prim.__call__)
     translate = _translator(name, form, *_parameters(form))
 
     def one(*args: Any, **kwargs: Any) -> Any:

@@ -7,13 +7,13 @@ and `keepdim` or NumPy's `axis` and `keepdims`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, kept_shape, reduced_shape, restore
+from glassgrad.ops.axes import Axes, count, reduced_shape, restore
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, linear
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
@@ -125,75 +125,6 @@ log_softmax_p = custom(
 )  # fmt: skip
 
 
-# --- public functions -----------------------------------------------------------------------------
-
-
-class Extreme(NamedTuple):
-    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
-
-    values: Any
-    indices: Any
-
-
-def _count(shape: Sequence[int], axes: Axes) -> int:
-    return math.prod(shape[axis] for axis in axes)
-
-
-def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:  # noqa: A001 - NumPy's name
-    """Sum over `dim` (an int, several, or None for all).
-
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.ones(2, 3).sum(dim=1).tolist()
-        [3.0, 3.0]
-    """
-    if dtype is not None:
-        x = astype(x, dtype)
-    return sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
-
-
-def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
-    axes = canonical_axes(dim, len(x.shape))
-    count = _count(x.shape, axes)
-    return sum(x, axes or None, keepdim, dtype=dtype) * (1 / count if count else math.nan)
-
-
-def var(
-    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
-) -> Array:
-    """Variance over `dim`, the sum of squares divided by n - `correction`.
-
-    PyTorch's default: correction 1 (Bessel). `unbiased=False`, or False in place of `correction`, is 0.
-    """
-    if unbiased is not None:
-        correction = int(unbiased)
-    axes = canonical_axes(dim, len(x.shape))
-    count = _count(x.shape, axes)
-    centred = x - mean(x, axes, True)
-    left = count - int(correction)
-    total = sum_p(ew.square(centred), axis=axes, keepdims=keepdim)
-    return total * (1 / left if left > 0 else math.nan)
-
-
-def std(
-    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
-) -> Array:
-    """Standard deviation, the square root of `var`."""
-    return ew.sqrt(var(x, dim, correction, keepdim, unbiased=unbiased))
-
-
-
-def argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-    """Index of the largest element along `dim`, of the flattened array without it; no gradient."""
-    return argmax_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
-
-
-def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-    """Index of the smallest element along `dim`, of the flattened array without it; no gradient."""
-    return argmin_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
-
-
 def _arg(name: str) -> Any:
     return custom(
         name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
@@ -215,13 +146,102 @@ def _all_or_any(name: str) -> Any:
 all_p = _all_or_any("all")
 any_p = _all_or_any("any")
 
+# --- public functions -----------------------------------------------------------------------------
 
-def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A001 - NumPy's name
+
+class Extreme(NamedTuple):
+    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
+
+    values: Any
+    indices: Any
+
+
+def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """Sum over `dim` (an int, several, or None for all).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.ones(2, 3).sum(dim=1).tolist()
+        [3.0, 3.0]
+    """
+    if dtype is not None:
+        x = astype(x, dtype)
+    return sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+
+
+def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
+    axes = canonical_axes(dim, len(x.shape))
+    total = count(x.shape, axes)
+    return sum(x, axes or None, keepdim, dtype=dtype) * (1 / total if total else math.nan)
+
+
+def _correction(dim: Any, correction: Any, unbiased: bool | None) -> tuple[Any, Any]:
+    """Read PyTorch's older forms: var(False), var(dim, False), var(dim, unbiased=False)."""
+    if isinstance(dim, bool):
+        return None, int(dim)
+    return dim, correction if unbiased is None else int(unbiased)
+
+
+def var(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """Variance over `dim`, the sum of squares divided by n - `correction`.
+
+    PyTorch's default: correction 1 (Bessel). `unbiased=False`, or False in place of `correction`, is 0.
+    """
+    dim, correction = _correction(dim, correction, unbiased)
+    axes = canonical_axes(dim, len(x.shape))
+    left = count(x.shape, axes) - correction
+    centred = x - mean(x, axes, True)
+    total = sum_p(ew.square(centred), axis=axes, keepdims=keepdim)
+    return total * (1 / left if left > 0 else math.nan)
+
+
+def std(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """Standard deviation, the square root of `var`; its gradient is 0 where it is 0."""
+    return ew.root_p(var(x, dim, correction, keepdim, unbiased=unbiased))
+
+
+def var_mean(x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Variance and mean over `dim`."""
+    return var(x, dim, correction, keepdim), mean(x, dim, keepdim)
+
+
+def std_mean(x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> tuple[Array, Array]:
+    """Standard deviation and mean over `dim`."""
+    return std(x, dim, correction, keepdim), mean(x, dim, keepdim)
+
+
+def nansum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """Sum over `dim` of what is not NaN."""
+    return sum(ew.where(ew.isnan(x), 0, x), dim, keepdim, dtype=dtype)
+
+
+def nanmean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """Mean over `dim` of what is not NaN; NaN where nothing is left."""
+    valid = sum(astype(ew.logical_not(ew.isnan(x)), x.dtype), dim, keepdim)
+    return nansum(x, dim, keepdim, dtype=dtype) / valid
+
+
+def argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the largest element along `dim`, of the flattened array without it; no gradient."""
+    return argmax_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
+
+
+def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the smallest element along `dim`, of the flattened array without it; no gradient."""
+    return argmin_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
+
+
+def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Whether all elements are true."""
     return all_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
-def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:  # noqa: A001 - NumPy's name
+def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Whether any element is true."""
     return any_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
@@ -248,7 +268,7 @@ def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Extreme:
     return Extreme(reshape_p(values, shape=shape), reshape_p(indices, shape=shape))
 
 
-def max(x: Array, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001 - NumPy's name
+def max(x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Largest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `maximum`."""
     if dim is None:
         return amax(x, None, keepdim)
@@ -257,13 +277,18 @@ def max(x: Array, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001 
     return amax(x, dim, keepdim) if isinstance(dim, tuple) else ew.maximum(x, dim)
 
 
-def min(x: Array, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001 - NumPy's name
+def min(x: Array, dim: Any = None, keepdim: bool = False) -> Any:
     """Smallest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `minimum`."""
     if dim is None:
         return amin(x, None, keepdim)
     if isinstance(dim, int | np.integer):
         return _extreme_along(x, int(dim), keepdim, argmin)
     return amin(x, dim, keepdim) if isinstance(dim, tuple) else ew.minimum(x, dim)
+
+
+def aminmax(x: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Array]:
+    """The smallest and the largest element over `dim`."""
+    return amin(x, dim, keepdim), amax(x, dim, keepdim)
 
 
 def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
@@ -277,7 +302,67 @@ def softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
     return softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
 
 
+def softmin(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+    """softmax(-x) along `dim`."""
+    return softmax(ew.negative(x), dim, dtype=dtype)
+
+
 def log_softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
     x = x if dtype is None else astype(x, dtype)
     return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
+
+
+# --- norms ----------------------------------------------------------------------------------------
+
+
+def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """(sum of |x|**ord)**(1/ord) over `dim`; inf and -inf are the extremes, 0 counts what is not 0.
+
+    Where the norm is 0 its gradient is 0.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.zeros(2, requires_grad=True)
+        >>> gg.vector_norm(x).backward()
+        >>> x.grad.tolist()
+        [0.0, 0.0]
+    """
+    x = x if dtype is None else astype(x, dtype)
+    axes = canonical_axes(dim, len(x.shape))
+    if ord == 2:
+        return ew.root_p(sum_p(ew.square(x), axis=axes, keepdims=keepdim))
+    size = ew.abs(x)
+    if ord == 1:
+        return sum_p(size, axis=axes, keepdims=keepdim)
+    if ord in {math.inf, -math.inf}:
+        return (max_p if ord > 0 else min_p)(size, axis=axes, keepdims=keepdim)
+    if ord == 0:
+        return sum_p(astype(ew.not_equal(x, 0), x.dtype), axis=axes, keepdims=keepdim)
+    total = sum_p(_power_or_zero(size, ord), axis=axes, keepdims=keepdim)
+    return _power_or_zero(total, 1 / ord) if ord > 0 else total ** (1 / ord)
+
+
+def _power_or_zero(x: Array, exponent: float) -> Array:
+    """x ** exponent for x >= 0 with the gradient 0 at 0, where it would be 0, 1 or inf times 0."""
+    if exponent < 0:
+        return x**exponent
+    zero = ew.equal(x, 0)
+    return ew.where(zero, 0.0, ew.where(zero, 1.0, x) ** exponent)
+
+
+def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    """PyTorch's `norm`: the vector norm of order `p` over `dim`; "fro" is 2. Matrix norms are in `linalg`."""
+    if p in {"fro", None}:
+        p = 2
+    if isinstance(p, str):
+        raise errors.BAD_OPTION(
+            owner="norm", name="p", given=p, expected="a number, inf or 'fro'; other matrix norms are in linalg",
+            where=provenance.here(),
+        )  # fmt: skip
+    return vector_norm(x, p, dim, keepdim, dtype=dtype)
+
+
+def dist(x: Array, other: Array, p: Any = 2) -> Array:
+    """The norm of x - other."""
+    return vector_norm(x - other, p)

@@ -1,0 +1,249 @@
+"""Activation functions: relu, sigmoid, gelu and their kin, each stable for inputs of any size.
+
+Where PyTorch's function has a threshold against overflow, these use a form that needs none.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array, canonical_axis, elementwise, select
+from glassgrad.ops.elementwise import EDGES
+from glassgrad.ops.samples import reals
+from glassgrad.ops.special import erfc
+
+# --- smooth ---------------------------------------------------------------------------------------
+
+
+def _sigmoid(xp: Any, x: Array) -> Array:
+    # exp of a non-positive number neither overflows nor loses the small values far to the left.
+    e = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, 1, e) / (1 + e)
+
+
+sigmoid = elementwise(
+    "sigmoid", _sigmoid, (lambda y, x: y * (1 - y),), saves="y", formula="1 / (1 + exp(-x))",
+    derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+
+
+def _softplus(xp: Any, x: Array) -> Array:
+    return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+softplus_p = elementwise(
+    "softplus", _softplus, (lambda y, x: sigmoid(x),), saves="x", formula="log(1 + exp(x))", derivative="sigmoid(x)",
+    samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+log_sigmoid = elementwise(
+    "log_sigmoid", lambda xp, x: -_softplus(xp, -x), (lambda y, x: sigmoid(-x),), saves="x",
+    formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+
+
+def _silu_slope(y: Array, x: Array) -> Array:
+    s = sigmoid(x)
+    return s * (1 + x * (1 - s))
+
+
+silu = elementwise(
+    "silu", lambda xp, x: x * _sigmoid(xp, x), (_silu_slope,), saves="x", formula="x * sigmoid(x)",
+    derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+
+
+def _mish_slope(y: Array, x: Array) -> Array:
+    inner = ew.tanh(softplus_p(x))
+    return inner + x * sigmoid(x) * (1 - inner * inner)
+
+
+mish = elementwise(
+    "mish", lambda xp, x: x * xp.tanh(_softplus(xp, x)), (_mish_slope,), saves="x", formula="x * tanh(softplus(x))",
+    derivative="u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+_SLOPE = math.sqrt(2 / math.pi)
+_CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
+
+
+def _gelu(xp: Any, x: Array) -> Array:
+    return x * (0.5 * erfc.evaluate(x * -math.sqrt(0.5)))
+
+
+def _gelu_slope(y: Array, x: Array) -> Array:
+    return 0.5 * erfc(x * -math.sqrt(0.5)) + x * (_DENSITY * ew.exp(-0.5 * x * x))
+
+
+gelu_p = elementwise(
+    "gelu", _gelu, (_gelu_slope,), saves="x", formula="x * Phi(x), Phi the normal distribution function",
+    derivative="Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-4, 4),), edge=EDGES,
+)  # fmt: skip
+
+
+def _gelu_tanh_slope(y: Array, x: Array) -> Array:
+    u = ew.tanh(_SLOPE * (x + _CUBE * x * x * x))
+    return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (_SLOPE * (1 + 3 * _CUBE * x * x))
+
+
+gelu_tanh_p = elementwise(
+    "gelu_tanh", lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x))), (_gelu_tanh_slope,),
+    saves="x", formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
+    derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
+    edge=EDGES,
+)  # fmt: skip
+
+# --- with a kink ----------------------------------------------------------------------------------
+
+relu = elementwise(
+    "relu", lambda xp, x: xp.maximum(x, 0), (select(lambda y, x: y <= 0, keep=False),), saves="y",
+    formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
+)  # fmt: skip
+leaky_relu_p = elementwise(
+    "leaky_relu", lambda xp, x, *, slope: xp.where(x > 0, x, slope * x),
+    (lambda y, x, *, slope: ew.where(x > 0, 1.0, slope),), saves="x", formula="x if x > 0 else slope * x",
+    derivative="1 if x > 0 else slope", samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"slope": 0.1},
+)  # fmt: skip
+
+
+def _elu(xp: Any, x: Array, *, alpha: float) -> Array:
+    return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
+
+
+elu_p = elementwise(
+    "elu", _elu, (lambda y, x, *, alpha: ew.where(x > 0, 1.0, alpha * ew.exp(ew.minimum(x, 0.0))),), saves="x",
+    formula="x if x > 0 else alpha * (exp(x) - 1)", derivative="1 if x > 0 else alpha * exp(x)",
+    samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
+)  # fmt: skip
+hardtanh_p = elementwise(
+    "hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high),
+    (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False),), saves="x",
+    formula="min(max(x, low), high)", derivative="low < x < high", samples=(reals(-3, 3, -1, 1),), edge=EDGES,
+    sample_params={"low": -1.0, "high": 1.0},
+)  # fmt: skip
+
+
+def _hardswish_slope(y: Array, x: Array) -> Array:
+    return ew.where(x >= 3, 1.0, ew.where(x <= -3, 0.0, x / 3 + 0.5))
+
+
+hardswish = elementwise(
+    "hardswish", lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, (_hardswish_slope,), saves="x",
+    formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3, 1 if x >= 3, else x / 3 + 1/2",
+    samples=(reals(-4, 4, -3, 3),), edge=EDGES,
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def softplus(x: Array, beta: float = 1.0, threshold: float | None = None) -> Array:
+    """log(1 + exp(beta * x)) / beta, exact for x of any size.
+
+    PyTorch returns x itself where beta * x > threshold, by default 20; here that happens only if a
+    threshold is given.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.softplus(gg.tensor([-1e4, 0.0, 1e4])).tolist()
+        [0.0, 0.6931471824645996, 10000.0]
+    """
+    y = softplus_p(x) if beta == 1 else softplus_p(x * beta) / beta
+    return y if threshold is None else ew.where(x * beta > threshold, x, y)
+
+
+def gelu(x: Array, approximate: str = "none") -> Array:
+    """Gaussian error linear unit, x * Phi(x); `approximate="tanh"` is the formula of GPT-2."""
+    if approximate not in {"none", "tanh"}:
+        raise _option("gelu", "approximate", approximate, "'none' or 'tanh'")
+    return gelu_p(x) if approximate == "none" else gelu_tanh_p(x)
+
+
+def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
+    """x where it is positive, else `negative_slope` * x."""
+    return leaky_relu_p(x, slope=float(negative_slope))
+
+
+def prelu(x: Array, weight: Array) -> Array:
+    """Leaky relu with a learned slope: one, or one for each channel (dimension 1)."""
+    if math.prod(weight.shape) != 1 and len(x.shape) > 1:
+        weight = weight.reshape(weight.shape[0], *(1,) * (len(x.shape) - 2))
+    return ew.where(x > 0, x, weight * x)
+
+
+def elu(x: Array, alpha: float = 1.0) -> Array:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    return elu_p(x, alpha=float(alpha))
+
+
+def celu(x: Array, alpha: float = 1.0) -> Array:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    return ew.where(x > 0, x, alpha * ew.expm1(ew.minimum(x, 0.0) / alpha))
+
+
+def selu(x: Array) -> Array:
+    """Scaled elu, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017)."""
+    return 1.0507009873554804934193349852946 * elu_p(x, alpha=1.6732632423543772848170429916717)
+
+
+def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+    """x limited to [min_val, max_val]; unlike `clip` with no gradient on the borders themselves."""
+    return hardtanh_p(x, low=float(min_val), high=float(max_val))
+
+
+def relu6(x: Array) -> Array:
+    """x limited to [0, 6]."""
+    return hardtanh_p(x, low=0.0, high=6.0)
+
+
+def hardsigmoid(x: Array) -> Array:
+    """x / 6 + 1/2 limited to [0, 1]."""
+    return hardtanh_p(x + 3, low=0.0, high=6.0) / 6
+
+
+def softsign(x: Array) -> Array:
+    """x / (1 + |x|)."""
+    return x / (1 + ew.abs(x))
+
+
+def tanhshrink(x: Array) -> Array:
+    """x - tanh(x)."""
+    return x - ew.tanh(x)
+
+
+def softshrink(x: Array, lambd: float = 0.5) -> Array:
+    """x moved towards 0 by `lambd`, and 0 within."""
+    return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, 0 * x))
+
+
+def hardshrink(x: Array, lambd: float = 0.5) -> Array:
+    """x, and 0 where |x| <= `lambd`."""
+    return ew.where(ew.abs(x) <= lambd, 0.0, x)
+
+
+def threshold(x: Array, threshold: float, value: float) -> Array:
+    """x where it is above `threshold`, else `value`."""
+    return ew.where(x <= threshold, value, x)
+
+
+def glu(x: Array, dim: int = -1) -> Array:
+    """a * sigmoid(b), where a and b are the halves of x along `dim` (Dauphin et al. 2016)."""
+    axis = canonical_axis(dim, len(x.shape))
+    size = x.shape[axis]
+    if size % 2:
+        raise _option("glu", f"size of dim {dim}", size, "an even size")
+    lead = (slice(None),) * axis
+    return x[(*lead, slice(0, size // 2))] * sigmoid(x[(*lead, slice(size // 2, size))])
+
+
+def logit(x: Array, eps: float | None = None) -> Array:
+    """log(x / (1 - x)); with `eps`, x is limited to [eps, 1 - eps] first."""
+    if eps is not None:
+        x = ew.clip_p(x, low=eps, high=1 - eps)
+    return ew.log(x) - ew.log1p(-x)
+
+
+def _option(owner: str, name: str, given: Any, expected: str) -> Exception:
+    return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())

@@ -1,0 +1,209 @@
+"""Elementwise ops with PyTorch's extra arguments, and small functions composed of elementwise primitives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops import reduce
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array
+from glassgrad.ops.data_dependent import nonzero_p
+from glassgrad.ops.shape import astype
+
+_NUMBERS = (int, float, type(None), np.generic)
+
+
+def add(x: Array, other: Array, *, alpha: float = 1) -> Array:
+    """x + alpha * other."""
+    return ew.add(x, other) if alpha == 1 else ew.add(x, ew.multiply(other, alpha))
+
+
+def subtract(x: Array, other: Array, *, alpha: float = 1) -> Array:
+    """x - alpha * other."""
+    return ew.subtract(x, other) if alpha == 1 else ew.subtract(x, ew.multiply(other, alpha))
+
+
+def rsub(x: Array, other: Array, *, alpha: float = 1) -> Array:
+    """other - alpha * x."""
+    return subtract(other, x, alpha=alpha)
+
+
+def divide(x: Array, other: Array, *, rounding_mode: str | None = None) -> Array:
+    """x / other; `rounding_mode` "floor" or "trunc" rounds the quotient, whose gradient is then 0."""
+    if rounding_mode is None:
+        return ew.divide(x, other)
+    if rounding_mode == "floor":
+        return floor_divide(x, other)
+    if rounding_mode == "trunc":
+        return ew.trunc(ew.divide(x, other))
+    raise errors.BAD_OPTION(
+        owner="divide", name="rounding_mode", given=rounding_mode, expected="None, 'floor' or 'trunc'",
+        where=provenance.here(),
+    )  # fmt: skip
+
+
+def floor_divide(x: Array, other: Array) -> Array:
+    """x / other, rounded down."""
+    return ew.floor_divide(x, other)
+
+
+def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
+    """x + value * tensor1 * tensor2."""
+    product = ew.multiply(tensor1, tensor2)
+    return x + (product if value == 1 else product * value)
+
+
+def addcdiv(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
+    """x + value * tensor1 / tensor2."""
+    quotient = ew.divide(tensor1, tensor2)
+    return x + (quotient if value == 1 else quotient * value)
+
+
+def float_power(x: Array, other: Array) -> Array:
+    """x ** other, computed in float64."""
+    base = astype(x, np.float64) if hasattr(x, "dtype") else float(x)
+    return ew.power(base, astype(other, np.float64) if hasattr(other, "dtype") else float(other))
+
+
+def frac(x: Array) -> Array:
+    """The fraction of x, with its sign."""
+    return x - ew.trunc(x)
+
+
+def positive(x: Array) -> Array:
+    """x itself."""
+    return x
+
+
+def ldexp(x: Array, other: Array) -> Array:
+    """x * 2**other."""
+    return x * ew.exp2(other * 1.0)
+
+
+def deg2rad(x: Array) -> Array:
+    """Degrees to radians."""
+    return x * (math.pi / 180)
+
+
+def rad2deg(x: Array) -> Array:
+    """Radians to degrees."""
+    return x * (180 / math.pi)
+
+
+def round(x: Array, decimals: int = 0) -> Array:
+    """The nearest integer, or number with so many `decimals`; ties go to even ones. The gradient is 0."""
+    if decimals == 0:
+        return ew.round_p(x)
+    scale = 10.0**decimals
+    return ew.round_p(x * scale) / scale
+
+
+def nan_to_num(x: Array, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """x with `nan` for NaN and the largest numbers (or `posinf`, `neginf`) for infinities, where the gradient is 0."""
+    return ew.nan_to_num_p(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+
+
+def clip(x: Array, min: Any = None, max: Any = None) -> Array:
+    """Limit `x` to [`min`, `max`]; either may be None, a number or a tensor.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensor([-2.0, 0.5, 3.0]).clip(0, 1).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    if min is None and max is None:
+        raise errors.BAD_OPTION(
+            owner="clip", name="min", given=None, expected="at least one of min and max", where=provenance.here()
+        )
+    if isinstance(min, _NUMBERS) and isinstance(max, _NUMBERS):
+        return ew.clip_p(x, low=min, high=max)
+    if min is not None:
+        x = ew.maximum(x, min)
+    return x if max is None else ew.minimum(x, max)
+
+
+def clamp_min(x: Array, min: Any) -> Array:
+    """Limit x from below."""
+    return clip(x, min=min)
+
+
+def clamp_max(x: Array, max: Any) -> Array:
+    """Limit x from above."""
+    return clip(x, max=max)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def where(cond: Array, x: Any = None, other: Any = None) -> Any:
+    """x where `cond` is true, else `other`; with `cond` alone the places where it is true, one array a dimension.
+
+    The gradient of what is not chosen is 0, but a NaN or inf made on the way there comes back as NaN,
+    since 0 * inf is NaN. `safe_where` avoids that.
+    """
+    if x is None and other is None:
+        return nonzero_p(cond)
+    return ew.where(cond, x, other)
+
+
+def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwise: Any = 0.0, fill: Any = 1.0) -> Array:
+    """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides.
+
+    ``where(x > 0, log(x), 0)`` has the right value at x = 0 and the gradient NaN: log is computed there too, and its
+    derivative inf is multiplied by 0. Here `function` sees `fill`, which must be harmless, in place of what is not
+    chosen.
+
+    Args:
+        cond: where the function is defined.
+        function: takes as many tensors as `xs` holds; each element of its result may depend on the matching elements.
+        xs: its arguments; they broadcast against `cond`.
+        otherwise: the value elsewhere.
+        fill: what stands in for the arguments elsewhere.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([0.0, 2.0], requires_grad=True)
+        >>> gg.safe_where(x > 0, gg.log, x).sum().backward()
+        >>> x.grad.tolist()
+        [0.0, 0.5]
+    """
+    return ew.where(cond, function(*(ew.where(cond, x, fill) for x in xs)), otherwise)
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def isclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    """Whether |x - other| <= atol + rtol * |other|, element by element."""
+    near = ew.abs(x - other) <= atol + rtol * ew.abs(other)
+    near = ew.logical_and(near, ew.logical_and(ew.isfinite(x), ew.isfinite(other)))
+    near = ew.logical_or(near, ew.equal(x, other))  # infinities of one sign
+    return ew.logical_or(near, ew.logical_and(ew.isnan(x), ew.isnan(other))) if equal_nan else near
+
+
+def allclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return bool(reduce.all(isclose(x, other, rtol, atol, equal_nan)))
+
+
+def equal(x: Array, other: Array) -> bool:
+    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+    if tuple(np.shape(x)) != tuple(np.shape(other)):
+        return False
+    return bool(np.array_equal(concrete(x, "equal"), concrete(other, "equal")))
+
+
+def isposinf(x: Array) -> Array:
+    """Whether x is +inf."""
+    return ew.equal(x, math.inf)
+
+
+def isneginf(x: Array) -> Array:
+    """Whether x is -inf."""
+    return ew.equal(x, -math.inf)

@@ -1,0 +1,228 @@
+"""Sorting and order statistics: sort, topk, median, quantiles, searching in sorted arrays.
+
+Only positions are computed here, without a derivative; the values are gathered at them, so gradients flow
+back to where each value came from. NaN counts as larger than everything, as in NumPy and PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array, canonical_axis, custom
+from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.reduce import Extreme, any, sum
+from glassgrad.ops.shape import movedim, reshape_p
+
+
+def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
+    return custom(name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none", shape=shape)
+
+
+def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
+    kind = "stable" if stable else None
+    if not descending:
+        return np.argsort(x, axis=axis, kind=kind)
+    # Sorting backwards keeps the order of equal elements only if it is undone on both sides.
+    backwards = np.argsort(np.flip(x, axis=axis), axis=axis, kind=kind)
+    return np.flip(x.shape[axis] - 1 - backwards, axis=axis)
+
+
+argsort_p = _positions("argsort", _argsort, "positions that sort x", lambda x, **_: tuple(x.shape))
+
+
+def _topk(xp: Any, x: Array, *, k: int, axis: int, largest: bool, ordered: bool) -> Array:
+    n = x.shape[axis]
+    edge = (n - k if largest else k - 1) % max(n, 1)
+    index = np.argpartition(x, edge, axis=axis) if 0 < k < n else np.argsort(x, axis=axis)
+    index = np.take(index, range(n - k, n) if largest else range(k), axis=axis)
+    if ordered:
+        order = _argsort(np, np.take_along_axis(x, index, axis=axis), axis=axis, descending=largest, stable=True)
+        index = np.take_along_axis(index, order, axis=axis)
+    return index
+
+
+topk_p = _positions(
+    "topk", _topk, "positions of the k largest or smallest x",
+    lambda x, *, k, axis, **_: (*x.shape[:axis], k, *x.shape[axis + 1 :]),
+)  # fmt: skip
+
+
+def _kth(xp: Any, x: Array, *, k: int, axis: int) -> Array:
+    """Position of the k-th smallest; of a NaN if there is one, so that it is not hidden."""
+    index = np.take(np.argpartition(x, k, axis=axis), [k], axis=axis)
+    bad = x != x  # noqa: PLR0124 - that is what NaN is
+    if bad.any():
+        index = np.where(bad.any(axis=axis, keepdims=True), bad.argmax(axis=axis, keepdims=True), index)
+    return index
+
+
+kth_p = _positions("kth", _kth, "position of the k-th smallest x",
+                   lambda x, *, k, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # fmt: skip
+
+
+def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
+    side = "right" if right else "left"
+    if edges.ndim == 1:
+        return np.searchsorted(edges, x, side=side)
+    rows, wanted = edges.reshape(-1, edges.shape[-1]), x.reshape(-1, x.shape[-1])
+    found = [np.searchsorted(row, values, side=side) for row, values in zip(rows, wanted, strict=True)]
+    return np.stack(found).reshape(x.shape)
+
+
+searchsorted_p = custom(
+    "searchsorted", _searchsorted, vjp=(None, None), jvp=(None, None), formula="where x fits into sorted edges",
+    derivative="none", shape=lambda edges, x, *, right: tuple(x.shape),
+)  # fmt: skip
+isin_p = custom(
+    "isin", lambda _xp, x, choices: np.isin(x, choices), vjp=(None, None), jvp=(None, None),
+    formula="whether x is one of the choices", derivative="none", shape=lambda x, choices: tuple(x.shape),
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Extreme:
+    """The elements along `dim` in order, and where each of them was.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> values, indices = gg.tensor([3.0, 1.0, 2.0]).sort()
+        >>> values.tolist(), indices.tolist()
+        ([1.0, 2.0, 3.0], [1, 2, 0])
+    """
+    if not x.shape:
+        return Extreme(x, argsort(x, dim))
+    axis = canonical_axis(dim, len(x.shape))
+    index = argsort_p(x, axis=axis, descending=descending, stable=stable)
+    return Extreme(take_along_axis_p(x, index, axis=axis), index)
+
+
+def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Array:
+    """The positions that would sort x along `dim`."""
+    if not x.shape:
+        return reshape_p(argsort(reshape_p(x, shape=(1,)), 0), shape=())
+    return argsort_p(x, axis=canonical_axis(dim, len(x.shape)), descending=descending, stable=stable)
+
+
+def msort(x: Array) -> Array:
+    """x sorted along its first dimension."""
+    return sort(x, 0).values
+
+
+def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Extreme:
+    """The `k` largest (or smallest) elements along `dim`, in order, and where they are."""
+    axis = canonical_axis(dim, len(x.shape))
+    size = x.shape[axis] if x.shape else 1
+    if not 0 <= k <= size:
+        raise errors.BAD_OPTION(
+            owner="topk", name="k", given=k, expected=f"between 0 and {size}, the size of dim {dim}",
+            where=provenance.here(),
+        )  # fmt: skip
+    index = topk_p(x, k=int(k), axis=axis, largest=largest, ordered=sorted)
+    return Extreme(take_along_axis_p(x, index, axis=axis), index)
+
+
+def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
+    """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
+    axis = canonical_axis(dim, len(x.shape))
+    if not 1 <= k <= x.shape[axis]:
+        raise errors.BAD_OPTION(
+            owner="kthvalue", name="k", given=k, expected=f"between 1 and {x.shape[axis]}", where=provenance.here()
+        )
+    return _ranked(x, k - 1, axis, keepdim)
+
+
+def _ranked(x: Array, rank: int, axis: int, keepdim: bool) -> Extreme:
+    index = kth_p(x, k=rank, axis=axis)
+    values = take_along_axis_p(x, index, axis=axis)
+    if keepdim:
+        return Extreme(values, index)
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return Extreme(reshape_p(values, shape=shape), reshape_p(index, shape=shape))
+
+
+def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, the lower one of two: of all elements, or `(values, indices)` along `dim`.
+
+    NumPy's median is the mean of the two middle ones: `quantile(x, 0.5)`, and what `np.median` gives.
+    """
+    if dim is None:
+        flat = reshape_p(x, shape=(math.prod(x.shape),))
+        return _ranked(flat, (flat.shape[0] - 1) // 2, 0, keepdim=False).values
+    axis = canonical_axis(dim, len(x.shape))
+    return _ranked(x, (x.shape[axis] - 1) // 2, axis, keepdim)
+
+
+def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """`median` of the elements that are not NaN."""
+    if dim is None:
+        return nanmedian(reshape_p(x, shape=(math.prod(x.shape),)), 0).values
+    axis = canonical_axis(dim, len(x.shape))
+    order = argsort_p(x, axis=axis, descending=False, stable=False)
+    valid = sum(ew.logical_not(ew.isnan(x)), axis, keepdim=True)
+    rank = ew.maximum((valid - 1) // 2, 0)
+    index = take_along_axis_p(order, rank, axis=axis)
+    values = take_along_axis_p(x, index, axis=axis)
+    if keepdim:
+        return Extreme(values, index)
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return Extreme(reshape_p(values, shape=shape), reshape_p(index, shape=shape))
+
+
+_BETWEEN = {
+    "linear": lambda low, high, weight: low + (high - low) * weight,
+    "lower": lambda low, high, weight: low,
+    "higher": lambda low, high, weight: ew.where(weight > 0, high, low),
+    "midpoint": lambda low, high, weight: ew.where(weight > 0, (low + high) * 0.5, low),
+    "nearest": lambda low, high, weight: ew.where(weight > 0.5, high, low),
+}
+
+
+def quantile(
+    x: Array, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """The values below which the fractions `q` of the elements lie; several q come first in the shape."""
+    if interpolation not in _BETWEEN:
+        raise errors.BAD_OPTION(
+            owner="quantile", name="interpolation", given=interpolation, expected=f"one of {', '.join(_BETWEEN)}",
+            where=provenance.here(),
+        )  # fmt: skip
+    fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
+    if dim is None:
+        keep = (1,) * len(x.shape) if keepdim else ()
+        x, axis = reshape_p(x, shape=(math.prod(x.shape),)), 0
+    else:
+        axis = canonical_axis(dim, len(x.shape))
+        keep = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
+    first = movedim(sort(x, axis).values, axis, 0)
+    at = fractions.reshape(-1) * (first.shape[0] - 1)
+    below = np.floor(at).astype(np.int64)
+    weight = (at - below).astype(x.dtype).reshape((-1,) + (1,) * (len(first.shape) - 1))
+    found = _BETWEEN[interpolation](first[below], first[np.ceil(at).astype(np.int64)], weight)
+    hidden = any(ew.isnan(x), axis)  # sorted to the end, where no fraction may look
+    return reshape_p(ew.where(hidden, math.nan, found), shape=(*fractions.shape, *keep))
+
+
+def searchsorted(sorted_sequence: Array, x: Array, *, right: bool = False, side: str | None = None) -> Array:
+    """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted."""
+    right = side == "right" if side is not None else right
+    if not hasattr(x, "dtype"):
+        x = np.asarray(x)
+    return searchsorted_p(sorted_sequence, x, right=right)
+
+
+def bucketize(x: Array, boundaries: Array, *, right: bool = False) -> Array:
+    """The number of the interval between `boundaries` that each element of x lies in."""
+    return searchsorted(boundaries, x, right=right)
+
+
+def isin(x: Array, choices: Array) -> Array:
+    """Whether each element of x is one of `choices`."""
+    return isin_p(x, choices)
+

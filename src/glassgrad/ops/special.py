@@ -1,0 +1,174 @@
+"""Special functions, computed by SciPy, which is imported when one of them is first called.
+
+Definitions and derivatives: Abramowitz and Stegun, chapters 6 (gamma), 7 (error function) and 9 (Bessel).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array, elementwise
+from glassgrad.ops.elementwise import EDGES
+from glassgrad.ops.samples import reals
+
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+_nan = float("nan")
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+@lru_cache(maxsize=64)
+def _scipy(name: str) -> Callable[..., Any]:
+    import scipy.special
+
+    function: Callable[..., Any] = getattr(scipy.special, name)
+    return function
+
+
+def _by(name: str) -> Callable[..., Any]:
+    """Return the forward that is SciPy's function `name`."""
+    return lambda _xp, *x: _scipy(name)(*x)
+
+
+# --- error functions and the normal distribution --------------------------------------------------
+
+erf = elementwise(
+    "erf", _by("erf"), (lambda y, x: _TWO_OVER_ROOT_PI * ew.exp(-x * x),), saves="x",
+    formula="2 / sqrt(pi) * integral of exp(-u**2) from 0 to x", derivative="2 / sqrt(pi) * exp(-x**2)",
+    samples=(reals(-2, 2),), edge=EDGES,
+)  # fmt: skip
+erfc = elementwise(
+    "erfc", _by("erfc"), (lambda y, x: -_TWO_OVER_ROOT_PI * ew.exp(-x * x),), saves="x", formula="1 - erf(x)",
+    derivative="-2 / sqrt(pi) * exp(-x**2)", samples=(reals(-2, 2),), edge=EDGES,
+)  # fmt: skip
+erfcx = elementwise(
+    "erfcx", _by("erfcx"), (lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI,), saves=("x", "y"),
+    formula="exp(x**2) * erfc(x)", derivative="2 * x * y - 2 / sqrt(pi)", samples=(reals(-1, 2),),
+)  # fmt: skip
+erfinv = elementwise(
+    "erfinv", _by("erfinv"), (lambda y, x: ew.exp(y * y) / _TWO_OVER_ROOT_PI,), saves="y",
+    formula="the y with erf(y) = x", derivative="sqrt(pi) / 2 * exp(y**2)", samples=(reals(-0.9, 0.9),), edge=EDGES,
+)  # fmt: skip
+ndtr = elementwise(
+    "ndtr", _by("ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x),), saves="x",
+    formula="normal distribution function", derivative="exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-3, 3),),
+    edge=EDGES,
+)  # fmt: skip
+log_ndtr = elementwise(
+    "log_ndtr", _by("log_ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x - y),), saves=("x", "y"),
+    formula="log of the normal distribution function", derivative="exp(-x**2 / 2 - y) / sqrt(2 * pi)",
+    samples=(reals(-3, 3),),
+)  # fmt: skip
+ndtri = elementwise(
+    "ndtri", _by("ndtri"), (lambda y, x: ew.exp(0.5 * y * y) / _DENSITY,), saves="y",
+    formula="the y with ndtr(y) = x", derivative="sqrt(2 * pi) * exp(y**2 / 2)", samples=(reals(0.1, 0.9),),
+)  # fmt: skip
+
+# --- gamma functions ------------------------------------------------------------------------------
+
+gammaln = elementwise(
+    "gammaln", _by("gammaln"), (lambda y, x: digamma(x),), saves="x", formula="log(|Gamma(x)|)",
+    derivative="digamma(x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, 1e-30, _nan),
+)  # fmt: skip
+digamma = elementwise(
+    "digamma", _by("psi"), (lambda y, x: polygamma_p(x, order=1),), saves="x", formula="Gamma'(x) / Gamma(x)",
+    derivative="polygamma(1, x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, _nan),
+)  # fmt: skip
+
+
+def _polygamma(_xp: Any, x: Array, *, order: int) -> Array:
+    return np.asarray(_scipy("polygamma")(order, x)).astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
+
+
+polygamma_p = elementwise(
+    "polygamma", _polygamma, (lambda y, x, *, order: polygamma_p(x, order=order + 1),), saves="x",
+    formula="derivative of digamma, `order` times", derivative="polygamma(order + 1, x)", samples=(reals(0.8, 5),),
+    sample_params={"order": 1},
+)  # fmt: skip
+
+# --- x * log(y) and entropies ---------------------------------------------------------------------
+
+
+def _xlogy_first(y: Array, a: Array, b: Array) -> Array:
+    hidden = ew.logical_and(a == 0, b <= 0)
+    return ew.where(hidden, 0.0, ew.log(ew.where(hidden, 1.0, b)))
+
+
+def _xlog1py_first(y: Array, a: Array, b: Array) -> Array:
+    hidden = ew.logical_and(a == 0, b <= -1)
+    return ew.where(hidden, 0.0, ew.log1p(ew.where(hidden, 0.0, b)))
+
+
+xlogy = elementwise(
+    "xlogy", _by("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", formula="a * log(b), 0 where a is 0",
+    derivative="log(b), a / b", samples=(reals(-2, 2), reals(0.3, 3)), edge=EDGES,
+)  # fmt: skip
+xlog1py = elementwise(
+    "xlog1py", _by("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x",
+    formula="a * log(1 + b), 0 where a is 0", derivative="log(1 + b), a / (1 + b)",
+    samples=(reals(-2, 2), reals(-0.7, 3)), edge=EDGES,
+)  # fmt: skip
+entr = elementwise(
+    "entr", _by("entr"), (lambda y, x: -ew.log(x) - 1,), saves="x", formula="-x * log(x)", derivative="-log(x) - 1",
+    samples=(reals(0.2, 3),), edge=(0.0, 1.0, 1e-30, _nan),
+)  # fmt: skip
+
+# --- Bessel functions -----------------------------------------------------------------------------
+
+
+def _i1_slope(y: Array, x: Array) -> Array:
+    # I0(x) - I1(x) / x, whose limit at 0 is 1/2.
+    zero = x == 0
+    return ew.where(zero, 0.5, i0(x) - y / ew.where(zero, 1.0, x))
+
+
+def _i1e_slope(y: Array, x: Array) -> Array:
+    zero = x == 0
+    apart = ew.where(zero, 1.0, x)
+    return ew.where(zero, 0.5, i0e(x) - y * (ew.sign(x) + 1 / apart))
+
+
+i0 = elementwise(
+    "i0", _by("i0"), (lambda y, x: i1(x),), saves="x", formula="modified Bessel function I0(x)", derivative="I1(x)",
+    samples=(reals(-3, 3),), edge=(0.0, 1.0, -1.0, _nan),
+)  # fmt: skip
+i0e = elementwise(
+    "i0e", _by("i0e"), (lambda y, x: i1e(x) - ew.sign(x) * y,), saves=("x", "y"), formula="exp(-|x|) * I0(x)",
+    derivative="i1e(x) - sign(x) * y", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
+)  # fmt: skip
+i1 = elementwise(
+    "i1", _by("i1"), (_i1_slope,), saves=("x", "y"), formula="modified Bessel function I1(x)",
+    derivative="I0(x) - y / x", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, _nan),
+)  # fmt: skip
+i1e = elementwise(
+    "i1e", _by("i1e"), (_i1e_slope,), saves=("x", "y"), formula="exp(-|x|) * I1(x)",
+    derivative="i0e(x) - y * (sign(x) + 1 / x)", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def polygamma(n: int, x: Array) -> Array:
+    """The n-th derivative of digamma(x), n >= 0.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> round(gg.polygamma(1, gg.tensor(1.0)).item(), 4)
+        1.6449
+    """
+    if hasattr(n, "_tracks"):  # as a method the tensor comes first
+        n, x = x, n
+    return digamma(x) if n == 0 else polygamma_p(x, order=int(n))
+
+
+def multigammaln(x: Array, p: int) -> Array:
+    """log of the multivariate gamma function of dimension p."""
+    total = p * (p - 1) / 4 * math.log(math.pi)
+    for j in range(p):
+        total = total + gammaln(x - j / 2)
+    return total

@@ -1,1 +1,24 @@
-"""The compiler: a training step traced into one program, planned, and emitted as native code or as NumPy source."""
+"""The compiler: a training step traced into one program, planned, and emitted as native code or as NumPy source.
+
+The module is callable: ``glassgrad.compile(step)`` is `glassgrad.compile.api.compile`.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from glassgrad.compile.api import Compiled, compile  # noqa: A004 - PyTorch's name
+
+__all__ = ["Compiled", "compile"]
+
+
+class _CallableModule(ModuleType):
+    """Lets the name `glassgrad.compile` be the function and the package at once."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return compile(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -145,12 +145,12 @@ class GraphBuilder:
         return var
 
     def apply(
-        self, op: str, *inputs: Operand, shape: Sequence[int], dtype: Any, name: str | None = None, where: Any = None,
-        **params: Any,
+        self, op: str, inputs: Sequence[Operand], shape: Sequence[int], dtype: Any,
+        params: Mapping[str, Any] | None = None, name: str | None = None, where: Any = None,
     ) -> Var:  # fmt: skip
         """Append an instruction with one result of the given shape and dtype."""
         output = self.var(shape, dtype, name)
-        self.instrs.append(Instr(op, tuple(inputs), (output,), params, where))
+        self.instrs.append(Instr(op, tuple(inputs), (output,), dict(params or {}), where))
         return output
 
     def build(self, outputs: Sequence[Operand], updates: Sequence[tuple[Var, Var]] = ()) -> Graph:

@@ -92,7 +92,6 @@ class Reach:
         tensors: every tensor found, with the path that a user would write to it.
         edges: every place on the way, and every constant that steers the code.
         streams: random streams that are not ours to replay, with their paths.
-        leaves: how many objects were looked into.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)

@@ -40,7 +40,7 @@ class Lifted:
 
     ref: Callable[[], Tensor | None]
     array: Any
-    symbol: Symbol
+    symbol: Symbol | None
     var: Var
     path: str
     tracks: bool
@@ -52,12 +52,12 @@ class Feed:
     """An input that Python computes before every call: a random draw, a learning rate.
 
     Attributes:
-        var: the input.
+        var: the input; None for Python code that only has to run again, such as a schedule's step.
         draw: returns the array of this call.
         label: what it is, for printing.
     """
 
-    var: Var
+    var: Var | None
     draw: Callable[[], Any]
     label: str
 
@@ -77,9 +77,8 @@ class Tracer:
         self.builder = GraphBuilder(name)
         self.lifted: list[Lifted] = []
         self.feeds: list[Feed] = []
-        self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any, Var]] = {}
-        self.hosted: list[tuple[int, Callable[[], Any]]] = []
-        self.grads = GradWatch()
+        self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
         self.over = False
@@ -91,6 +90,7 @@ class Tracer:
         self._existing: set[int] = set()
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
+        self._numbers: dict[tuple[int, str], Var] = {}
 
     # --- instructions -------------------------------------------------------------------------------
 
@@ -273,10 +273,18 @@ class Tracer:
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
         key = (id(options), name)
-        if key not in self.numbers:
-            made = self.feed(lambda: options[name], np.empty((), np.float64), f"the option {name!r}", name)
-            self.numbers[key] = (options, name, value, made.var)
-        return self._symbol(self.numbers[key][3])
+        if key not in self._numbers:
+            made = self.feed(
+                lambda: np.asarray(options[name], np.float64), np.empty((), np.float64), f"the option {name!r}", name
+            )
+            self._numbers[key] = made.var
+            self.numbers.setdefault(key, (options, name, value))
+        return self._symbol(self._numbers[key])
+
+    def replay(self, call: Callable[[], Any]) -> None:
+        """Note Python code that every call has to run at this point, in place of running it now."""
+        self.feeds.append(Feed(None, call, getattr(call, "__qualname__", "a call")))
+        self._numbers.clear()  # it may change them
 
     def lift(self, target: Tensor, state: bool = False, path: str = "") -> None:
         """Replace the array of a Tensor by a Symbol, if it is state.
@@ -302,20 +310,26 @@ class Tracer:
         self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
         target.array = made
 
+    def path_of(self, target: Tensor, suffix: str) -> str:
+        """Return how the user would write a lifted tensor."""
+        found = next((entry.path for entry in self.lifted if entry.ref() is target), "")
+        return found + suffix if found else ""
+
     # --- running ------------------------------------------------------------------------------------
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
         self._existing = {id(one) for one in gc.get_objects() if isinstance(one, Tensor)}
-        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws
+        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay
         self.grads.start()
         try:
-            MODE.lift, MODE.lift_number, MODE.draws = self.lift, self.lift_number, self._draws
+            MODE.lift, MODE.lift_number = self.lift, self.lift_number
+            MODE.draws, MODE.replay = self._draws, self.replay
             MODE.flags |= TRACING
             yield
         finally:
-            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws = before
+            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay = before
             self.grads.stop()
 
     def _draws(self, generator: Any) -> Any:
@@ -380,7 +394,8 @@ class GradWatch:
         first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
         self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
 
     def start(self) -> None:
@@ -391,6 +406,8 @@ class GradWatch:
             grad = slot.__get__(target)
             if MODE.flags & TRACING:
                 self._note(target, "read")
+                if grad is not None and target.node is None:
+                    self.tracer.lift(grad, path=self.tracer.path_of(target, ".grad"))
             return grad
 
         def write(target: Tensor, grad: Any) -> None:

@@ -1,0 +1,82 @@
+"""What the routines share: polynomials, bits of floats, scaling by powers of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glassgrad.compile.emit.llvm.ir import Builder, Value
+
+INF = float("inf")
+NAN = float("nan")
+LN2 = 0.6931471805599453
+
+
+@dataclass(frozen=True)
+class Format:
+    """A floating-point format: stored fraction bits, exponent bias, its integer kind."""
+
+    fraction: int
+    bias: int
+    integer: str
+    smallest_normal: float
+
+
+FORMATS = {
+    "f32": Format(23, 127, "i32", 2.0**-126),
+    "f64": Format(52, 1023, "i64", 2.0**-1022),
+}
+
+
+def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+    """c0 + c1 x + c2 x^2 + ..., by Horner's rule."""
+    total = b.like(coefficients[-1], x)
+    for coefficient in reversed(coefficients[:-1]):
+        total = b.fma(total, x, b.like(coefficient, x))
+    return total
+
+
+def clamp(b: Builder, x: Value, low: float | None, high: float | None) -> Value:
+    """Limit x; NaN stays NaN."""
+    if high is not None:
+        x = b.select(b.compare("ogt", x, b.like(high, x)), b.like(high, x), x)
+    if low is not None:
+        x = b.select(b.compare("olt", x, b.like(low, x)), b.like(low, x), x)
+    return x
+
+
+def nearest(b: Builder, x: Value) -> tuple[Value, Value]:
+    """Return x rounded to a whole number, as a float and as an integer; for |x| < 2^21.
+
+    Adding 1.5 * 2^fraction pushes the fraction out of the register and leaves the integer in the low bits; unlike a
+    conversion, that is defined for NaN.
+    """
+    form = FORMATS[x.kind]
+    magic = 1.5 * 2.0**form.fraction
+    pushed = b.fadd(x, b.like(magic, x))
+    whole = b.fsub(pushed, b.like(magic, x))
+    bits = b.bitcast(pushed, form.integer)
+    base = b.bitcast(b.like(magic, x), form.integer)
+    return whole, b.binary("sub", bits, base)
+
+
+def power_of_two(b: Builder, n: Value, kind: str) -> Value:
+    """2^n for an integer vector n within the normal exponents."""
+    form = FORMATS[kind]
+    biased = b.binary("add", n, b.like(form.bias, n))
+    return b.bitcast(b.binary("shl", biased, b.like(form.fraction, n)), kind)
+
+
+def scale(b: Builder, x: Value, n: Value) -> Value:
+    """x * 2^n, also where 2^n itself is out of range."""
+    half = b.binary("ashr", n, b.like(1, n))
+    other = b.binary("sub", n, half)
+    return b.fmul(b.fmul(x, power_of_two(b, half, x.kind)), power_of_two(b, other, x.kind))
+
+
+def to_integer_bits(b: Builder, x: Value) -> Value:
+    return b.bitcast(x, FORMATS[x.kind].integer)
+
+
+def copysign(b: Builder, size: Value, sign: Value) -> Value:
+    return b.call("copysign", size, sign)

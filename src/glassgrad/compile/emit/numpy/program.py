@@ -1,0 +1,124 @@
+"""The graph as a NumPy program that runs: the emitter for where no native code can be made.
+
+One line an instruction; a value that is used once, on the next line of thought, is written into its place. All
+new values are computed before any input is written to, so a program that fails leaves its inputs as they were.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.emit.numpy import text
+from glassgrad.compile.emit.numpy.templates import HELPERS, TEMPLATES, helper_text
+from glassgrad.compile.emit.numpy.text import ATOM, Text
+from glassgrad.compile.graph import Graph, Instr, Operand, Var, display_names
+from glassgrad.ops.core import REGISTRY
+
+_numbers = itertools.count(1)
+# Ops whose text is short and whose result is used once go into the expression that uses them.
+_INLINE_WIDTH = 60
+
+
+class NumpyStep:
+    """A graph as a Python function over NumPy arrays; same calling convention as the native step.
+
+    Attributes:
+        inputs, outputs: the types of arguments and results.
+        source: the program.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = graph.inputs
+        self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
+        writer = Writer(graph)
+        self.source = writer.source()
+        filename = f"<glassgrad step {next(_numbers)}>"
+        # So that tracebacks show the generated lines.
+        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
+        space: dict[str, Any] = {**writer.values, **writer.called}
+        exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
+        self._function = space["step"]
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        with self._lock:
+            results = self._function(*arrays)
+        return tuple([np.asarray(result) for result in results])
+
+
+class Writer:
+    """Writes the program.
+
+    Attributes:
+        values: constants, by the names they have in the program.
+        called: functions of the registry that the program calls for want of NumPy text.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = {var: f"v{number}" for number, var in enumerate(display_names(graph))}
+        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
+        self.uses.update(graph.results())
+        self.position = {instr: number for number, instr in enumerate(graph.instrs)}
+        self.inlined: dict[Var, Text] = {}
+        self.values: dict[str, Any] = {}
+        self.called: dict[str, Any] = {}
+        self.helpers: set[str] = set()
+
+    def source(self) -> str:
+        """Return the whole program."""
+        lines = self._body()
+        arguments = ", ".join(self.names[var] for var in self.graph.inputs)
+        for var, value in self.graph.constants:
+            self.values[self.names[var]] = value
+        parts = ["import math", "", "import numpy as np", helper_text(self.helpers)] if self.helpers else ["import numpy as np", ""]
+        return "\n".join([*parts, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
+
+    def _body(self) -> list[str]:
+        lines = []
+        users = self.graph.users()
+        for instr in self.graph.instrs:
+            result = self.write(instr)
+            out = instr.outputs[0]
+            if len(instr.outputs) == 1 and self._goes_inline(out, result, users.get(out, [])):
+                self.inlined[out] = result
+                continue
+            targets = ", ".join(self.names[var] for var in instr.outputs)
+            lines.append(f"{targets} = {result.code}")
+        lines += [f"{self.names[target]}[...] = {self.operand(value).code}" for target, value in self.graph.updates]
+        outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
+        lines.append(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
+        return lines
+
+    def _goes_inline(self, out: Var, result: Text, users: list[Instr]) -> bool:
+        return self.uses[out] == 1 and len(users) == 1 and len(result.code) <= _INLINE_WIDTH and result.level >= ATOM - 7
+
+    def operand(self, operand: Operand) -> Text:
+        """Return an operand as text."""
+        if not isinstance(operand, Var):
+            return text.number(operand)
+        return self.inlined.get(operand) or Text(self.names[operand])
+
+    def write(self, instr: Instr) -> Text:
+        """Return an instruction as an expression."""
+        operands = [self.operand(operand) for operand in instr.inputs]
+        template = TEMPLATES.get(instr.op)
+        if template is not None:
+            if instr.op in HELPERS:
+                self.helpers.add(instr.op)
+            return template(instr, operands)
+        name = f"op_{instr.op}"
+        self.called[name] = REGISTRY[instr.op].evaluate
+        options = {}
+        for key, value in instr.params.items():
+            given = f"{name}_{key}_{len(self.values)}"
+            self.values[given] = value
+            options[key] = Text(given)
+        return text.call(name, *operands, **options)

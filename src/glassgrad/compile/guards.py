@@ -1,0 +1,113 @@
+"""What must be as it was for a trace to be used again, checked before every call.
+
+The check is one generated expression: its terms are identity tests on places that the trace looked at, so a
+hundred of them cost a few microseconds. When it fails, `why` finds the first term that does, for the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glassgrad.compile.reach import Edge, is_constant, same
+from glassgrad.compile.trace import _GRAD
+from glassgrad.tensor import Tensor
+
+Check = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The conditions of one trace.
+
+    Attributes:
+        edges: places that hold what they held.
+        tracks: tensors and whether they required a gradient.
+        grads: leaves and the gradient they had, where that matters.
+    """
+
+    edges: Sequence[Edge]
+    tracks: Sequence[tuple[Tensor, str, bool]]
+    grads: Sequence[tuple[Tensor, Tensor | None]]
+
+    def compiled(self) -> Check:
+        """Return a function without arguments that checks everything."""
+        space: dict[str, Any] = {"same": same}
+        terms = [*self._edge_terms(space), *self._tensor_terms(space)]
+        body = " and\n            ".join(terms) or "True"
+        source = (
+            f"def check({', '.join(f'{name}={name}' for name in space)}):\n"
+            f"    try:\n        return (\n            {body}\n        )\n"
+            "    except (LookupError, AttributeError, ValueError):\n        return False\n"
+        )
+        exec(compile(source, "<guards>", "exec"), space)  # noqa: S102 - the source is made of the lines above
+        check: Check = space["check"]
+        return check
+
+    def _edge_terms(self, space: dict[str, Any]) -> Iterable[str]:
+        holders: dict[int, str] = {}
+        for number, edge in enumerate(self.edges):
+            holder = holders.setdefault(id(edge.holder), f"h{len(holders)}")
+            space[holder] = edge.holder
+            space[f"v{number}"] = edge.value
+            match edge.kind:
+                case "cell":
+                    place = f"{holder}.cell_contents"
+                case "attribute":
+                    place = f"{holder}.{edge.key}"
+                case "length":
+                    yield f"len({holder}) == {edge.value}"
+                    continue
+                case _:
+                    key = repr(edge.key) if isinstance(edge.key, str | int) else f"k{number}"
+                    if key == f"k{number}":
+                        space[key] = edge.key
+                    place = f"{holder}[{key}]"
+            if edge.value is None or isinstance(edge.value, bool):
+                yield f"{place} is {edge.value}"
+            elif is_constant(edge.value):
+                yield f"(({place}) is v{number} or same({place}, v{number}))"
+            else:
+                yield f"{place} is v{number}"
+
+    def _tensor_terms(self, space: dict[str, Any]) -> Iterable[str]:
+        for number, (tensor, _, tracks) in enumerate(self.tracks):
+            space[f"t{number}"] = tensor
+            yield f"t{number}._tracks is {tracks}"
+        for number, (leaf, grad) in enumerate(self.grads):
+            space[f"l{number}"], space[f"g{number}"] = leaf, grad
+            yield f"l{number}._grad is g{number}"
+
+    def why(self) -> str | None:
+        """Say what is not as it was; None when everything is."""
+        for edge in self.edges:
+            if not edge.holds():
+                return f"{edge.path} was {_shown(edge.value)}, now {_shown_now(edge)}"
+        for tensor, path, tracks in self.tracks:
+            if tensor._tracks is not tracks:
+                return f"{path}.requires_grad was {tracks}, now {tensor._tracks}"
+        for leaf, grad in self.grads:
+            now = _GRAD.__get__(leaf)
+            if now is not grad:
+                path = next((path for tensor, path, _ in self.tracks if tensor is leaf), "a tensor")
+                before, after = ("None" if g is None else "a tensor" for g in (grad, now))
+                after = "another tensor" if before == after else after
+                return f"{path}.grad was {before}, now {after}"
+        return None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if is_constant(value) and len(text) < 60 else f"a {type(value).__name__}"
+
+
+def _shown_now(edge: Edge) -> str:
+    try:
+        now = edge.now()
+    except (LookupError, AttributeError):
+        return "missing"
+    text = _shown(now)
+    return f"another {text.removeprefix('a ')}" if text == _shown(edge.value) else text

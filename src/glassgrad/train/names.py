@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from .. import Generator, errors, from_numpy, nn, no_grad, optim
 from ..data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
 from ..models import Bigram, NamesMLP
 from ..nn import functional as F
-from .config import Layer, option, resolve
+from .config import Layer, option, resolve, rules
 
 Array = Any
 
@@ -151,14 +150,18 @@ class NamesTask:
         """Return what has to stand beside the weights to rebuild the model and read its tokens."""
         return {
             "task": TASK,
-            "config": dataclasses.asdict(self.config),
+            "config": self._settled(),
             "alphabet": "".join(self.data.tokenizer.alphabet),
             "longest": self.data.longest,
         }
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""
-        return {"config": dataclasses.asdict(self.config), "words": self.data.words.digest}
+        return {"config": self._settled(), "words": self.data.words.digest}
+
+    def _settled(self) -> dict[str, Any]:
+        """The hyperparameters that decide what comes out; where the words lie and how often to save do not."""
+        return {key: getattr(self.config, key) for key, (_, rule) in rules(NamesConfig).items() if not rule.resumable}
 
 
 def mean_loss(model: nn.Module, examples: Examples, chunk: int = 8_192) -> float:

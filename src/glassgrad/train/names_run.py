@@ -120,11 +120,10 @@ def _refuse_changes(stored: NamesConfig, given: Layer) -> None:
 
 
 def _check_facts(facts: Mapping[str, Any], task: NamesTask, run: RunDirectory) -> None:
-    before, now = facts["config"], dataclasses.asdict(task.config)
-    for key, (_, rule) in rules(NamesConfig).items():
-        if not rule.resumable and before.get(key) != now[key]:
-            name = f"{key} in {run.config}"
-            raise errors.RUN_CHANGED(name=name, before=before.get(key), after=now[key])
+    before = facts["config"]
+    for key, value in task.facts()["config"].items():
+        if before.get(key) != value:
+            raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
     if facts["words"] != task.data.words.digest:
         raise errors.RUN_OTHER_WORDS(path=task.data.words.source)
 

@@ -90,7 +90,7 @@ def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list
             array = output.array
             if math.prod(array.shape) != 1:
                 raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
-            gradient = array * 0 + 1 if hasattr(array, "level") else _one(array.shape, array.dtype)
+            gradient = _one(array.shape, array.dtype)
         elif tuple(gradient.shape) != output.shape:
             raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=output.shape, where=provenance.here())
         roots.append(_place_of(output))
@@ -118,6 +118,8 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
             if replaced is not None:
                 g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
     gradient = g if isinstance(g, Tensor) else make(g, None, False)
+    if tape.MODE.levels and set(tape.levels_of(gradient)) - set(tape.levels_of(leaf)):
+        raise errors.VMAP_BACKWARD(where=provenance.here())
     before = leaf._grad
     if before is None:
         leaf._grad = gradient

@@ -81,7 +81,7 @@ def match_tangent(t: Array, node: Node) -> Array:
 def _through_decomposition(node: Node, incoming: list[Any], saved: Sequence[Any], create_graph: bool) -> Any:
     inputs = [alias(x) for x in saved[1:]]
     with enable_grad():
-        y = node.prim.decompose(*inputs, **node.params)  # type: ignore[misc]  # fused: it has one
+        y = node.prim.decomposed(*inputs, **node.params)
     seeds = {x.node: t for x, t in zip(inputs, incoming, strict=True) if t is not None}
     parts = list(y) if node.prim.multiple else [y]
     tangents = forward_walk([part.node for part in parts], seeds, create_graph=create_graph)

@@ -402,7 +402,7 @@ class Walk:
         """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again."""
         inputs = [alias(x) for x in saved[1:]]
         with enable_grad():
-            y = node.prim.decompose(*inputs, **node.params)  # type: ignore[misc]  # fused: it has one
+            y = node.prim.decomposed(*inputs, **node.params)
         asked = [x if parent is not None else None for x, parent in zip(inputs, node.parents, strict=True)]
         walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None])
         if self.batched:
@@ -591,6 +591,7 @@ class _Hooks:
     tensor_of: Callable[[Any, Node], Any]
     outputs_of: Callable[[Node, Any], tuple[Any, ...]]
     alias: Callable[[Any], Any]
+    watched: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]  # by saving.py
 
 
 HOOKS = _Hooks()

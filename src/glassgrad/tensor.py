@@ -33,7 +33,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     flags = MODE.flags
     if flags > RECORDING:
         if flags & WATCHED:
-            return MODE.watchers[-1].apply(prim, args, params)
+            return HOOKS.watched(prim, args, params)
         for arg in args:
             if isinstance(arg, Tensor):
                 MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
@@ -59,36 +59,41 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             arrays.append(arg)
             parents.append(None)
     if not plain and prim.decompose is not None:
-        return prim.decompose(*args, **params)
+        result = prim.decompose(*args, **params)
+        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
     try:
         y = prim.evaluate(*arrays, **params) if plain else prim(*arrays, **params)
     except errors.GlassgradError:
         raise
     except Exception as error:
         raise explain_failure.explain(prim, args, params, error) from error
-    if prim.is_view:
-        view = finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
-        return views.link(view, prim, args, params)
-    return finish(prim, y, arrays, tuple(parents), params, tracked and bool(flags & RECORDING), plain)
+    if prim.decompose is not None:
+        y, saved_y = y
+        if prim.companions:
+            companions = [make(part, None, False) for part in y[1:]]
+            return finish(prim, y[0], saved_y, arrays, parents, params, tracked and flags & RECORDING), *companions
+    else:
+        if type(y) is not _ndarray and plain and not prim.multiple:
+            y = np.asarray(y)
+        saved_y = y
+    result = finish(prim, y, saved_y, arrays, parents, params, tracked and flags & RECORDING)
+    if not plain and not prim.multiple and result.node is not None:
+        result.node.levels = levels_of(y)
+    return views.link(result, prim, args, params) if prim.is_view else result
 
 
 def finish(
-    prim: Primitive, y: Any, arrays: list[Any], parents: tuple[Any, ...], params: Any, tracked: bool, plain: bool
+    prim: Primitive, y: Any, saved_y: Any, arrays: list[Any], parents: list[Any], params: Any, tracked: Any
 ) -> Any:
     """Make Tensors of what a primitive has computed, with a node if it is tracked."""
-    if prim.decompose is not None:
-        y, residuals = y
-    elif prim.multiple:
-        residuals = y
+    if prim.multiple:
+        first = y[0]
+        if not tracked or not prim.differentiable:
+            return tuple([make(part, None, False) for part in y])
     else:
-        if type(y) is not _ndarray:
-            if type(y) in INTERPRETERS:
-                plain = False
-            elif plain:
-                y = np.asarray(y)
-        residuals = y
-    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
-        return tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
+        first = y
+        if not tracked or not prim.differentiable or y.dtype.kind not in "fc":
+            return make(y, None, False)
     frame = _getframe(2)
     while True:
         code = frame.f_code
@@ -98,15 +103,15 @@ def finish(
         if not known or frame.f_back is None:
             break
         frame = frame.f_back
-    if prim.saves_from is None:
-        saved = (residuals if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    if not prim.saves_y:
+        saved_y = None
+    if prim.saves_from is not None:
+        saved = (saved_y, *views.placeholders(prim.saves_from, arrays, parents))
     else:
-        saved = (residuals if prim.saves_y else None, *views.placeholders(prim.saves_from, arrays, parents))
-    node = Node(prim, parents, saved, params, y[0] if prim.multiple else y, code, frame.f_lasti)
+        saved = (saved_y, *(arrays if prim.saves_x else parents))
+    node = Node(prim, tuple(parents), saved, params, first, code, frame.f_lasti)
     if prim.multiple:
-        return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
-    if not plain:
-        node.levels = levels_of(y)
+        return tuple([_pick(node, part, position, len(y)) for position, part in enumerate(y)])
     return make(y, node, True)
 
 

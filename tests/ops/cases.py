@@ -30,6 +30,11 @@ class Case:
     def id(self) -> str:
         return f"{self.prim.name}-{self.number}"
 
+    def carrying(self, y: Any) -> tuple[Any, ...]:
+        """Return the results that carry a derivative, without the companions of a fused primitive."""
+        results = y if isinstance(y, tuple) else (y,)
+        return results[: len(results) - self.prim.companions]
+
     def draw(self, seed: int = 0, dtype: Any = np.float64) -> tuple[list[np.ndarray[Any, Any]], dict[str, Any]]:
         """Return fresh arguments and the static parameters."""
         rng = np.random.default_rng([seed, self.number])

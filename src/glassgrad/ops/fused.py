@@ -87,66 +87,55 @@ def _over_batch(x: Array, axes: tuple[int, ...], beside: tuple[int, ...]) -> Arr
 
 def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
     axes, beside = _channel(x)
-    per_channel = 1 / max(x.size // x.shape[1], 1)
+    share = x.shape[1] / max(x.size, 1)
     mean = _over_batch(x, axes, beside)
-    mean *= per_channel
-    normal = x - mean
-    y = normal * normal
+    mean *= share
+    centred = x - mean
+    y = centred * centred
     var = _over_batch(y, axes, beside)
-    var *= per_channel
+    var *= share
     inverse = 1 / np.sqrt(var + eps)
-    normal *= inverse
-    np.multiply(normal, weight if x.ndim == 2 else weight.reshape(beside), out=y)
+    scale = inverse * (weight if x.ndim == 2 else weight.reshape(beside))
+    np.multiply(centred, scale, out=y)
     y += bias if x.ndim == 2 else bias.reshape(beside)
-    return (y, mean.reshape(-1), var.reshape(-1)), (normal, inverse)
+    return (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
 
 
 def _batch_norm_vjp(
-    gs: Sequence[Array | None], needs: Sequence[bool], residuals: Any, x: Array, weight: Array, bias: Array, *, eps: float
+    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *_rest: Array, eps: float
 ) -> Any:
-    # With n = (x - mean) / std: dw = sum(g n), db = sum(g), dx = w / std (g - mean(g) - n mean(g n)).
-    normal, inverse = residuals
+    # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
+    centred, inverse, scale = residuals
     axes, beside = _channel(x)
-    count = x.size // x.shape[1]
-    g, g_mean, g_var = gs
-    dx = dw = db = None
-    if g is not None:
-        db = _over_batch(g, axes, beside)
-        dx = g * normal
-        dw = _over_batch(dx, axes, beside)
-        if needs[0]:
-            np.multiply(normal, dw * (-1 / count), out=dx)
-            dx += g
-            dx -= db * (1 / count)
-            dx *= inverse * (weight if x.ndim == 2 else weight.reshape(beside))
-        else:
-            dx = None
-        dw, db = dw.reshape(-1), db.reshape(-1)
-    if g_mean is not None:
-        part = np.broadcast_to(g_mean.reshape(beside) / count, x.shape)
-        dx = part if dx is None else dx + part
-    if g_var is not None:
-        part = normal * (g_var.reshape(beside) * (2 / count) / inverse.reshape(beside))
-        dx = part if dx is None else dx + part
-    return dx, dw, db
+    share = 1 / max(x.size // x.shape[1], 1)
+    db = _over_batch(g, axes, beside)
+    dx = g * centred
+    dw = _over_batch(dx, axes, beside)
+    dw *= inverse
+    if needs[0]:
+        np.multiply(centred, dw * inverse * -share, out=dx)
+        dx += g
+        dx -= db * share
+        dx *= scale
+    return dx if needs[0] else None, dw.reshape(-1), db.reshape(-1)
 
 
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
     axes, beside = _channel(x)
-    per_channel = x.shape[1] / math.prod(x.shape)
-    mean = sum_p(x, axis=axes, keepdims=True) * per_channel
+    share = x.shape[1] / max(math.prod(x.shape), 1)
+    mean = sum_p(x, axis=axes, keepdims=True) * share
     centred = x - mean
-    var = sum_p(ew.square(centred), axis=axes, keepdims=True) * per_channel
+    var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     y = centred * ew.rsqrt(var + eps) * reshape_p(weight, shape=beside) + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
     return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
 
 
 batch_norm_p = fused(
-    "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, multiple=True,
-    formula="(x - mean) / sqrt(var + eps) * w + b, mean, var", derivative="w / std * (g - mean(g) - n * mean(g * n))",
+    "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, companions=2,
+    formula="(x - mean) / sqrt(var + eps) * w + b", derivative="w / std * (g - mean(g) - n * mean(g * n))",
     samples=(S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)),
-    notes="Ioffe and Szegedy 2015; statistics of the batch, the biased variance",
+    notes="Ioffe and Szegedy 2015. Beside y it returns the mean and the biased variance of each channel",
 )  # fmt: skip
 
 # --- cross entropy --------------------------------------------------------------------------------

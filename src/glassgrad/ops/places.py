@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +129,11 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
     return np.moveaxis(added.reshape(shape[axis], *before, *after), 0, axis)
 
 
+@lru_cache(maxsize=8)
+def _identity(count: int, dtype: Any) -> Array:
+    return np.eye(count, dtype=dtype)
+
+
 def add_rows(g: Array, rows: Array, count: int) -> Array:
     """Return `count` rows of zeros with the rows of `g` (n, width) added at `rows`: an embedding's backward.
 
@@ -140,6 +146,9 @@ def add_rows(g: Array, rows: Array, count: int) -> Array:
 
         ones = np.ones(n, g.dtype)
         return csc_array((ones, rows, np.arange(n + 1)), shape=(count, n)) @ g
+    if n * count <= 1 << 16 and rows.size and rows.min() >= 0:
+        # Few rows: the product with their one-hot matrix is a single call of BLAS.
+        return _identity(count, g.dtype).take(rows, axis=0).T.dot(g)
     out = np.zeros(count * width, g.dtype)
     places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
     np.add.at(out, places, g.reshape(-1))

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Array, canonical_axis, linear
+from glassgrad.ops.core import Array, Linear, canonical_axis, linear
 from glassgrad.ops.samples import S
 
 Shape = tuple[int, ...]
 
 # --- one array ------------------------------------------------------------------------------------
 
-reshape_p = linear(
+reshape_p: Linear = linear(
     "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
@@ -29,7 +29,7 @@ def _inverse(axes: Shape) -> Shape:
     return tuple(int(axis) for axis in np.argsort(axes))
 
 
-permute_p = linear(
+permute_p: Linear = linear(
     "permute_dims", lambda xp, x, *, axes: x.transpose(axes) if xp is np else xp.permute_dims(x, axes),
     (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),), formula="axes in another order",
     derivative="the inverse order", is_view=True, shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
@@ -58,12 +58,12 @@ alias_p = linear(
     "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
     notes="the same memory under a new place on the tape",
 )  # fmt: skip
-flip_p = linear(
+flip_p: Linear = linear(
     "flip", lambda xp, x, *, axis: xp.flip(x, axis=axis), (lambda g, x, *, axis: flip_p(g, axis=axis),),
     formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
 )  # fmt: skip
-roll_p = linear(
+roll_p: Linear = linear(
     "roll", lambda xp, x, *, shift, axis: xp.roll(x, shift, axis=axis),
     (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
     formula="shifted cyclically", derivative="roll back", shape=lambda x, *, shift, axis: x.shape,
@@ -78,12 +78,12 @@ def _triangle(keep_lower: bool) -> Any:
     return forward
 
 
-tril_p = linear(
+tril_p: Linear = linear(
     "tril", _triangle(True), (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
     formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
 )  # fmt: skip
-triu_p = linear(
+triu_p: Linear = linear(
     "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
     formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
@@ -145,9 +145,13 @@ concatenate_p = linear(
 # --- public functions -----------------------------------------------------------------------------
 
 
+_DTYPES = (np.dtype, type)
+_SEQUENCES = (tuple, list)
+
+
 def _ints(sizes: tuple[Any, ...]) -> Shape:
     """Accept both f(2, 3) and f((2, 3))."""
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+    if len(sizes) == 1 and isinstance(sizes[0], _SEQUENCES):
         sizes = tuple(sizes[0])
     return tuple(int(size) for size in sizes)
 
@@ -178,9 +182,10 @@ def reshape(x: Array, *shape: Any) -> Array:
 
 def view(x: Array, *shape: Any) -> Array:
     """`reshape`, or with a dtype `astype`: PyTorch's name for both."""
-    if len(shape) == 1 and isinstance(shape[0], np.dtype | type):
+    wanted = _ints(shape) if not isinstance(shape[0], _DTYPES) else None
+    if wanted is None:
         return astype_p(x, dtype=np.dtype(shape[0]))
-    return reshape(x, *shape)
+    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
 
 
 def permute(x: Array, *dims: Any) -> Array:

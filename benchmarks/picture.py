@@ -16,27 +16,28 @@ THEIRS = "#b9bec7"
 
 
 def recorded_medians(folder: Path = RECORDED) -> dict[str, tuple[str, dict[str, float]]]:
-    """For each recorded workload its title and the median seconds per step of each peer."""
+    """For each recorded workload that we took part in, its title and the median seconds per step of each peer."""
     found = {}
     for workload in WORKLOADS.values():
         path = folder / f"{workload.key}.json"
         if path.exists():
             data = json.loads(path.read_text(encoding="utf-8"))
             medians = {name: statistics.median(rounds) for name, rounds in data["seconds_per_step"].items()}
-            if medians:
+            if any(name.startswith("glassgrad") for name in medians):
                 found[workload.key] = (data["title"], medians)
     return found
 
 
 def draw_panel(axes: Any, title: str, medians: dict[str, float]) -> None:
     """One workload: bars relative to our quickest mode, on a logarithmic scale when they differ tenfold."""
-    ours = [seconds for name, seconds in medians.items() if name.startswith("glassgrad")]
-    unit = min(ours or medians.values())
+    unit = min(seconds for name, seconds in medians.items() if name.startswith("glassgrad"))
     ordered = sorted(medians.items(), key=lambda item: item[1], reverse=True)
     ratios = [seconds / unit for _, seconds in ordered]
     colours = [OURS if name.startswith("glassgrad") else THEIRS for name, _ in ordered]
     bars = axes.barh([name for name, _ in ordered], ratios, color=colours)
-    axes.bar_label(bars, [f"{ratio:.2f}" for ratio in ratios], padding=3, fontsize=8)
+    axes.bar_label(
+        bars, [f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}" for ratio in ratios], padding=3, fontsize=8
+    )
     axes.set_title(title, loc="left", fontsize=10)
     if max(ratios) > 10 * min(ratios):
         axes.set_xscale("log")

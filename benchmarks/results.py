@@ -93,7 +93,7 @@ def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
         return f"- {bar}: not measured"
     ratio = medians[bar.ours] / min(theirs)
     verdict = "but the machine was busy" if is_busy(outcomes) else "met" if ratio <= bar.limit else "missed"
-    return f"- {bar}: {ratio:.2f}, {verdict}"
+    return f"- {bar}: {ratio:.3g}, {verdict}"
 
 
 def limit_line(outcome: Outcome) -> str:

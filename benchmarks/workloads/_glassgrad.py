@@ -14,6 +14,8 @@ def stepper(step, mode, data):
     """The `run` of a step: called as it is in mode `eager`, compiled with the named emitter otherwise."""
     compiled = None
     if mode != "eager":
+        if not callable(getattr(gg, "compile", None)):
+            raise AttributeError("module 'glassgrad' has no function 'compile'")
         step = compiled = gg.compile(step, backend=mode)
     position = 0
 

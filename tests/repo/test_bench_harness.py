@@ -77,8 +77,8 @@ def outcome(name: str, seconds: float, others: float = 0.0) -> Outcome:
 
 def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
     measured = [outcome("ours", 2.0), outcome("a", 4.0), outcome("b", 8.0)]
-    assert results.judge(Bar("ours", ("a", "b"), 0.5), measured).endswith("0.50, met")
-    assert results.judge(Bar("ours", ("a", "b"), 0.4), measured).endswith("0.50, missed")
+    assert results.judge(Bar("ours", ("a", "b"), 0.5), measured).endswith("0.5, met")
+    assert results.judge(Bar("ours", ("a", "b"), 0.4), measured).endswith("0.5, missed")
     assert results.judge(Bar("ours", ("c",), 0.4), measured).endswith("not measured")
     assert results.judge(Bar("absent", ("a",), 0.4), measured).endswith("not measured")
 

@@ -73,8 +73,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             companions = [make(part, None, False) for part in y[1:]]
             return finish(prim, y[0], saved_y, arrays, parents, params, tracked and flags & RECORDING), *companions
     else:
-        if type(y) is not _ndarray and plain and not prim.multiple:
-            y = np.asarray(y)
+        if type(y) is not _ndarray and not prim.multiple:
+            if isinstance(y, np.generic):
+                y = np.asarray(y)
+            else:
+                plain = False
         saved_y = y
     result = finish(prim, y, saved_y, arrays, parents, params, tracked and flags & RECORDING)
     if not plain and not prim.multiple and result.node is not None:

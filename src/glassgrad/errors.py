@@ -697,3 +697,56 @@ VMAP_BACKWARD = Message(
     "backward() inside vmap would store a gradient per example in the .grad of a tensor that is the same for all ({where}).\n"
     "Next: use glassgrad.func.grad inside vmap, or call backward() on the result, outside.",
 )
+
+# --- checking a derivation by hand ----------------------------------------------------------------
+
+CHECK_NOT_A_FUNCTION = Message(
+    KindError,
+    "check_my_backward: {what} is of type {given}, expected a Python function, whose variables can be read.",
+)
+
+CHECK_NO_LOSS = Message(
+    ArgumentError,
+    "check_my_backward: forward returned {given}, expected one number computed from the inputs (the loss).\n"
+    "Next: end it with a reduction such as .sum() or .mean(), or weigh the outputs with fixed numbers and sum them.",
+)
+
+CHECK_NOTHING_ASSIGNED = Message(
+    ArgumentError,
+    "check_my_backward: the derivation assigns no gradient of a variable of the forward pass.\nExpected: one of {names}.",
+)
+
+UNPACKED_WRONG = Message(
+    KindError,
+    "unpack_hook returned {given} for something that {op} at {where} saved; expected a tensor of shape {expected}.",
+)
+
+CHECKPOINT_KEEP = Message(
+    ArgumentError,
+    "checkpoint: keep={given} names no primitives ({where}).\n"
+    "Expected: names such as 'matmul', 'linear' or 'exp', as the op table lists them.",
+)
+
+CHECKPOINT_SEGMENTS = Message(
+    ArgumentError,
+    "checkpoint_sequential: segments={given} for {count} layers ({where}).\n"
+    "Expected: between 1 and the number of layers, or None for about sqrt(2 n) of them.",
+)
+
+CHECKPOINT_LENGTH = Message(
+    AutogradError,
+    "the function checkpointed at {where} recorded {first} ops when it ran and {second} when it ran again.\n"
+    "Next: let it depend on its arguments alone; no counters, no `if` on something that has changed since.",
+)
+
+CHECKPOINT_DIFFERS = Message(
+    AutogradError,
+    "a checkpointed function did something else when it ran again: op {number} was {first}, now it is {second} at {where}.\n"
+    "Next: let it depend on its arguments alone; no counters, no `if` on something that has changed since.",
+)
+
+CHECKPOINT_OVERWRITTEN = Message(
+    AutogradError,
+    "a tensor of shape {shape} that the function checkpointed at {where} needs to run again was overwritten in place "
+    "at {written}.\nNext: call backward() before the tensor is changed, or pass a .clone() of it.",
+)

@@ -6,13 +6,19 @@ and the same under compilation.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from glassgrad.creation import DEFAULT, _finish, _size
+from glassgrad.ops.batched import Stream
 from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor, make
+
+
+_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 class Generator:
@@ -31,6 +37,7 @@ class Generator:
     def __init__(self, device: Any = None) -> None:
         self.rng = np.random.Generator(np.random.PCG64())
         self._seed = 0
+        _generators.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; return self."""
@@ -54,25 +61,37 @@ class Generator:
 default_generator = Generator().manual_seed(0)
 
 
+def get_states() -> dict[Generator, dict[str, Any]]:
+    """Return the states of all generators there are, for something that has to be repeated exactly."""
+    return {generator: generator.get_state() for generator in _generators}
+
+
+def set_states(states: Mapping[Generator, dict[str, Any]]) -> None:
+    """Go back to states from `get_states`."""
+    for generator, state in states.items():
+        generator.set_state(state)
+
+
 def manual_seed(seed: int) -> Generator:
     """Seed the generator that is used where none is given."""
     return default_generator.manual_seed(seed)
 
 
-def _rng(generator: Generator | None) -> np.random.Generator:
+def _rng(generator: Generator | None) -> Any:
     generator = generator or default_generator
     if MODE.flags & TRACING:
-        stream: np.random.Generator = MODE.draws(generator)  # type: ignore[misc]  # set whenever the flag is
-        return stream
-    return generator.rng
+        stream = MODE.draws(generator)  # type: ignore[misc]  # set whenever the flag is
+    else:
+        stream = generator.rng
+    return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
-def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
+def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or DEFAULT)
     return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
 
 
-def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: Any) -> Any:
+def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or DEFAULT)
     drawn = rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
     return drawn.astype(wanted, copy=False)
@@ -108,7 +127,7 @@ def randperm(n: int, *, generator: Generator | None = None) -> Tensor:
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers; the shape is `size` or that of `mean` and `std`."""
-    plain = [np.asarray(x.detach().array if isinstance(x, Tensor) else x) for x in (mean, std)]
+    plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
     drawn = _normal(_rng(generator), shape, None)
     return make((plain[0] + plain[1] * drawn).astype(DEFAULT), None, False)
@@ -124,8 +143,10 @@ def multinomial(
     probabilities: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Draw indices of the last dimension with the given weights (which need not add up to 1)."""
-    weights = probabilities.detach().array.astype(np.float64)
     rng = _rng(generator)
+    if MODE.levels:
+        return _multinomial_in_vmap(probabilities.detach(), num_samples, replacement, rng)
+    weights = probabilities.detach().array.astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     if (rows < 0).any() or not np.isfinite(rows).all() or (rows.sum(-1) <= 0).any():
         raise ValueError("multinomial: weights must be finite, not negative and not all zero")
@@ -141,6 +162,18 @@ def multinomial(
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
+
+
+def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
+    """`multinomial` in ops that can be batched: the smallest of exponential clocks, once or for each draw."""
+    *lead, classes = weights.shape
+    if replacement:
+        clocks = make(rng.exponential(size=(*lead, num_samples, classes)), None, False)
+        drawn: Tensor = (clocks / weights.unsqueeze(-2)).argmin(-1)
+        return drawn
+    ordered: Tensor = (make(rng.exponential(size=tuple(weights.shape)), None, False) / weights).argsort(-1)
+    first: Tensor = ordered[..., :num_samples]
+    return first
 
 
 def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | None = None) -> Tensor:

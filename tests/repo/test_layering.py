@@ -25,7 +25,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops",),
     # The engine: what a Tensor is, how it is recorded, walked and printed.
     (
-        *("tape", "tensor", "views", "methods", "inplace", "tangents", "autograd", "creation", "random", "dtypes"),
+        *(
+            "tape",
+            "tensor",
+            "views",
+            "methods",
+            "saving",
+            "inplace",
+            "tangents",
+            "autograd",
+            "creation",
+            "random",
+            "dtypes",
+        ),
         *("protocols", "interop", "explain_failure", "_repr"),
     ),
     ("func", "compile", "checkpoint", "verify", "explain", "linalg", "fft", "special", "optimize", "profiler"),

@@ -198,6 +198,46 @@ def _stack(parts: Any) -> Array:
     return concatenate_p(*(reshape_p(part, shape=(1, *part.shape)) for part in arrays), axis=0)
 
 
+# --- random numbers -------------------------------------------------------------------------------
+
+
+class Stream:
+    """A random generator inside vmap: its draws are made for each example, or once for all, as `vmap` was told."""
+
+    def __init__(self, rng: Any, levels: tuple[Level, ...]) -> None:
+        if any(level.randomness == "error" for level in levels):
+            raise errors.VMAP_DRAW(where=provenance.here(1))
+        self._rng = rng
+        self._levels = [level for level in levels if level.randomness == "different"]
+        self._lead = tuple(level.size for level in self._levels)
+
+    def _batched(self, drawn: Array) -> Array:
+        for level in self._levels:
+            drawn = Batched(drawn, level)
+        return drawn
+
+    def random(self, size: Any = (), **options: Any) -> Array:
+        """Draw uniform numbers."""
+        return self._batched(self._rng.random((*self._lead, *size), **options))
+
+    def standard_normal(self, size: Any = (), **options: Any) -> Array:
+        """Draw normal numbers."""
+        return self._batched(self._rng.standard_normal((*self._lead, *size), **options))
+
+    def exponential(self, size: Any = ()) -> Array:
+        """Draw exponential numbers."""
+        return self._batched(self._rng.exponential(size=(*self._lead, *size)))
+
+    def integers(self, low: Any, high: Any, size: Any = (), **options: Any) -> Array:
+        """Draw integers."""
+        return self._batched(self._rng.integers(low, high, (*self._lead, *size), **options))
+
+    def permutation(self, count: int) -> Array:
+        """Draw orders of the numbers below `count`."""
+        rows = np.broadcast_to(np.arange(count), (*self._lead, count))
+        return self._batched(self._rng.permuted(rows, axis=-1))
+
+
 # --- in and out -----------------------------------------------------------------------------------
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks: every peer runs its own version of a workload, in the same session, from the same weights."""
+"""Benchmarks: every peer runs its own version of a workload, in the same run, from the same weights."""

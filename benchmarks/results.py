@@ -20,7 +20,7 @@ RESULTS = FOLDER / "RESULTS.md"
 RECORDED = FOLDER / "recorded"
 HEADER = """# Measured
 
-Every table was written by the command above it, which ran all its peers in turn in one session on one machine, from
+Every table was written by the command above it, which ran all its peers in turn on one machine, from
 the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
 to hour; the ratios within a table are what counts. "First step" includes importing the library and compiling.
 """

@@ -1,0 +1,9 @@
+"""Checks of gradients: against finite differences, against each other, and of derivations by hand."""
+
+from __future__ import annotations
+
+from glassgrad.verify.check_my_backward import BackwardReport, CheckedLine, check_my_backward
+from glassgrad.verify.compare import Comparison, compare
+from glassgrad.verify.diagnose import Diagnosis
+
+__all__ = ["BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "check_my_backward", "compare"]

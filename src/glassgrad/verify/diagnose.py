@@ -1,0 +1,270 @@
+"""Why a line of a derivation is wrong: first by what came out, then by which small edit would mend it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad.tensor import Tensor
+from glassgrad.verify import edits
+from glassgrad.verify.compare import as_array
+from glassgrad.verify.derivation import Step, assigned
+from glassgrad.verify.truth import Gradient, Share, Truth
+
+RELATIVE = 1e-7  # of the size of the terms: everything here is computed in float64
+MOST_SHARES = 8
+UNKNOWN = "unknown"
+FAILS = "a line that fails"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong with a line: a kind from `edits`, and the finding in words."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class WrongLine:
+    """The first wrong line with all that is known about it.
+
+    `before` are the names just before it ran, `mine` the gradient it left (None if it failed with `error`),
+    `later` whether another line changes the same gradient after it.
+    """
+
+    step: Step
+    name: str
+    spelling: str
+    before: dict[str, Any]
+    mine: Any
+    error: Exception | None
+    later: bool
+    truth: Truth
+    gradients: list[Gradient]
+
+
+def close(value: Any, target: Any, scale: float) -> bool:
+    """Tell whether two arrays have one shape and agree, up to rounding in terms of size `scale`."""
+    value = as_array(value)
+    if value.shape != target.shape or value.dtype.kind not in "fiu":
+        return False
+    return bool(np.all(np.abs(value - target) <= RELATIVE * max(scale, 1e-300)))
+
+
+def acceptable(value: Any, gradients: list[Gradient], later: bool) -> bool:
+    """Tell whether a value is the gradient, or part of it when a later line may add the rest."""
+    for gradient in gradients:
+        if close(value, gradient.total, gradient.scale):
+            return True
+        if later and is_part(value, gradient):
+            return True
+    return False
+
+
+def is_part(value: Any, gradient: Gradient) -> bool:
+    """Tell whether a value is a sum of some of the shares, or right in some entries and 0 in the others."""
+    value = as_array(value)
+    if value.shape != gradient.total.shape:
+        return False
+    wrong = np.abs(value - gradient.total) > RELATIVE * max(gradient.scale, 1e-300)
+    if not np.any(value[wrong]):
+        return True
+    return any(close(value, total, gradient.scale) for _, total in partial_sums(gradient))
+
+
+def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Any]]:
+    """Yield every proper, non-empty choice of shares with its sum."""
+    shares = gradient.shares[:MOST_SHARES]
+    for count in range(1, len(gradient.shares)):
+        for chosen in itertools.combinations(shares, count):
+            yield chosen, sum(share.grad for share in chosen)
+
+
+def diagnose(wrong: WrongLine) -> Diagnosis:
+    """Say what is wrong with the line, as far as can be told."""
+    for finder in (_by_assignment, _by_shares, _by_edit, _by_coefficients, _by_shape, _by_ratio):
+        found = finder(wrong)
+        if found is not None:
+            return found
+    if wrong.error is not None:
+        return Diagnosis(FAILS, f"{type(wrong.error).__name__}: {wrong.error}")
+    return Diagnosis(UNKNOWN, _worst_entry(wrong))
+
+
+# --- by what came out ---------------------------------------------------------------------------
+
+
+def _by_assignment(wrong: WrongLine) -> Diagnosis | None:
+    for edit in edits.of_assignment(wrong.step.node):
+        if edit.kind != edits.SIGN and _mends(wrong, edit):
+            kind = edits.ACCUMULATION if edit.kind == edits.ASSIGNMENT else edit.kind
+            return Diagnosis(kind, edit.words)
+    return None
+
+
+def _by_shares(wrong: WrongLine) -> Diagnosis | None:
+    """A use of the variable whose share was left out."""
+    if wrong.error is not None:
+        return None
+    for gradient in wrong.gradients:
+        for chosen, total in partial_sums(gradient):
+            if close(wrong.mine, total, gradient.scale):
+                missing = [share for share in gradient.shares if share not in chosen]
+                uses = "; ".join(f"line {share.line}: {share.source}" for share in missing)
+                times = f"{wrong.name} is used {len(gradient.shares)} times in the forward pass"
+                return Diagnosis(edits.ACCUMULATION, f"{times}, and a share is missing, that of {uses}")
+    return None
+
+
+def _by_coefficients(wrong: WrongLine) -> Diagnosis | None:
+    """Mine as a combination of the shares: a coefficient other than 1 says which one is off, and by what."""
+    if wrong.error is not None:
+        return None
+    for gradient in wrong.gradients:
+        shares = gradient.shares
+        mine = as_array(wrong.mine)
+        if not 1 <= len(shares) <= MOST_SHARES or mine.shape != gradient.total.shape or mine.size < len(shares):
+            continue
+        matrix = np.stack([share.grad.ravel() for share in shares], axis=1)
+        factors, *_ = np.linalg.lstsq(matrix, mine.ravel().astype(np.float64), rcond=None)
+        if not close((matrix @ factors).reshape(mine.shape), mine, gradient.scale):
+            continue
+        off = [
+            (share, float(factor)) for share, factor in zip(shares, factors, strict=True) if abs(factor - 1) > RELATIVE
+        ]
+        if len(off) == 1:
+            return _of_factor(*off[0], wrong)
+    return None
+
+
+def _of_factor(share: Share, factor: float, wrong: WrongLine) -> Diagnosis:
+    where = f"the share of line {share.line}: {share.source}"
+    if abs(factor + 1) < RELATIVE:
+        return Diagnosis(edits.SIGN, f"{where} has the opposite sign")
+    if abs(factor) < RELATIVE:
+        return Diagnosis(edits.ACCUMULATION, f"{where} is missing")
+    return Diagnosis(_kind_of_ratio(factor, wrong), f"{where} is {factor:.6g} times what it should be")
+
+
+def _by_ratio(wrong: WrongLine) -> Diagnosis | None:
+    """Everything off by one factor."""
+    for gradient in wrong.gradients:
+        mine, total = as_array(wrong.mine) if wrong.error is None else np.zeros(()), gradient.total
+        if wrong.error is not None or mine.shape != total.shape or not np.any(total):
+            continue
+        ratio = float(np.vdot(total, mine) / np.vdot(total, total))
+        if close(mine, ratio * total, gradient.scale):
+            return Diagnosis(_kind_of_ratio(ratio, wrong), f"it is {ratio:.6g} times what it should be")
+    return None
+
+
+def _kind_of_ratio(ratio: float, wrong: WrongLine) -> str:
+    for size in sizes_of(wrong.truth):
+        if abs(ratio - size) < RELATIVE * size:
+            return edits.SCALE
+        if abs(ratio * size - 1) < RELATIVE:
+            return edits.EXTRA_SCALE
+        if size != 4 and min(abs(ratio - size**0.5), abs(ratio * size**0.5 - 1)) < RELATIVE:
+            return edits.FACTOR
+        if min(abs(ratio - size / (size - 1)), abs(ratio - (size - 1) / size)) < RELATIVE:
+            return edits.N_MINUS_1
+    return edits.CONSTANT
+
+
+def _by_shape(wrong: WrongLine) -> Diagnosis | None:
+    if wrong.error is not None:
+        return None
+    mine, expected = as_array(wrong.mine).shape, wrong.gradients[0].total.shape
+    if mine == expected:
+        return None
+    kind = UNKNOWN
+    if mine == expected[::-1]:
+        kind = edits.TRANSPOSE
+    elif np.prod(mine) > np.prod(expected):
+        kind = edits.SUM
+    elif np.prod(mine) < np.prod(expected):
+        kind = edits.WRONG_SUM
+    words = f"shape {mine}, but {wrong.name} has shape {expected}"
+    if kind == edits.SUM:
+        words += f"; where {wrong.name} was broadcast, its gradient is summed over the axes that it was broadcast along"
+    return Diagnosis(kind, words)
+
+
+def _worst_entry(wrong: WrongLine) -> str:
+    mine, total = as_array(wrong.mine), wrong.gradients[0].total
+    worst = np.unravel_index(np.argmax(np.abs(mine - total)), total.shape)
+    place = f"[{', '.join(str(int(i)) for i in worst)}]" if worst else ""
+    count = int(np.sum(np.abs(mine - total) > RELATIVE * max(wrong.gradients[0].scale, 1e-300)))
+    return (
+        f"{count} of {total.size} entries differ; the worst is {wrong.spelling}{place} = {mine[worst]:.6g}, "
+        f"expected {total[worst]:.6g}"
+    )
+
+
+# --- by which edit would mend it ------------------------------------------------------------------
+
+
+def sizes_of(truth: Truth) -> frozenset[int]:
+    """The numbers of elements that a derivation may divide by: axes, whole arrays, and given integers."""
+    sizes = set()
+    for value in truth.values.values():
+        if isinstance(value, np.ndarray):
+            sizes |= {*value.shape, value.size}
+        elif isinstance(value, int) and not isinstance(value, bool):
+            sizes.add(value)
+    return frozenset(size for size in sizes if size > 1)
+
+
+def surroundings(truth: Truth, before: dict[str, Any]) -> edits.Surroundings:
+    """What an edit may refer to at this line: the forward pass, and the gradients found so far."""
+    gradients = {name: as_array(value) for name, value in before.items() if name[1:].lstrip("_") in truth.gradients}
+    gradients = {name: value for name, value in gradients.items() if name.startswith("d")}
+    return edits.Surroundings(truth.values, gradients, sizes_of(truth))
+
+
+def _by_edit(wrong: WrongLine) -> Diagnosis | None:
+    for edit in edits.all_edits(wrong.step.node, surroundings(wrong.truth, wrong.before)):
+        if _mends(wrong, edit):
+            return Diagnosis(edit.kind, edit.words)
+    return None
+
+
+def _mends(wrong: WrongLine, edit: edits.Edit) -> bool:
+    names = after(edit.node, wrong.before)
+    if names is None or wrong.spelling not in names:
+        return False
+    value = names[wrong.spelling]
+    return acceptable(value, wrong.gradients, wrong.later) and not _is_nothing(value, wrong)
+
+
+def _is_nothing(value: Any, wrong: WrongLine) -> bool:
+    """An edit that leaves zeros behind mends nothing, even where zeros could still be added to."""
+    return not np.any(as_array(value)) and any(np.any(gradient.total) for gradient in wrong.gradients)
+
+
+def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the names after a statement that is the user's with a change, or None if it fails."""
+    changed = set(assigned(statement))
+    names = {name: copied(value) if name in changed else value for name, value in before.items()}
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
+            exec(code, names)  # noqa: S102 - the user's own line, slightly changed
+    except Exception:  # noqa: BLE001 - an edit that makes no sense here
+        return None
+    return names
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of an array or Tensor, anything else as it is."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.clone() if isinstance(value, Tensor) else value

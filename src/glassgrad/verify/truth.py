@@ -1,0 +1,157 @@
+"""The true gradient of every variable of a forward pass, and the share that each use of it contributes.
+
+The forward function runs once on Tensors. Its local variables are read off its frame when it returns; one
+backward walk over the tape then records, beside the gradient of each, the terms that it is the sum of: one
+per op that used the variable.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Share:
+    """One use of a variable, and what it adds to the gradient."""
+
+    op: str
+    line: int
+    source: str
+    grad: Any
+    scale: float  # of the terms that `grad` is a sum of
+
+
+@dataclass
+class Gradient:
+    """The true gradient of a variable: the sum of the shares of its uses."""
+
+    total: Any
+    shares: list[Share]
+
+    @property
+    def scale(self) -> float:
+        """The size of the terms: what cancels to nearly 0 is compared by it."""
+        return max([_largest(self.total), *(share.scale for share in self.shares)])
+
+
+def _largest(array: Any) -> float:
+    return float(np.max(np.abs(array))) if np.size(array) else 0.0
+
+
+@dataclass
+class Truth:
+    """What a forward pass computed: every variable as an array, and its gradient (several if it was rebound)."""
+
+    values: dict[str, Any]
+    gradients: dict[str, list[Gradient]]
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+
+class _RecordingWalk(tape.Walk):
+    """A backward walk that remembers every cotangent and who sent it."""
+
+    def __init__(self) -> None:
+        super().__init__(retain=True, create_graph=False)
+        self.sender: tape.Node | None = None
+        self.cotangents_of: dict[Any, Any] = {}
+        self.shares: dict[Any, list[Share]] = {}
+
+    def _step(self, node: tape.Node, g: Any, saved: tuple[Any, ...]) -> None:
+        self.sender = node
+        self.cotangents_of[node] = np.array(g) if isinstance(g, np.ndarray | np.generic) else g
+        super()._step(node, g, saved)
+
+    def accumulate(self, target: Any, c: Any) -> None:
+        if self.sender is not None:
+            matched = tape.match_cotangent(c, target)
+            place = self.sender.place
+            share = Share(self.sender.prim.name, place.line, place.source, np.array(matched), _largest(c))
+            self.shares.setdefault(target, []).append(share)
+        super().accumulate(target, c)
+
+
+def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence[Any]) -> Truth:
+    """Run `forward` on the inputs (in float64) and return its variables with their gradients.
+
+    Raises when the result is not one number that depends on the inputs.
+    """
+    code = getattr(forward, "__code__", None)
+    if code is None:
+        raise errors.CHECK_NOT_A_FUNCTION(what="forward", given=type(forward).__name__)
+    named = (
+        inputs if isinstance(inputs, Mapping) else dict(zip(inspect.signature(forward).parameters, inputs, strict=True))
+    )
+    arguments = {name: _as_input(value) for name, value in named.items()}
+    result, local = _run(forward, code, arguments)
+    loss = result[0] if isinstance(result, tuple) else result
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+        given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+        raise errors.CHECK_NO_LOSS(given=given)
+    walk = _RecordingWalk()
+    root = loss if loss.node is None else loss.node
+    with tape.no_grad():
+        walk.seed(root, np.ones(loss.shape, loss.dtype))
+        leaves = walk.run()
+    truth = Truth({}, {})
+    for names in (arguments, local):
+        for name, value in names.items():
+            _enter(truth, name, value, walk, leaves)
+    return truth
+
+
+def _enter(truth: Truth, name: str, value: Any, walk: _RecordingWalk, leaves: Mapping[Any, Any]) -> None:
+    if not isinstance(value, Tensor):
+        truth.values[name] = value
+        return
+    truth.values[name] = np.array(value.detach().numpy())
+    truth.tensors[name] = value
+    if value.dtype.kind != "f":
+        return
+    key = value if value.node is None else value.node
+    total = leaves.get(key, walk.cotangents_of.get(key))
+    if total is None:
+        total = np.zeros(value.shape)
+    gradients = truth.gradients.setdefault(name, [])
+    if all(not np.array_equal(total, other.total) for other in gradients):
+        gradients.append(Gradient(np.array(total), walk.shares.get(key, [])))
+
+
+def _as_input(value: Any) -> Any:
+    """Floating-point inputs become leaves in float64, so that a right derivation agrees to many digits."""
+    array = value.detach().numpy() if isinstance(value, Tensor) else value
+    if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind == "f":
+        return Tensor(np.array(array, dtype=np.float64), requires_grad=True)
+    return array
+
+
+def _run(forward: Callable[..., Any], code: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Call `forward` and return its result and the local variables it ended with."""
+    local: dict[str, Any] = {}
+
+    def watch(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "return" and frame.f_code is code:
+            local.clear()
+            local.update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        result = forward(**arguments)
+    finally:
+        sys.setprofile(before)
+    return result, local
+
+
+def place_of(code: Any) -> str:
+    """Name where a function was defined, for messages."""
+    return f"{provenance.shorten(code.co_filename)}:{code.co_firstlineno}"

@@ -74,6 +74,7 @@ class Capture:
         edges: what has to be as it was, with the paths for messages.
         entry: leaves whose gradient before the call matters, and what it was.
         cotangents: forward value -> cotangent, for printing.
+        state_arguments: leaves of the arguments that are state, and which tensor.
         changed: places of Python values that the function itself changes.
     """
 
@@ -88,6 +89,7 @@ class Capture:
     edges: list[Edge]
     entry: list[tuple[Tensor, Tensor | None]]
     cotangents: dict[Var, Var]
+    state_arguments: list[tuple[int, Tensor]]
     changed: list[tuple[Edge, Any]] = field(default_factory=list)
 
 
@@ -162,6 +164,7 @@ class _Arguments:
         self.names = names
         self.vars: dict[Var, int] = {}
         self.twins: dict[int, int] = {}
+        self.state: list[tuple[int, Tensor]] = []
         self.kept: list[Tensor] = []
 
     def name_of(self, path: trees.Path) -> str:
@@ -192,6 +195,7 @@ class _Arguments:
             count += 1
             if isinstance(leaf, Tensor):
                 if type(leaf.array) is Symbol:  # a parameter passed as an argument: it is state
+                    self.state.append((count, leaf))
                     return leaf
                 if id(leaf) not in shared:
                     shared[id(leaf)] = self._tensor(tracer, leaf, count, path)
@@ -346,7 +350,7 @@ class _Finish:
         edges, changed = _settled(before, after, tracer)
         return Capture(
             graph, [self.arguments.vars[var] for var in arguments], state, feeds, late, self.grads,
-            self.argument_grads, self.result, edges, self.entry, tracer.cotangents, changed,
+            self.argument_grads, self.result, edges, self.entry, tracer.cotangents, self.arguments.state, changed,
         )  # fmt: skip
 
     def _by_input(self, after: Reach) -> list[tuple[Lifted, State | None]]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from glassgrad import autograd, provenance, tape, tensor
+from glassgrad import autograd, provenance, tape
 from glassgrad.compile.graph import Var
 from glassgrad.ops import core
+from glassgrad.tensor import Tensor
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
 
@@ -22,7 +23,7 @@ _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = autograd._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
 # Frames that only pass a call on; the one above them is the op's formula.
-_PLUMBING = {core.__file__, tensor.__file__, tape.__file__, autograd.__file__}
+_PLUMBING = {core.__file__, Tensor.backward.__code__.co_filename, tape.__file__, autograd.__file__}
 _COMPILER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
 

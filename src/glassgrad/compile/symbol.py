@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance, tensor
+from glassgrad import errors, provenance
 from glassgrad.compile.graph import Var, dtype_text
 from glassgrad.compile.origin import Origin, described
 from glassgrad.ops import index, names, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.tensor import _COMPARISONS, _OPERATORS, _UNARY, Tensor
 
 if TYPE_CHECKING:
     from glassgrad.compile.trace import Tracer
@@ -223,7 +224,7 @@ class Symbol:
         prim = UFUNCS.get(ufunc)
         out = kwargs.pop("out", None)
         plain_out = out is None or isinstance(out[0], Symbol)
-        if any(isinstance(x, tensor.Tensor) for x in inputs):
+        if any(isinstance(x, Tensor) for x in inputs):
             return NotImplemented
         if method == "__call__" and prim is not None and not kwargs and plain_out:
             result = prim(*inputs)
@@ -258,7 +259,7 @@ INTERPRETERS[Symbol] = Interpreter(rank=10, apply=apply)
 
 def _binary(prim: Primitive) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        return NotImplemented if isinstance(other, tensor.Tensor) else prim(self, other)
+        return NotImplemented if isinstance(other, Tensor) else prim(self, other)
 
     return operator
 
@@ -278,13 +279,13 @@ def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
 
 
 def _attach() -> None:
-    for name, prim in tensor._OPERATORS.items():
+    for name, prim in _OPERATORS.items():
         setattr(Symbol, f"__{name}__", _binary(prim))
         setattr(Symbol, f"__r{name}__", _reflected(prim))
         setattr(Symbol, f"__i{name}__", _in_place(prim))
-    for name, prim in tensor._COMPARISONS.items():
+    for name, prim in _COMPARISONS.items():
         setattr(Symbol, f"__{name}__", _binary(prim))
-    for name, prim in tensor._UNARY.items():
+    for name, prim in _UNARY.items():
         setattr(Symbol, f"__{name}__", lambda self, prim=prim: prim(self))
     for name, function in names.methods().items():
         if name not in vars(Symbol):

@@ -92,7 +92,11 @@ class Writer:
                 continue
             targets = ", ".join(self.names[var] for var in instr.outputs)
             lines.append(f"{targets} = {result.code}")
-        lines += [f"{self.names[target]}[...] = {self.operand(value).code}" for target, value in self.graph.updates]
+        writes = [f"{self.names[target]}[...] = {self.operand(value).code}" for target, value in self.graph.updates]
+        if writes:
+            # Ctrl-C between two of them must not leave half a step: everything is computed, so write all again.
+            again = [f"    {line}" for line in writes]
+            lines += ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
         outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
         lines.append(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
         return lines

@@ -1,0 +1,186 @@
+"""`glassgrad.compile`: the callable that traces, compiles and runs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.compile import backends
+from glassgrad.compile.capture import Capture, capture
+from glassgrad.compile.graph import Graph
+from glassgrad.compile.trace import TRACING
+from glassgrad.compile.tracecall import TraceCall, describe_difference, signature
+from glassgrad.tape import MODE
+
+# Tracing replaces the arrays of shared tensors for a moment, so one function is traced at a time.
+_TRACING_LOCK = threading.RLock()
+
+
+class Compiled:
+    """A function that is traced at its first call and runs as one program from then on.
+
+    Attributes:
+        function: the function as it was written.
+        retraces: why it was traced again, one sentence a time.
+        backend: "llvm" or "numpy".
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, backend: str, verify: bool, threads: int | None, keep_grads: bool
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = self.__compiled_function__ = function
+        self.backend = backend
+        self.threads = threads
+        self.keep_grads = keep_grads
+        self.retraces: list[str] = []
+        self._verify = verify
+        self._lock = threading.RLock()
+        self._traces: dict[Any, list[TraceCall]] = {}
+        self._latest: TraceCall | None = None
+        self._names = _parameter_names(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if MODE.flags & TRACING:  # inside of another trace: part of that program
+            return self.function(*args, **kwargs)
+        with self._lock:
+            latest = self._latest
+            if latest is not None:
+                leaves = latest.match(args, kwargs)
+                if leaves is not None:
+                    return latest.run(leaves)
+            return self._find(args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
+
+    # --- finding or making a trace --------------------------------------------------------------------
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with _TRACING_LOCK:
+            key, leaves = signature(args, kwargs)
+            for known in self._traces.get(key, ()):
+                if known.fits(leaves):
+                    self._latest = known
+                    return known.run(leaves)
+            self._note_reason(key, leaves)
+            made = self._trace(args, kwargs)
+            self._traces.setdefault(key, []).append(made)
+            self._latest = made
+            return made.first(self, leaves) if self._verify else made.run(leaves)
+
+    def _note_reason(self, key: Any, leaves: list[Any]) -> None:
+        if not self._traces:
+            return
+        same = self._traces.get(key)
+        if same:
+            self.retraces.append(same[-1].why(leaves) or "what the function reads has changed")
+        else:
+            assert self._latest is not None
+            self.retraces.append(describe_difference(self._latest.key, key, self._names))
+
+    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+        began = time.perf_counter()
+        captured = capture(self.function, args, kwargs, names=self._names, keep_grads=self.keep_grads)
+        traced = time.perf_counter()
+        graph, program = backends.build(captured.graph, self.backend, self.threads)
+        made = TraceCall(captured, graph, program, signature(args, kwargs)[0])
+        made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
+        return made
+
+    # --- what a user can look at ----------------------------------------------------------------------
+
+    @property
+    def traces(self) -> int:
+        """How often the function was traced."""
+        return sum(map(len, self._traces.values()))
+
+    def assert_max_traces(self, limit: int) -> None:
+        """Raise `CompileError` with the reasons when the function was traced more than `limit` times."""
+        if self.traces > limit:
+            reasons = "".join(f"\n  {number}: {reason}" for number, reason in enumerate(self.retraces, 2))
+            raise errors.TOO_MANY_TRACES(count=self.traces, limit=limit, reasons=reasons)
+
+    def _current(self, what: str) -> TraceCall:
+        if self._latest is None:
+            raise errors.NOT_CALLED_YET(what=what)
+        return self._latest
+
+    @property
+    def graph(self) -> Graph:
+        """The program of the latest call, after all passes."""
+        return self._current("the graph").graph
+
+    @property
+    def traced(self) -> Graph:
+        """The program of the latest call as it was traced."""
+        return self._current("the graph").capture.graph
+
+    @property
+    def capture(self) -> Capture:
+        """The latest trace with its surroundings."""
+        return self._current("the trace").capture
+
+    @property
+    def program(self) -> Any:
+        """What runs: a native step or a NumPy one."""
+        return self._current("the program").program
+
+
+def _parameter_names(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def compile(  # noqa: A001 - PyTorch's name
+    function: Callable[..., Any] | None = None,
+    *,
+    backend: str = "auto",
+    verify: bool = False,
+    threads: int | None = None,
+    keep_grads: bool = True,
+) -> Any:
+    """Compile a function, typically a whole training step, into one program. Also a decorator.
+
+    The function may close over models, optimizers and random generators, and is written exactly as in eager
+    mode. It is run once on symbols at its first call; parameters, optimizer state and running statistics are
+    written back in place in every call. Python code in it, such as ``if`` on a size, runs only while tracing; a
+    change of what it depends on (shapes, dtypes, ``train()`` and ``eval()``, options) traces again.
+
+    Args:
+        function: any function of tensors, arrays and numbers.
+        backend: "llvm" for native code, "numpy" for a NumPy program, "auto" for native code where it can be made.
+        verify: compare the first call of every trace with eager mode.
+        threads: of native code; by default chosen from the size of the step and the machine.
+        keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
+
+    Raises:
+        CompileError: at the call, when the function cannot be compiled as it is written; nothing is changed.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.ones(2, requires_grad=True)
+        >>> @gg.compile
+        ... def loss(x):
+        ...     return ((w.detach() * x) ** 2).sum()
+        >>> loss(gg.tensor([1.0, 2.0]))
+        tensor(5.)
+    """
+    options = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads}
+    if function is None:
+        return functools.partial(compile, **options)  # type: ignore[arg-type]  # the same options
+    if not callable(function):
+        raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
+    return Compiled(
+        function, backend=backends.chosen(backend), verify=verify, threads=threads, keep_grads=keep_grads
+    )

@@ -1,0 +1,53 @@
+"""Which emitter runs a graph, and what it wants done to the graph first."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.compile import passes
+from glassgrad.compile.graph import Graph
+
+_warned = False
+
+
+def chosen(backend: str) -> str:
+    """Return the backend that a name stands for; warns once when native code cannot be made.
+
+    Raises:
+        ArgumentError: for any other name.
+    """
+    if backend not in {"auto", "llvm", "numpy"}:
+        raise errors.COMPILE_BACKEND(given=backend, where=provenance.here(2))
+    if backend == "numpy":
+        return backend
+    reason = _why_no_llvm()
+    if reason is None:
+        return "llvm"
+    global _warned
+    if not _warned or backend == "llvm":
+        _warned = True
+        warnings.warn(errors.NO_LLVM.text(reason=reason), errors.CompileWarning, stacklevel=3)
+    return "numpy"
+
+
+def _why_no_llvm() -> str | None:
+    try:
+        importlib.import_module("glassgrad.compile.lower")
+    except (ImportError, OSError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
+def build(graph: Graph, backend: str, threads: int | None) -> tuple[Graph, Any]:
+    """Return the graph after its passes, and the program that runs it."""
+    if backend == "llvm":
+        lower = importlib.import_module("glassgrad.compile.lower").lower
+        graph = passes.run(passes.decompose(graph))
+        return graph, lower(graph, threads=threads)
+    from glassgrad.compile.emit.numpy.program import NumpyStep
+
+    graph = passes.run(graph)
+    return graph, NumpyStep(graph)

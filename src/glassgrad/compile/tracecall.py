@@ -1,0 +1,179 @@
+"""One trace, ready to be called: matching arguments, taking inputs, giving results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile import trees
+from glassgrad.compile.capture import Capture, Given, Output
+from glassgrad.compile.graph import Graph
+from glassgrad.compile.guards import Guards
+from glassgrad.compile.reach import is_constant, same
+from glassgrad.tape import MODE, RECORDING
+from glassgrad.tensor import Tensor, make
+
+_ndarray = np.ndarray
+
+
+def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Return what a trace depends on in its arguments, as a key, and the leaves of the arguments."""
+    if kwargs or any(isinstance(arg, dict | list | tuple) for arg in args):
+        leaves = trees.leaves({"args": args, "kwargs": kwargs})
+        shape = trees.map_tree(lambda leaf, path: None, {"args": args, "kwargs": kwargs})
+        structure: Any = repr(shape)
+    else:
+        leaves, structure = list(args), len(args)
+    first: dict[int, int] = {}
+    kinds = tuple(_kind(leaf, first.setdefault(id(leaf), at)) for at, leaf in enumerate(leaves))
+    return (structure, kinds, MODE.flags & RECORDING), leaves
+
+
+def _kind(leaf: Any, first: int) -> Any:
+    if isinstance(leaf, Tensor):
+        return ("tensor", leaf.array.dtype, leaf.array.shape, leaf._tracks, first)
+    if isinstance(leaf, _ndarray):
+        return ("array", leaf.dtype, leaf.shape)
+    if is_constant(leaf):
+        return ("number", type(leaf), repr(leaf))
+    return ("object", type(leaf), id(leaf))
+
+
+def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
+    """Say which argument changed, and how."""
+    if before[0] != now[0]:
+        return "the arguments have another structure"
+    if before[2] != now[2]:
+        return f"gradients are recorded: was {bool(before[2])}, now {bool(now[2])}"
+    for at, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
+        if old != new:
+            name = names[at] if at < len(names) else f"argument {at}"
+            return f"{name} was {_shown(old)}, now {_shown(new)}"
+    return "the arguments changed"
+
+
+def _shown(kind: Any) -> str:
+    match kind:
+        case ("tensor", dtype, shape, tracks, _):
+            return f"a tensor {dtype}{list(shape)}" + (" that requires a gradient" if tracks else "")
+        case ("array", dtype, shape):
+            return f"an array {dtype}{list(shape)}"
+        case ("number", _, text):
+            return str(text)
+    return f"a {kind[1].__name__}"
+
+
+class TraceCall:
+    """A trace with its program.
+
+    Attributes:
+        capture: the trace and its surroundings.
+        graph: what runs.
+        program: runs it.
+        key: the signature of the arguments.
+        trace_seconds, compile_seconds: what making it took.
+    """
+
+    trace_seconds = 0.0
+    compile_seconds = 0.0
+
+    def __init__(self, capture: Capture, graph: Graph, program: Any, key: Any) -> None:
+        self.capture = capture
+        self.graph = graph
+        self.program = program
+        self.key = key
+        self.guards = Guards(
+            capture.edges, [(one.tensor, one.path, one.tracks) for one in capture.state], capture.entry
+        )
+        self._check = self.guards.compiled()
+        self._tensors = [one.tensor for one in capture.state]
+        self._arrays = [one.tensor.array for one in capture.state]
+        self._at = capture.arguments
+        self._simple = _simple_result(capture.result)
+
+    # --- does it fit ----------------------------------------------------------------------------------
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """Return the leaves of the arguments if this trace can serve the call."""
+        key, leaves = signature(args, kwargs)
+        return leaves if key == self.key and self.fits(leaves) else None
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Tell whether everything but the arguments' types is as it was."""
+        return self._check() and self._state_fits() and all(leaves[at] is one for at, one in self.capture.state_arguments)
+
+    def _state_fits(self) -> bool:
+        for position, (tensor, array) in enumerate(zip(self._tensors, self._arrays, strict=True)):
+            now = tensor.array
+            if now is not array:
+                if type(now) is not _ndarray or now.shape != array.shape or now.dtype != array.dtype:
+                    return False
+                self._arrays[position] = now
+        return True
+
+    def why(self, leaves: list[Any]) -> str | None:
+        """Say what does not fit."""
+        reason = self.guards.why()
+        if reason is not None:
+            return reason
+        for one, array in zip(self.capture.state, self._arrays, strict=True):
+            now = one.tensor.array
+            if now.shape != array.shape or now.dtype != array.dtype:
+                return f"{one.path} was {array.dtype}{list(array.shape)}, now {now.dtype}{list(now.shape)}"
+        if any(leaves[at] is not one for at, one in self.capture.state_arguments):
+            return "an argument that is part of the state is another tensor"
+        return None
+
+    # --- running --------------------------------------------------------------------------------------
+
+    def run(self, leaves: list[Any]) -> Any:
+        """Run the program on the leaves of the arguments."""
+        capture = self.capture
+        arrays = []
+        for at in self._at:
+            leaf = leaves[at]
+            arrays.append(leaf if type(leaf) is _ndarray else leaf.array)
+        arrays += self._arrays
+        for feed in capture.feeds:
+            drawn = feed.draw()
+            if feed.var is not None:
+                arrays.append(drawn)
+        results = self.program(*arrays)
+        for leaf, grad in capture.grads:
+            leaf._grad = grad
+        for at, number in capture.argument_grads.items():
+            _add_grad(leaves[at], results[number])
+        for call in capture.after:
+            call()
+        if self._simple is not None:
+            return make(results[self._simple], None, False)
+        return self._result(results, leaves)
+
+    def _result(self, results: Sequence[Any], leaves: list[Any]) -> Any:
+        def leaf(spec: Any, _path: trees.Path) -> Any:
+            if isinstance(spec, Output):
+                return make(results[spec.at], None, False) if spec.wrapped else results[spec.at]
+            assert isinstance(spec, Given)
+            if spec.leaf is not None:
+                return leaves[spec.leaf]
+            return spec.value.copy() if isinstance(spec.value, _ndarray) else spec.value
+
+        return trees.map_tree(leaf, self.capture.result)
+
+    def first(self, compiled: Any, leaves: list[Any]) -> Any:
+        """Run for the first time, compared with eager mode."""
+        raise errors.NOT_CALLED_YET(what=str(same))
+
+
+def _simple_result(result: Any) -> int | None:
+    return result.at if isinstance(result, Output) and result.wrapped else None
+
+
+def _add_grad(leaf: Tensor, gradient: Any) -> None:
+    if leaf._grad is None:
+        leaf._grad = make(gradient, None, False)
+    else:
+        leaf._grad = leaf._grad + make(gradient, None, False)

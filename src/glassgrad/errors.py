@@ -750,3 +750,22 @@ CHECKPOINT_OVERWRITTEN = Message(
     "a tensor of shape {shape} that the function checkpointed at {where} needs to run again was overwritten in place "
     "at {written}.\nNext: call backward() before the tensor is changed, or pass a .clone() of it.",
 )
+
+CONTRACTED_SIZES = Message(
+    ShapeError, "{op}: the summed dimensions have sizes {left} on the left and {right} on the right ({where})."
+)
+
+PRODUCT_DIMS = Message(
+    ShapeError,
+    "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: matmul takes any number of them.",
+)
+
+SQUARE_MATRIX = Message(ShapeError, "{op} expects square matrices (..., n, n), given shape {given} ({where}).")
+
+QR_COMPLETE = Message(
+    AutogradError,
+    "qr: mode='complete' of a matrix with more rows than columns (shape {given}) has no gradient ({where}): the columns of "
+    "q beyond the first are not determined.\nNext: mode='reduced'.",
+)
+
+EINSUM = Message(ShapeError, "einsum({equation!r}) on shapes {shapes} ({where}): {reason}.")

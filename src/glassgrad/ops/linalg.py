@@ -1,16 +1,20 @@
-"""Matrix products and linear algebra."""
+"""Products of vectors, matrices and tensors; factorisations are in `solve` and `decompose`."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.core import Array, linear
+from glassgrad.ops.core import Array, Linear, canonical_axis, linear
+from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import reshape_p
+from glassgrad.ops.shape import astype, permute_p, reshape_p
 
 Shape = tuple[int, ...]
 
@@ -57,7 +61,7 @@ def _matmul(xp: Any, a: Array, b: Array) -> Array:
     return xp.matmul(a, b)
 
 
-matmul = linear(
+matmul: Linear = linear(
     "matmul", _matmul, (_matmul_left, _matmul_right), saves="x", formula="a @ b", derivative="g @ bT, aT @ g",
     shape=_matmul_shape,
     samples=(S((2, 3), (3, 4)), S((3,), (3,)), S((3,), (3, 2)), S((2, 3), (3,)), S((2, 2, 3), (3, 2)),
@@ -67,14 +71,163 @@ matmul = linear(
 
 def mm(a: Array, b: Array) -> Array:
     """Product of two matrices."""
+    _check_dims("mm", a, b, (2, 2))
     return matmul(a, b)
+
+
+def bmm(a: Array, b: Array) -> Array:
+    """Products of matrices: (batch, n, k) and (batch, k, m) to (batch, n, m)."""
+    _check_dims("bmm", a, b, (3, 3))
+    return matmul(a, b)
+
+
+def mv(a: Array, b: Array) -> Array:
+    """Product of a matrix and a vector."""
+    _check_dims("mv", a, b, (2, 1))
+    return matmul(a, b)
+
+
+def addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """beta x + alpha (a @ b)."""
+    product = matmul(a, b)
+    return (x if beta == 1 else x * beta) + (product if alpha == 1 else product * alpha)
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Inner product of two vectors; with more dimensions the product of matrices."""
-    return matmul(a, b)
+    """Inner product of two vectors; with more dimensions the product of matrices, as in NumPy."""
+    if len(b.shape) > 2:
+        return tensordot(a, b, ([len(a.shape) - 1], [len(b.shape) - 2]))
+    return matmul(a, b) if a.shape and b.shape else a * b
+
+
+def inner(a: Array, b: Array) -> Array:
+    """Sum of products over the last dimensions: shape (*a.shape[:-1], *b.shape[:-1])."""
+    if not a.shape or not b.shape:
+        return a * b
+    return tensordot(a, b, ([len(a.shape) - 1], [len(b.shape) - 1]))
 
 
 def outer(a: Array, b: Array) -> Array:
     """Outer product of two vectors: shape (n, m)."""
     return reshape_p(a, shape=(math.prod(a.shape), 1)) * reshape_p(b, shape=(1, math.prod(b.shape)))
+
+
+def vecdot(a: Array, b: Array, dim: int = -1) -> Array:
+    """Sum of products along `dim`, over which the two are paired; the other dimensions broadcast."""
+    axis = dim if dim < 0 else dim - max(len(a.shape), len(b.shape))
+    product = a * b
+    return sum_p(product, axis=(canonical_axis(axis, len(product.shape)),), keepdims=False)
+
+
+def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
+    """Sum of products over several dimensions: the last `dims` of a and the first of b, or pairs of lists.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensordot(gg.ones(2, 3, 4), gg.ones(4, 3, 5), dims=([1, 2], [1, 0])).shape
+        (2, 5)
+    """
+    ndim = len(a.shape), len(b.shape)
+    if isinstance(dims, int | np.integer):
+        over_a, over_b = list(range(ndim[0] - int(dims), ndim[0])), list(range(int(dims)))
+    else:
+        pairs = [[side] if isinstance(side, int) else list(side) for side in dims]
+        over_a, over_b = ([canonical_axis(int(axis), n) for axis in side] for side, n in zip(pairs, ndim, strict=True))
+    sizes = [a.shape[axis] for axis in over_a], [b.shape[axis] for axis in over_b]
+    if sizes[0] != sizes[1]:
+        raise errors.CONTRACTED_SIZES(op="tensordot", left=sizes[0], right=sizes[1], where=provenance.here())
+    free_a = [axis for axis in range(ndim[0]) if axis not in over_a]
+    free_b = [axis for axis in range(ndim[1]) if axis not in over_b]
+    together = math.prod(sizes[0])
+    shape_a, shape_b = [a.shape[axis] for axis in free_a], [b.shape[axis] for axis in free_b]
+    left = reshape_p(_ordered(a, free_a + over_a), shape=(math.prod(shape_a), together))
+    right = reshape_p(_ordered(b, over_b + free_b), shape=(together, math.prod(shape_b)))
+    return reshape_p(matmul(left, right), shape=(*shape_a, *shape_b))
+
+
+def _ordered(x: Array, axes: list[int]) -> Array:
+    return x if axes == list(range(len(axes))) else permute_p(x, axes=tuple(axes))
+
+
+def kron(a: Array, b: Array) -> Array:
+    """Kronecker product: every element of a times all of b. Shapes multiply from the right."""
+    ndim = max(len(a.shape), len(b.shape))
+    first = (1,) * (ndim - len(a.shape)) + tuple(a.shape)
+    second = (1,) * (ndim - len(b.shape)) + tuple(b.shape)
+    wide = reshape_p(a, shape=tuple(n for size in first for n in (size, 1)))
+    product = wide * reshape_p(b, shape=tuple(n for size in second for n in (1, size)))
+    return reshape_p(product, shape=tuple(n * m for n, m in zip(first, second, strict=True)))
+
+
+def trace(x: Array) -> Array:
+    """Sum of the diagonal of (..., n, m)."""
+    size = min(x.shape[-2:])
+    square = x if x.shape[-2] == x.shape[-1] else x[..., :size, :size]
+    flat = reshape_p(square, shape=(*x.shape[:-2], size * size))
+    # Every (size + 1)th element of the rows laid end to end.
+    diagonal = flat[..., :: size + 1]
+    return sum_p(diagonal, axis=(len(x.shape) - 2,), keepdims=False)
+
+
+def matrix_power(x: Array, n: int) -> Array:
+    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    from glassgrad.ops.solve import inv
+
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return x * 0 + np.eye(x.shape[-1], dtype=x.dtype)
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else matmul(result, x)
+        n >>= 1
+        if not n:
+            return result
+        x = matmul(x, x)
+
+
+def chain_matmul(*matrices: Array) -> Array:
+    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
+    from glassgrad.ops.einsum import einsum
+
+    if len(matrices) == 1:
+        return matrices[0]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    first = "" if len(matrices[0].shape) == 1 else "A"
+    last = "" if len(matrices[-1].shape) == 1 else "Z"
+    names = [first, *letters[: len(matrices) - 1], last]
+    terms = [left + right for left, right in itertools.pairwise(names)]
+    return einsum(f"{','.join(terms)}->{first}{last}", *matrices)
+
+
+def cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
+    """Distances between rows: (..., n, d) and (..., m, d) to (..., n, m), in the norm `p`.
+
+    The gradient at distance 0 is 0.
+    """
+    rows = reshape_p(x1, shape=(*x1.shape[:-1], 1, x1.shape[-1]))
+    columns = reshape_p(x2, shape=(*x2.shape[:-2], 1, *x2.shape[-2:]))
+    difference = rows - columns
+    axis = (len(difference.shape) - 1,)
+    if p == 2:
+        squares = sum_p(ew.square(difference), axis=axis, keepdims=False)
+        # sqrt has no slope at 0, so it is kept away from there.
+        apart = squares > 0
+        return ew.where(apart, ew.sqrt(ew.where(apart, squares, 1)), 0)
+    size = ew.abs(difference)
+    if p == 1:
+        return sum_p(size, axis=axis, keepdims=False)
+    if p == math.inf:
+        return max_p(size, axis=axis, keepdims=False)
+    if p == 0:
+        return sum_p(astype(difference != 0, x1.dtype), axis=axis, keepdims=False)
+    total = sum_p(size**p, axis=axis, keepdims=False)
+    apart = total > 0
+    return ew.where(apart, ew.where(apart, total, 1) ** (1 / p), 0)
+
+
+def _check_dims(op: str, a: Array, b: Array, expected: tuple[int, int]) -> None:
+    given = (len(a.shape), len(b.shape))
+    if given != expected:
+        raise errors.PRODUCT_DIMS(op=op, given=given, expected=expected, where=provenance.here())

@@ -1,0 +1,349 @@
+"""Factorisations of matrices: Cholesky, QR, eigenvalues, singular values; one matrix or a batch of them.
+
+Derivatives: Cholesky after Murray, "Differentiation of the Cholesky decomposition" (2016); QR after Walter
+and Lehmann (2010) and Seeger et al., "Auto-differentiating linear algebra" (2017); eigenvalues after Giles
+(2008); singular values after Townsend, "Differentiating the singular value decomposition" (2016).
+
+`cholesky` and `eigh` work on (x + xT) / 2, so that their gradients are symmetric and agree with finite
+differences. Eigenvectors and singular vectors have no derivative where two values coincide: gradients
+through them are infinite or NaN there, while gradients of the values alone stay finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.batching import native
+from glassgrad.ops.core import Array, Custom, custom
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.samples import S
+from glassgrad.ops.shape import concatenate_p, reshape_p, tril_p
+from glassgrad.ops.solve import solve_triangular_p
+
+Shape = tuple[int, ...]
+Cotangents = Sequence[Array | None]
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Any
+    logabsdet: Any
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _symmetric(x: Array) -> Array:
+    return (x + swap_last(x)) * 0.5
+
+
+def _columns(s: Array) -> Array:
+    """A vector (..., n) as what scales the columns of a matrix: (..., 1, n)."""
+    return reshape_p(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
+
+
+def _eye(x: Any, size: int) -> Any:
+    return np.eye(size, dtype=x.dtype)
+
+
+def _on_diagonal(s: Array) -> Array:
+    return _columns(s) * _eye(s, s.shape[-1])
+
+
+def _diagonal_of(x: Array) -> Array:
+    return sum_p(x * _eye(x, x.shape[-1]), axis=(len(x.shape) - 1,), keepdims=False)
+
+
+def _gaps(values: Array) -> Array:
+    """1 / (values[j] - values[i]) at (i, j), 0 on the diagonal."""
+    n = values.shape[-1]
+    eye = _eye(values, n)
+    difference = _columns(values) - reshape_p(values, shape=(*values.shape, 1))
+    return (1 - eye) / (difference + eye)
+
+
+# --- Cholesky -------------------------------------------------------------------------------------
+
+
+def _half_lower(x: Array) -> Array:
+    """The lower triangle with half of the diagonal."""
+    return tril_p(x, diagonal=0) * (1 - 0.5 * _eye(x, x.shape[-1]))
+
+
+def _whiten(y: Array, inner: Array) -> Array:
+    """y**-T inner y**-1 for a lower triangular y."""
+    left = solve_triangular_p(swap_last(y), inner, upper=True, unit=False)
+    return swap_last(solve_triangular_p(swap_last(y), swap_last(left), upper=True, unit=False))
+
+
+def _cholesky_vjp(g: Array, y: Array, x: Any) -> Array:
+    return _symmetric(_whiten(y, _half_lower(matmul(swap_last(y), g))))
+
+
+def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
+    left = solve_triangular_p(y, _symmetric(t), upper=False, unit=False)
+    inner = swap_last(solve_triangular_p(y, swap_last(left), upper=False, unit=False))
+    return matmul(y, _half_lower(inner))
+
+
+def _positive(*lead: int, size: int) -> Any:
+    """Draw positive definite matrices."""
+
+    def draw(rng: np.random.Generator) -> Any:
+        x = rng.normal(size=(*lead, size, size))
+        return x @ x.swapaxes(-1, -2) + size * np.eye(size)
+
+    return draw
+
+
+cholesky_p: Custom = custom(
+    "cholesky", lambda xp, x: xp.linalg.cholesky((x + x.swapaxes(-1, -2)) * 0.5), saves="y", batch=native,
+    vjp=(_cholesky_vjp,), jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
+    derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
+    samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
+)  # fmt: skip
+
+# --- QR -------------------------------------------------------------------------------------------
+
+
+def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+    q, r = y
+    g_q, g_r = gs
+    inner = None
+    if g_r is not None:
+        inner = matmul(r, swap_last(g_r))
+    if g_q is not None:
+        part = matmul(swap_last(g_q), q)
+        inner = -part if inner is None else inner - part
+    assert inner is not None
+    lower = tril_p(inner, diagonal=0)
+    right = matmul(q, lower + swap_last(tril_p(inner, diagonal=-1)))
+    if g_q is not None:
+        right = right + g_q
+    return (swap_last(solve_triangular_p(r, swap_last(right), upper=True, unit=False)),)
+
+
+def _qr_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+    q, r = y
+    scaled = swap_last(solve_triangular_p(swap_last(r), swap_last(tangents[0]), upper=False, unit=False))  # t r**-1
+    inner = matmul(swap_last(q), scaled)
+    lower = tril_p(inner, diagonal=-1)
+    skew = lower - swap_last(lower)
+    return matmul(q, skew - inner) + scaled, matmul(inner - skew, r)
+
+
+qr_p: Custom = custom(
+    "qr", lambda xp, x: tuple(xp.linalg.qr(x, mode="reduced")), saves="y", multiple=True, joint_vjp=_qr_vjp,
+    joint_jvp=_qr_jvp, batch=native, formula="q, r with q r = x, qT q = 1, r upper triangular",
+    derivative="(g_q + q copyltu(r g_rT - g_qT q)) r**-T", samples=(S((4, 3)), S((2, 2, 2)), S((3, 1))),
+    notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
+)  # fmt: skip
+
+# --- eigenvalues ----------------------------------------------------------------------------------
+
+
+def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+    w, v = y
+    g_w, g_v = gs
+    if g_v is None:
+        assert g_w is not None
+        return (matmul(v * _columns(g_w), swap_last(v)),)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = _gaps(w) * matmul(swap_last(v), g_v)
+        if g_w is not None:
+            inner = inner + _on_diagonal(g_w)
+        return (_symmetric(matmul(v, matmul(inner, swap_last(v)))),)
+
+
+def _eigh_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+    w, v = y
+    inner = matmul(swap_last(v), matmul(_symmetric(tangents[0]), v))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _diagonal_of(inner), matmul(v, _gaps(w) * inner)
+
+
+eigh_p: Custom = custom(
+    "eigh", lambda xp, x: tuple(xp.linalg.eigh((x + x.swapaxes(-1, -2)) * 0.5)), saves="y", multiple=True,
+    joint_vjp=_eigh_vjp, joint_jvp=_eigh_jvp, batch=native, formula="w, v with v diag(w) vT = x, vT v = 1",
+    derivative="v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)", samples=(S((3, 3)), S((2, 2, 2))), tolerance=100.0,
+    notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+)  # fmt: skip
+
+# --- singular values ------------------------------------------------------------------------------
+
+
+def _skew(x: Array) -> Array:
+    return x - swap_last(x)
+
+
+def _first_columns(u: Array, count: int) -> Array:
+    return u if u.shape[-1] == count else u[..., :count]
+
+
+def _first_rows(vh: Array, count: int) -> Array:
+    return vh if vh.shape[-2] == count else vh[..., :count, :]
+
+
+def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: bool) -> tuple[Array]:
+    count = min(x.shape[-2:])
+    u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
+    g_u, g_s, g_vh = gs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner: Any = 0
+        outside: Any = 0
+        if g_u is not None:
+            g_u = _first_columns(g_u, count)
+            within = matmul(swap_last(u), g_u)
+            inner = _gaps(s * s) * _skew(within) * _columns(s)
+            if u.shape[-2] > count:
+                outside = matmul((g_u - matmul(u, within)) / _columns(s), vh)
+        if g_vh is not None:
+            g_v = swap_last(_first_rows(g_vh, count))
+            within = matmul(vh, g_v)
+            inner = inner + swap_last(_columns(s) * swap_last(_gaps(s * s) * _skew(within)))
+            if vh.shape[-1] > count:
+                beyond = swap_last(g_v - matmul(swap_last(vh), within))
+                outside = outside + matmul(u / _columns(s), beyond)
+        if g_s is not None:
+            inner = inner + _on_diagonal(g_s)
+        return (matmul(matmul(u, inner), vh) + outside,)
+
+
+def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[Array, Array, Array]:
+    t = tangents[0]
+    count = min(x.shape[-2:])
+    u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
+    inner = matmul(swap_last(u), matmul(t, swap_last(vh)))
+    transposed = swap_last(inner)
+    row, column = _columns(s), reshape_p(s, shape=(*s.shape, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = _gaps(s * s)
+        t_u = matmul(u, gaps * (inner * row + column * transposed))
+        t_v = matmul(swap_last(vh), gaps * (column * inner + transposed * row))
+        if u.shape[-2] > count:
+            along = matmul(t, swap_last(vh))
+            t_u = t_u + (along - matmul(u, inner)) / row
+        if vh.shape[-1] > count:
+            along = matmul(swap_last(t), u)
+            t_v = t_v + (along - matmul(swap_last(vh), transposed)) / row
+    t_vh = swap_last(t_v)
+    if full:
+        t_u, t_vh = _widen(t_u, y[0].shape, -1), _widen(t_vh, y[2].shape, -2)
+    return t_u, _diagonal_of(inner), t_vh
+
+
+def _widen(t: Array, shape: Shape, axis: int) -> Array:
+    """Zero tangents for the vectors beyond the first, which are free to turn."""
+    if t.shape[axis] == shape[axis]:
+        return t
+    missing = list(shape)
+    missing[axis] = shape[axis] - t.shape[axis]
+    return concatenate_p(t, np.zeros(missing, t.dtype), axis=len(shape) + axis)
+
+
+svd_p: Custom = custom(
+    "svd", lambda xp, x, *, full: tuple(xp.linalg.svd(x, full_matrices=full)), saves="y", multiple=True,
+    joint_vjp=_svd_vjp, joint_jvp=_svd_jvp, batch=native, formula="u, s, vh with u diag(s) vh = x, uT u = vh vhT = 1",
+    derivative="u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
+    samples=(S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)), tolerance=1000.0,
+    notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def cholesky(x: Array, upper: bool = False) -> Array:
+    """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose.
+
+    Raises:
+        ArgumentError: when x is not positive definite.
+    """
+    y = cholesky_p(x)
+    return swap_last(y) if upper else y
+
+
+def qr(x: Array, mode: str = "reduced") -> QRResult:
+    """q, r with q r = x, the columns of q orthonormal and r upper triangular; x (..., m, n).
+
+    `mode`: "reduced" (k = min(m, n) columns in q), "complete" (m columns; no gradient if m > n) or "r".
+    """
+    rows, columns = x.shape[-2:]
+    if mode not in {"reduced", "complete", "r", "some"}:
+        expected = "'reduced', 'complete' or 'r'"
+        raise errors.BAD_OPTION(owner="qr", name="mode", given=mode, expected=expected, where=provenance.here())
+    if mode == "complete" and rows > columns:
+        if getattr(x, "requires_grad", False):
+            raise errors.QR_COMPLETE(given=tuple(x.shape), where=provenance.here())
+        return QRResult(*qr_complete_p(x))
+    if rows >= columns:
+        q, r = qr_p(x)
+    else:
+        # The first square block decides q; the other columns of r are its transpose times theirs.
+        q, r = qr_p(x[..., :rows])
+        r = concatenate_p(r, matmul(swap_last(q), x[..., rows:]), axis=len(x.shape) - 1)
+    return QRResult(np.empty(0, x.dtype) if mode == "r" else q, r)
+
+
+qr_complete_p: Custom = custom(
+    "qr_complete", lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")), multiple=True, vjp=(None,), jvp=(None,),
+    batch=native, formula="q, r with q r = x, q square", derivative="none",
+)  # fmt: skip
+
+
+def eigh(x: Array, UPLO: str = "L") -> EighResult:
+    """Eigenvalues in rising order and eigenvectors (columns) of a symmetric (..., n, n).
+
+    Both triangles are read, as (x + xT) / 2; `UPLO` is accepted for compatibility.
+    """
+    return EighResult(*eigh_p(x))
+
+
+def eigvalsh(x: Array, UPLO: str = "L") -> Array:
+    """Eigenvalues of a symmetric (..., n, n), in rising order."""
+    return eigh_p(x)[0]
+
+
+def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
+    """u, s, vh with u diag(s) vh = x (..., m, n), singular values falling: `linalg.svd`.
+
+    With `full_matrices` u and vh are square; gradients of the vectors beyond the first min(m, n) are ignored.
+    """
+    rows, columns = x.shape[-2:]
+    return SVDResult(*svd_p(x, full=bool(full_matrices and rows != columns)))
+
+
+def svd(x: Array, some: bool = True) -> Any:
+    """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
+    u, s, vh = linalg_svd(x, not some)
+    return u, s, swap_last(vh)
+
+
+def svdvals(x: Array) -> Array:
+    """Singular values of (..., m, n), falling."""
+    return svd_p(x, full=False)[1]

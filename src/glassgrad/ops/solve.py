@@ -1,0 +1,266 @@
+"""Inverses, systems of equations and determinants, of one matrix or a batch of them (leading dimensions).
+
+Derivatives after Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008), and Golub and Pereyra (1973) for the pseudo-inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.batching import native, stacked
+from glassgrad.ops.core import Array, Custom, custom
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.samples import S
+from glassgrad.ops.shape import reshape_p, tril_p, triu_p
+
+Shape = tuple[int, ...]
+
+
+def _square(*lead: int, size: int) -> Any:
+    """Draw matrices that are far from singular."""
+    return lambda rng: rng.normal(size=(*lead, size, size)) + 3 * np.eye(size)
+
+
+def _total(x: Array, keep: bool = True) -> Array:
+    """Sum over the last two dimensions."""
+    ndim = len(x.shape)
+    return sum_p(x, axis=(ndim - 2, ndim - 1), keepdims=keep)
+
+
+def _as_matrices(x: Array) -> Array:
+    return reshape_p(x, shape=(*x.shape, 1, 1))
+
+
+# --- inverse --------------------------------------------------------------------------------------
+
+inv: Custom = custom(
+    "inv", lambda xp, x: xp.linalg.inv(x), saves="y", batch=native, shape=lambda x: x.shape,
+    vjp=(lambda g, y, x: -matmul(swap_last(y), matmul(g, swap_last(y))),),
+    jvp=(lambda t, y, x: -matmul(y, matmul(t, y)),),
+    formula="x**-1", derivative="-yT g yT", samples=(S(_square(size=3)), S(_square(2, size=2))),
+)  # fmt: skip
+
+
+def _pinv(xp: Any, x: Array, *, rtol: float | None) -> Array:
+    rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
+    return xp.linalg.pinv(x, rtol)
+
+
+def _pinv_vjp(g: Array, y: Array, x: Array, **_p: Any) -> Array:
+    yt, gt = swap_last(y), swap_last(g)
+    through = matmul(matmul(gt, y), yt)  # gT y yT
+    left = through - matmul(x, matmul(y, through))
+    other = matmul(matmul(yt, y), gt)  # yT y gT
+    right = other - matmul(matmul(other, y), x)
+    return left + right - matmul(yt, matmul(g, yt))
+
+
+def _pinv_jvp(t: Array, y: Array, x: Array, **_p: Any) -> Array:
+    yt, tt = swap_last(y), swap_last(t)
+    left = matmul(y, matmul(yt, tt))  # y yT tT
+    right = matmul(tt, matmul(yt, y))  # tT yT y
+    return left - matmul(matmul(left, x), y) + right - matmul(y, matmul(x, right)) - matmul(y, matmul(t, y))
+
+
+pinv_p: Custom = custom(
+    "pinv", _pinv, saves=("x", "y"), vjp=(_pinv_vjp,), jvp=(_pinv_jvp,), batch=native,
+    shape=lambda x, **p: (*x.shape[:-2], x.shape[-1], x.shape[-2]), formula="the pseudo-inverse of x",
+    derivative="-yT g yT + (1 - x y) gT y yT + yT y gT (1 - y x)",
+    samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None)),
+    notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
+)  # fmt: skip
+
+# --- systems of equations -------------------------------------------------------------------------
+
+
+def _solved_shape(a: Any, b: Any, **_p: Any) -> Shape:
+    return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
+
+
+solve_p: Custom = custom(
+    "solve", lambda xp, a, b: xp.linalg.solve(a, b), saves=("x", "y"), batch=stacked, shape=_solved_shape,
+    vjp=(lambda g, y, a, b: -matmul(solve_p(swap_last(a), g), swap_last(y)),
+         lambda g, y, a, b: solve_p(swap_last(a), g)),
+    jvp=(lambda t, y, a, b: -solve_p(a, matmul(t, y)), lambda t, y, a, b: solve_p(a, t)),
+    formula="y with a y = b", derivative="-h yT, h = a**-T g",
+    samples=(S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))),
+)  # fmt: skip
+
+
+def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+    if xp is not np:
+        full = (xp.triu if upper else xp.tril)(a)
+        if unit:
+            full = full - full * xp.eye(a.shape[-1], dtype=a.dtype) + xp.eye(a.shape[-1], dtype=a.dtype)
+        return xp.linalg.solve(full, b)
+    from scipy.linalg import get_blas_funcs
+
+    dtype = np.result_type(a, b)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.empty((*lead, *b.shape[-2:]), dtype)
+    if not out.size:
+        return out
+    trsm = get_blas_funcs("trsm", (a, b))
+    a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, out.shape)
+    for place in np.ndindex(lead):
+        # The transpose of a C-ordered matrix is what BLAS reads without a copy.
+        out[place] = trsm(1.0, a[place].T, b[place], lower=upper, trans_a=1, diag=unit)
+    return out
+
+
+def _triangle(x: Array, upper: bool, unit: bool) -> Array:
+    """The part of a matrix that a triangular solve reads."""
+    return triu_p(x, diagonal=int(unit)) if upper else tril_p(x, diagonal=-int(unit))
+
+
+def _transposed(a: Array, g: Array, upper: bool, unit: bool) -> Array:
+    return solve_triangular_p(swap_last(a), g, upper=not upper, unit=unit)
+
+
+solve_triangular_p: Custom = custom(
+    "solve_triangular", _triangular, saves=("x", "y"), batch=stacked, shape=_solved_shape,
+    vjp=(lambda g, y, a, b, *, upper, unit:
+             -_triangle(matmul(_transposed(a, g, upper, unit), swap_last(y)), upper, unit),
+         lambda g, y, a, b, *, upper, unit: _transposed(a, g, upper, unit)),
+    jvp=(lambda t, y, a, b, **p: -solve_triangular_p(a, matmul(_triangle(t, **p), y), **p),
+         lambda t, y, a, b, **p: solve_triangular_p(a, t, **p)),
+    formula="y with a y = b, a triangular", derivative="-triangle of h yT, h = a**-T g",
+    samples=(S(_square(size=3), (3, 2), upper=False, unit=False), S(_square(size=3), (2, 3, 1), upper=True, unit=False),
+             S(_square(2, size=2), (2, 2), upper=True, unit=True)),
+    notes="only that triangle of a is read; a zero on its diagonal gives infinities, as in PyTorch",
+)  # fmt: skip
+
+# --- determinants ---------------------------------------------------------------------------------
+
+
+def _cofactor(xp: Any, x: Array) -> Array:
+    """det(x) x**-T, which exists for singular x too: from x = u s vh it is det(u) det(vh) u s' vh.
+
+    s' holds for each singular value the product of the others.
+    """
+    u, s, vh = xp.linalg.svd(x)
+    ones = xp.ones_like(s[..., :1])
+    before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    sign = xp.linalg.det(u) * xp.linalg.det(vh)
+    return (u * (before * after * sign[..., None])[..., None, :]) @ vh
+
+
+def _cofactor_vjp(g: Array, y: Array, x: Array) -> Array:
+    b = swap_last(inv(x))
+    return _total(g * b) * y - matmul(b, matmul(swap_last(g), y))
+
+
+def _cofactor_jvp(t: Array, y: Array, x: Array) -> Array:
+    b = swap_last(inv(x))
+    return _total(y * t) * b - matmul(y, matmul(swap_last(t), b))
+
+
+cofactor_p: Custom = custom(
+    "cofactor", _cofactor, saves=("x", "y"), vjp=(_cofactor_vjp,), jvp=(_cofactor_jvp,), batch=native,
+    shape=lambda x: x.shape, formula="det(x) x**-T", derivative="<g, x**-T> y - x**-T gT y",
+    samples=(S(_square(size=3)), S(_square(2, size=2))), tolerance=10.0,
+    notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
+)  # fmt: skip
+det: Custom = custom(
+    "det", lambda xp, x: xp.linalg.det(x), saves="x", batch=native, shape=lambda x: x.shape[:-2],
+    vjp=(lambda g, y, x: _as_matrices(g) * cofactor_p(x),),
+    jvp=(lambda t, y, x: _total(cofactor_p(x) * t, keep=False),),
+    formula="determinant of x", derivative="g cofactor(x)", samples=(S(_square(size=3)), S((2, 2, 2)), S((1, 1))),
+)  # fmt: skip
+
+
+def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
+    g = gs[1]
+    if g is None:
+        return (np.zeros(x.shape, x.dtype),)
+    return (_as_matrices(g) * swap_last(inv(x)),)
+
+
+def _slogdet_jvp(tangents: Sequence[Array], y: Any, x: Array) -> tuple[Array, Array]:
+    t = _total(swap_last(inv(x)) * tangents[0], keep=False)
+    return np.zeros(t.shape, t.dtype), t
+
+
+slogdet_p: Custom = custom(
+    "slogdet", lambda xp, x: tuple(xp.linalg.slogdet(x)), saves="x", multiple=True, joint_vjp=_slogdet_vjp,
+    joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|", derivative="0, g x**-T",
+    samples=(S(_square(size=3)), S((2, 2, 2))),
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def pinv(x: Array, *, rtol: float | None = None, hermitian: bool = False) -> Array:
+    """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
+
+    Singular values below `rtol` (default: max(m, n) times the precision) times the largest count as 0.
+    """
+    return pinv_p(x, rtol=rtol)
+
+
+def _check_system(op: str, a: Array, b: Array) -> None:
+    if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
+        raise errors.SQUARE_MATRIX(op=op, given=tuple(a.shape), where=provenance.here())
+
+
+def _is_vector(a: Array, b: Array) -> bool:
+    """PyTorch's rule: one vector, or as many as there are matrices."""
+    return len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
+
+
+def solve(a: Array, b: Array, *, left: bool = True) -> Array:
+    """The x with a x = b (or x a = b, if not `left`): a (..., n, n), b (..., n, k) or (n,).
+
+    Raises:
+        ArgumentError: for a singular matrix.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.linalg.solve(gg.tensor([[2.0, 0.0], [0.0, 4.0]]), gg.tensor([2.0, 2.0])).tolist()
+        [1.0, 0.5]
+    """
+    _check_system("solve", a, b)
+    if _is_vector(a, b):
+        x = solve_p(a, reshape_p(b, shape=(*b.shape, 1)))
+        return reshape_p(x, shape=tuple(x.shape[:-1]))
+    return solve_p(a, b) if left else swap_last(solve_p(swap_last(a), swap_last(b)))
+
+
+def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """The x with a x = b (or x a = b, if not `left`) for triangular a; the other triangle is not read."""
+    _check_system("solve_triangular", a, b)
+    if left:
+        return solve_triangular_p(a, b, upper=upper, unit=unitriangular)
+    return swap_last(solve_triangular_p(swap_last(a), swap_last(b), upper=not upper, unit=unitriangular))
+
+
+def inverse(x: Array) -> Array:
+    """Inverse of (..., n, n)."""
+    return inv(x)
+
+
+def pinverse(x: Array, rcond: float = 1e-15) -> Array:
+    """`pinv`, under PyTorch's older name."""
+    return pinv_p(x, rtol=rcond)
+
+
+def slogdet(x: Array) -> Any:
+    """Sign and logarithm of the absolute determinant of (..., n, n): two arrays of shape (...)."""
+    from glassgrad.ops.decompose import SlogdetResult
+
+    return SlogdetResult(*slogdet_p(x))
+
+
+def logdet(x: Array) -> Array:
+    """Logarithm of the determinant of (..., n, n); NaN where it is negative."""
+    sign, value = slogdet_p(x)
+    return ew.where(sign < 0, np.asarray(np.nan, x.dtype), value)

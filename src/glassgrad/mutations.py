@@ -1,0 +1,72 @@
+"""In-place writes: which memory was overwritten, when and where, and whether a saved value was among it."""
+
+from __future__ import annotations
+
+import weakref
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.node import Node, describe, next_sequence
+
+
+class _Mutations:
+    """The log of in-place writes: which memory, when, where.
+
+    Saved arrays are checked against it only when some write is younger than the oldest node of a walk,
+    so a training loop, whose writes all happen between the steps, pays one comparison.
+    """
+
+    def __init__(self) -> None:
+        self.latest = 0
+        self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
+
+    def record(self, *arrays: Any, frame: Any = None) -> None:
+        """Note that the memory of `arrays` is being overwritten from the user's current line."""
+        frame = frame or provenance.user_frame(1)
+        code, lasti = frame.f_code, frame.f_lasti
+        self.latest = latest = next_sequence()
+        log = self.log
+        if len(log) > 4096:
+            self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
+        for array in arrays:
+            owner = array if array.base is None else memory_owner(array)
+            known = log.get(id(owner))
+            if known is not None and known[0]() is owner:
+                log[id(owner)] = (known[0], latest, code, lasti)
+            else:
+                log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
+
+    def check(self, node: Node) -> None:
+        """Raise when something that `node` saved was overwritten after it was saved."""
+        for position, array in enumerate(node.saved):
+            if not isinstance(array, np.ndarray):
+                continue
+            owner = memory_owner(array)
+            entry = self.log.get(id(owner))
+            if entry is None or entry[1] < node.seq or entry[0]() is not owner:
+                continue
+            written = provenance.resolve(entry[2], entry[3])
+            operands = node.place.operands
+            if position == 0:
+                what = describe(None, node)
+            elif position <= len(operands):
+                what = f"'{operands[position - 1]}'"
+            else:
+                what = f"argument {position} of {node.prim.name}"
+            name = what.strip("'") if what.startswith("'") else "h"
+            raise errors.SAVED_OVERWRITTEN(
+                what=what, op=node.prim.name, saved=node.place, written=written, hint=f"{name} = {name} + ..."
+            )
+
+
+def memory_owner(array: Any) -> Any:
+    """Return the array that owns the memory which `array` is a view of."""
+    while isinstance(getattr(array, "base", None), np.ndarray):
+        array = array.base
+    return array
+
+
+MUTATIONS = _Mutations()

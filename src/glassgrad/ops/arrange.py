@@ -1,0 +1,263 @@
+"""Repeating, padding, stacking and cutting: functions composed of the primitives in `shape` and `index`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array, bad_option, canonical_axis
+from glassgrad.ops.index import getitem_p
+from glassgrad.ops.places import ARRAY, EVERYTHING
+from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
+
+Shape = tuple[int, ...]
+
+# --- repeating ------------------------------------------------------------------------------------
+
+
+def repeat(x: Array, *sizes: Any) -> Array:
+    """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first.
+
+    PyTorch's `repeat`. NumPy's repeats single elements: that is `repeat_interleave` here.
+    """
+    times = _ints(sizes)
+    lead = len(times) - len(x.shape)
+    if lead < 0:
+        raise bad_option("repeat", "sizes", times, f"at least {len(x.shape)} numbers")
+    shape = (*(1,) * lead, *x.shape)
+    apart = tuple(n for size in shape for n in (1, size))
+    wide = tuple(n for count, size in zip(times, shape, strict=True) for n in (count, size))
+    repeated = broadcast_to_p(reshape_p(x, shape=apart), shape=wide)
+    return reshape_p(repeated, shape=tuple(count * size for count, size in zip(times, shape, strict=True)))
+
+
+def tile(x: Array, *dims: Any) -> Array:
+    """`repeat` with 1 for the dimensions in front that are not named."""
+    times = _ints(dims)
+    return repeat(x, *(1,) * (len(x.shape) - len(times)), *times)
+
+
+def repeat_interleave(x: Array, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Array:
+    """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+    if dim is None:
+        x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
+    axis = canonical_axis(dim, len(x.shape))
+    if isinstance(repeats, int):
+        before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+        column = reshape_p(x, shape=(*before, size, 1, *after))
+        return reshape_p(
+            broadcast_to_p(column, shape=(*before, size, repeats, *after)), shape=(*before, size * repeats, *after)
+        )
+    counts = np.broadcast_to(concrete(repeats, "repeat_interleave"), (x.shape[axis],))
+    return _pick(x, np.repeat(np.arange(x.shape[axis]), counts), axis)
+
+
+def _pick(x: Array, positions: Array, axis: int) -> Array:
+    return getitem_p(x, positions, spec=(EVERYTHING,) * axis + (ARRAY,))
+
+
+# --- padding --------------------------------------------------------------------------------------
+
+# PyTorch's and NumPy's names of the same borders.
+_BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap",
+            "symmetric": "symmetric"}  # fmt: skip
+
+
+def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, constant_values: Any = None) -> Array:
+    """Add a border.
+
+    Args:
+        x: any shape.
+        pad: PyTorch's form, a flat list (left, right, top, bottom, ...) that begins at the last dimension, or NumPy's,
+            a pair for each dimension or one number for all. Negative numbers cut off.
+        mode: "constant", "reflect", "symmetric", "replicate" (or "edge"), "circular" (or "wrap").
+        value: what a constant border is filled with; NumPy's name is `constant_values`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.pad(gg.arange(3), (2, 1), mode="reflect").tolist()
+        [2, 1, 0, 1, 2, 1]
+    """
+    widths = _widths(pad, len(x.shape))
+    cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths, strict=True))
+    if any(a < 0 or b < 0 for a, b in widths):
+        x = x[cut]
+        widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
+    if mode == "constant":
+        fill = constant_values if value is None else value
+        return pad_p(x, widths=widths, value=0 if fill is None else fill)
+    if mode not in _BORDERS:
+        expected = ", ".join(repr(name) for name in ("constant", *_BORDERS))
+        raise bad_option("pad", "mode", mode, expected)
+    for axis, (a, b) in enumerate(widths):
+        if a or b:
+            x = _pick(x, _border(x.shape[axis], a, b, mode), axis)
+    return x
+
+
+def _border(n: int, before: int, after: int, mode: str) -> Array:
+    """Return which element each place of the padded axis repeats."""
+    most = n - 1 if mode == "reflect" else n
+    if n == 0 or (mode in {"reflect", "circular"} and max(before, after) > most):
+        raise bad_option(
+            "pad", f"border with mode {mode!r}", (before, after), f"at most {max(most, 0)} for a dimension of size {n}"
+        )
+    return np.pad(np.arange(n), (before, after), mode=_BORDERS[mode])  # type: ignore[call-overload]
+
+
+def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
+    """Read PyTorch's flat form or NumPy's nested one."""
+    if isinstance(pad, int):
+        return ((pad, pad),) * ndim
+    if any(isinstance(part, Sequence) for part in pad):
+        pairs = [tuple(part) if len(part) == 2 else (part[0], part[0]) for part in pad]
+        pairs = pairs * ndim if len(pairs) == 1 else pairs
+        if len(pairs) == ndim:
+            return tuple((int(a), int(b)) for a, b in pairs)
+        raise bad_option("pad", "pad", pad, f"a pair for each of {ndim} dimensions")
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise bad_option("pad", "pad", pad, f"an even number of widths, at most {2 * ndim}")
+    given = [(int(a), int(b)) for a, b in zip(pad[::2], pad[1::2], strict=True)]
+    return (*((0, 0),) * (ndim - len(given)), *reversed(given))
+
+
+# --- joining and cutting --------------------------------------------------------------------------
+
+
+def atleast_1d(x: Array) -> Array:
+    """x with at least one dimension."""
+    return x if x.shape else reshape_p(x, shape=(1,))
+
+
+def atleast_2d(x: Array) -> Array:
+    """x with at least two dimensions; new ones come first."""
+    return x if len(x.shape) > 1 else reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape))
+
+
+def atleast_3d(x: Array) -> Array:
+    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix."""
+    shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(len(x.shape))
+    return x if shape is None else reshape_p(x, shape=shape)
+
+
+def hstack(tensors: Sequence[Array]) -> Array:
+    """Join side by side: along dimension 1, vectors along their only one."""
+    xs = [atleast_1d(x) for x in tensors]
+    return cat(xs, 0 if len(xs[0].shape) == 1 else 1)
+
+
+def vstack(tensors: Sequence[Array]) -> Array:
+    """Join one below the other: vectors become rows."""
+    return cat([atleast_2d(x) for x in tensors], 0)
+
+
+def dstack(tensors: Sequence[Array]) -> Array:
+    """Join along a third dimension."""
+    return cat([atleast_3d(x) for x in tensors], 2)
+
+
+def column_stack(tensors: Sequence[Array]) -> Array:
+    """Join side by side: vectors become columns."""
+    return cat([reshape_p(x, shape=(math.prod(x.shape), 1)) if len(x.shape) < 2 else x for x in tensors], 1)
+
+
+def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Array, ...]:
+    """Cut along `dim` into so many nearly equal sections, or in front of the indices given: NumPy's `array_split`."""
+    axis = canonical_axis(dim, len(x.shape))
+    size = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        each, extra = divmod(size, indices_or_sections)
+        ends = [each * (k + 1) + min(k + 1, extra) for k in range(indices_or_sections - 1)]
+    else:
+        ends = [int(end) for end in concrete(indices_or_sections, "tensor_split")]
+    lead = (slice(None),) * axis
+    return tuple(x[(*lead, slice(a, b))] for a, b in zip([0, *ends], [*ends, size], strict=True))
+
+
+def narrow(x: Array, dim: int, start: int, length: int) -> Array:
+    """The part of `length` elements from `start` on along `dim`: a view."""
+    axis = canonical_axis(dim, len(x.shape))
+    start = start + x.shape[axis] if start < 0 else start
+    if not 0 <= start <= start + length <= x.shape[axis]:
+        raise bad_option("narrow", "length", length, f"a part from {start} on that ends within {x.shape[axis]}")
+    return x[(*(slice(None),) * axis, slice(start, start + length))]
+
+
+def select(x: Array, dim: int, index: int) -> Array:
+    """The slice at `index` along `dim`, without that dimension: a view."""
+    return x[(*(slice(None),) * canonical_axis(dim, len(x.shape)), int(index))]
+
+
+def expand_as(x: Array, other: Array) -> Array:
+    """x broadcast to the shape of `other`."""
+    return broadcast_to_p(x, shape=tuple(other.shape))
+
+
+def view_as(x: Array, other: Array) -> Array:
+    """x in the shape of `other`."""
+    return reshape_p(x, shape=tuple(other.shape))
+
+
+def reshape_as(x: Array, other: Array) -> Array:
+    """x in the shape of `other`."""
+    return reshape_p(x, shape=tuple(other.shape))
+
+
+def t(x: Array) -> Array:
+    """The transpose of a matrix; a vector itself."""
+    if len(x.shape) > 2:
+        raise bad_option("t", "number of dimensions", len(x.shape), "at most 2; see .mT")
+    return transpose(x)
+
+
+# --- grids and turns ------------------------------------------------------------------------------
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
+    """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
+    if indexing not in {"ij", "xy"}:
+        raise bad_option("meshgrid", "indexing", indexing, "'ij' or 'xy'")
+    xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors)
+    order = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        order[:2] = [1, 0]
+    shape = tuple(xs[axis].shape[0] if xs[axis].shape else 1 for axis in order)
+    grids = []
+    for number, x in enumerate(xs):
+        axis = order.index(number)
+        column = tuple(shape[axis] if at == axis else 1 for at in range(len(xs)))
+        grids.append(broadcast_to_p(reshape_p(x, shape=column), shape=shape))
+    return tuple(grids)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
+    """All tensors in the shape they have together."""
+    shape = np.broadcast_shapes(*(tuple(x.shape) for x in tensors))
+    return tuple(broadcast_to_p(x, shape=shape) for x in tensors)
+
+
+def fliplr(x: Array) -> Array:
+    """Reverse the columns."""
+    return flip_p(x, axis=(1,))
+
+
+def flipud(x: Array) -> Array:
+    """Reverse the rows."""
+    return flip_p(x, axis=(0,))
+
+
+def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
+    """Turn by k times 90 degrees, from the first of `dims` towards the second."""
+    first, second = (canonical_axis(axis, len(x.shape)) for axis in dims)
+    order = list(range(len(x.shape)))
+    order[first], order[second] = second, first
+    quarter = k % 4
+    if quarter == 2:
+        return flip_p(x, axis=tuple(sorted((first, second))))
+    if quarter == 1:
+        return permute_p(flip_p(x, axis=(second,)), axes=tuple(order))
+    return flip_p(permute_p(x, axes=tuple(order)), axis=(second,)) if quarter else x

@@ -1,0 +1,221 @@
+"""Functions that write into, or add to, a copy of a tensor at given places: PyTorch's scatter and index families."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array, bad_option, canonical_axis
+from glassgrad.ops.index import at_set_p, getitem, getitem_p, put_add_p, put_along_add_p, put_along_p, scatter_extreme_p
+from glassgrad.ops.places import ARRAY, EVERYTHING, split_index
+from glassgrad.ops.shape import broadcast_to_p, reshape_p
+
+
+def _value(value: Any, like: Array) -> Any:
+    return value if hasattr(value, "shape") else np.asarray(value, dtype=like.dtype)
+
+
+# --- anywhere -------------------------------------------------------------------------------------
+
+
+def at_set(x: Array, index: Any, value: Any) -> Array:
+    """x with x[index] = value: what `x[index] = value` does, on a copy.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.at_set(gg.zeros(3), 1, 5.0).tolist()
+        [0.0, 5.0, 0.0]
+    """
+    spec, arrays = split_index(index)
+    return at_set_p(x, _value(value, x), *arrays, spec=spec)
+
+
+def at_add(x: Array, index: Any, value: Any) -> Array:
+    """x with `value` added at an index, once for every time a place occurs in it."""
+    spec, arrays = split_index(index)
+    value = _value(value, x)
+    shape = getitem_p.abstract(x, *arrays, spec=spec).shape
+    if tuple(value.shape) != shape:
+        value = broadcast_to_p(value, shape=shape)
+    return x + put_add_p(value, *arrays, spec=spec, shape=tuple(x.shape))
+
+
+def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Array:
+    """`at_set` with PyTorch's tuple of index arrays, or `at_add` if `accumulate`."""
+    return (at_add if accumulate else at_set)(x, tuple(indices), values)
+
+
+def masked_fill(x: Array, mask: Array, value: Any) -> Array:
+    """`x` with `value` where `mask` is true."""
+    return ew.where(mask, value, x)
+
+
+def masked_select(x: Array, mask: Array) -> Array:
+    """The elements of x where `mask` is true, in one dimension; the two broadcast."""
+    shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    return getitem(broadcast_to_p(x, shape=shape), broadcast_to_p(mask, shape=shape))
+
+
+def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
+    """x with the first elements of `source` in order where `mask` is true."""
+    plain = np.broadcast_to(concrete(mask, "masked_scatter"), tuple(x.shape))
+    count = int(plain.sum())
+    if math.prod(source.shape) < count:
+        raise bad_option("masked_scatter", "source", tuple(source.shape), f"at least {count} elements")
+    return at_set(x, plain, reshape_p(source, shape=(math.prod(source.shape),))[:count])
+
+
+# --- slices along a dimension ---------------------------------------------------------------------
+
+
+def _slices(x: Array, dim: int, index: Any) -> tuple[Any, ...]:
+    axis = canonical_axis(dim, len(x.shape))
+    return (EVERYTHING,) * axis + (ARRAY,), index if hasattr(index, "dtype") else np.asarray(index)
+
+
+def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
+    """x with the slices of alpha * `source` added at `index` along `dim`; a place may occur often."""
+    spec, places = _slices(x, dim, index)
+    source = source if alpha == 1 else source * alpha
+    return x + put_add_p(source, places, spec=spec, shape=tuple(x.shape))
+
+
+def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
+    """x with the slices of `source` at `index` along `dim`."""
+    spec, places = _slices(x, dim, index)
+    return at_set_p(x, source, places, spec=spec)
+
+
+def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
+    """x with `value` in the slices at `index` along `dim`."""
+    spec, places = _slices(x, dim, index)
+    return at_set_p(x, _value(value, x), places, spec=spec)
+
+
+def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
+    """x with `src` as the slice at `index` along `dim`."""
+    return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), index), src)
+
+
+def slice_scatter(
+    x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    """x with `src` as the part from `start` to `end` along `dim`."""
+    return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), slice(start, end, step)), src)
+
+
+def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
+    """The sums of the rows of `data` that have the same segment id: shape (num_segments, ...)."""
+    if num_segments is None:
+        plain = concrete(segment_ids, "segment_sum without num_segments")
+        num_segments = int(plain.max()) + 1 if plain.size else 0
+    return put_add_p(data, segment_ids, spec=(ARRAY,), shape=(int(num_segments), *data.shape[1:]))
+
+
+# --- along a dimension ----------------------------------------------------------------------------
+
+
+def _fitted(source: Array, index: Array) -> Array:
+    """Cut `source` to the shape of `index`, which may be smaller."""
+    shape = tuple(index.shape)
+    return source if tuple(source.shape) == shape else source[tuple(slice(0, n) for n in shape)]
+
+
+def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
+    """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
+    return put_along_p(x, _value(value, x), index, axis=canonical_axis(dim, len(x.shape)))
+
+
+def scatter(
+    x: Array, dim: int, index: Array, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Array:
+    """x with y[index[i, j], j] = src[i, j] for dim 0; `src` may be a number. `reduce`: "add" or "multiply" instead."""
+    given = value if src is None else src
+    source = _fitted(given, index) if hasattr(given, "shape") and len(given.shape) else _value(given, x)
+    if reduce is None:
+        return put_along_p(x, source, index, axis=canonical_axis(dim, len(x.shape)))
+    if reduce not in {"add", "multiply"}:
+        raise bad_option("scatter", "reduce", reduce, "'add' or 'multiply'")
+    source = source if source.shape else broadcast_to_p(source, shape=tuple(index.shape))
+    return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
+
+
+def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
+    """x with y[index[i, j], j] += src[i, j] for dim 0.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.zeros(3).scatter_add(0, gg.tensor([0, 2, 0]), gg.ones(3)).tolist()
+        [2.0, 0.0, 1.0]
+    """
+    axis = canonical_axis(dim, len(x.shape))
+    return x + put_along_add_p(_fitted(src, index), index, axis=axis, shape=tuple(x.shape))
+
+
+def scatter_reduce(
+    x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
+) -> Array:
+    """x with what `src` has for the same place reduced: "sum", "mean", "prod", "amax" or "amin".
+
+    With `include_self=False` the elements of x count only where nothing is scattered to. Elements that share an
+    extreme share its gradient.
+    """
+    axis, shape = canonical_axis(dim, len(x.shape)), tuple(x.shape)
+    source = _fitted(src, index)
+    ones = np.ones(tuple(index.shape), x.dtype)
+    hits = put_along_add_p(ones, index, axis=axis, shape=shape)
+    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
+    if reduce not in neutral:
+        raise bad_option("scatter_reduce", "reduce", reduce, ", ".join(map(repr, neutral)))
+    if not include_self:
+        x = ew.where(hits > 0, neutral[reduce], x)
+    if reduce in {"amax", "amin"}:
+        return scatter_extreme_p(x, source, index, axis=axis, largest=reduce == "amax")
+    if reduce == "prod":
+        return _scatter_prod(x, source, index, axis)
+    total = x + put_along_add_p(source, index, axis=axis, shape=shape)
+    if reduce == "sum":
+        return total
+    return total / (hits + 1 if include_self else ew.maximum(hits, 1.0))
+
+
+def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
+    """Multiply one layer after the other: the k-th factor of every place, for k = 0, 1, ...
+
+    Each layer hits a place at most once, so it is an ordinary product, with exact derivatives at zeros.
+    """
+    plain = concrete(index, "scatter_reduce with prod")
+    rank = _occurrence(plain, axis, x.shape[axis])
+    for layer in range(int(rank.max()) + 1 if rank.size else 0):
+        factor = ew.where(rank == layer, source, 1.0)
+        here = np.where(rank == layer, plain, -1)
+        x = x * _spread(factor, here, axis, x)
+    return x
+
+
+def _occurrence(index: Any, axis: int, size: int) -> Any:
+    """Return for each element how many before it along the axis go to the same place."""
+    moved = np.moveaxis(index, axis, 0)
+    seen = np.zeros((size, *moved.shape[1:]), np.int64)
+    rank = np.zeros_like(moved)
+    for step, row in enumerate(moved):
+        places = (row, *np.ogrid[tuple(slice(n) for n in row.shape)]) if row.ndim else (row,)
+        rank[step] = seen[places]
+        seen[places] += 1
+    return np.moveaxis(rank, 0, axis)
+
+
+def _spread(factor: Array, index: Any, axis: int, x: Array) -> Array:
+    """Return ones in the shape of x with the factors at the places that `index` names; -1 is nowhere."""
+    valid = index >= 0
+    wide = np.where(valid, index, x.shape[axis])
+    shape = (*x.shape[:axis], x.shape[axis] + 1, *x.shape[axis + 1 :])
+    placed = put_along_p(np.ones(shape, x.dtype), factor, wide, axis=axis)
+    return placed[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
+
+

@@ -1,0 +1,149 @@
+"""Primitives that read an array along its diagonals or through a sliding window, and their transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
+from glassgrad.ops.samples import S
+from glassgrad.ops.shape import reshape_p
+
+Shape = tuple[int, ...]
+
+# --- diagonals ------------------------------------------------------------------------------------
+
+
+def _diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+    """A view, writeable unlike that of `np.diagonal`."""
+    square = np.moveaxis(x, (axis1, axis2), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
+    n = min(square.shape[-2:])
+    return np.einsum("...ii->...i", square[..., :n, :n])
+
+
+def _diagonal_shape(x: Any, *, offset: int, axis1: int, axis2: int) -> Shape:
+    rest = tuple(n for axis, n in enumerate(x.shape) if axis not in {axis1, axis2})
+    rows, columns = x.shape[axis1] - max(-offset, 0), x.shape[axis2] - max(offset, 0)
+    return (*rest, max(0, min(rows, columns)))
+
+
+def _put_diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int, shape: Shape) -> Array:
+    out = np.zeros(shape, x.dtype)
+    _diagonal(np, out, offset=offset, axis1=axis1, axis2=axis2)[...] = x
+    return out
+
+
+diagonal_p: Linear = linear(
+    "diagonal", _diagonal, (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),), is_view=True,
+    formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape,
+    samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
+             S((4, 2, 3), offset=1, axis1=0, axis2=2)),
+)  # fmt: skip
+put_diagonal_p: Linear = linear(
+    "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
+    formula="zeros(shape) with x on a diagonal", derivative="the diagonal of g", shape=lambda x, *, shape, **at: shape,
+    samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
+             S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
+)  # fmt: skip
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def _windows(xp: Any, x: Array, *, axis: int, size: int, step: int) -> Array:
+    every = np.lib.stride_tricks.sliding_window_view(x, size, axis=axis)
+    return every[(slice(None),) * axis + (slice(None, None, step),)]
+
+
+def _windows_shape(x: Any, *, axis: int, size: int, step: int) -> Shape:
+    return (*x.shape[:axis], (x.shape[axis] - size) // step + 1, *x.shape[axis + 1 :], size)
+
+
+def _overlap_add(xp: Any, x: Array, *, axis: int, step: int, length: int) -> Array:
+    """Add windows (their elements along the last axis) at the places they were read from."""
+    windows = np.moveaxis(x, (axis, -1), (0, 1))
+    count, size = windows.shape[:2]
+    out = np.zeros((length, *windows.shape[2:]), x.dtype)
+    if size <= count:
+        for k in range(size):
+            out[k : k + step * count : step][:count] += windows[:, k]
+    else:
+        for k in range(count):
+            out[k * step : k * step + size] += windows[k]
+    return np.moveaxis(out, 0, axis)
+
+
+unfold_p: Linear = linear(
+    "sliding_window", _windows,
+    (lambda g, x, *, axis, size, step: overlap_add_p(g, axis=axis, step=step, length=x.shape[axis]),),
+    formula="y[i, k] = x[i * step + k]", derivative="windows added where they overlap", shape=_windows_shape,
+    samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
+)  # fmt: skip
+overlap_add_p: Linear = linear(
+    "overlap_add", _overlap_add,
+    (lambda g, x, *, axis, step, length: unfold_p(g, axis=axis, size=x.shape[-1], step=step),),
+    formula="y[i * step + k] = sum of x[i, k]", derivative="windows of g",
+    shape=lambda x, *, axis, step, length: (*x.shape[:axis], length, *x.shape[axis + 1 : -1]),
+    samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
+             S((2, 3), axis=0, step=2, length=5)),
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    """The diagonal of two dimensions, which becomes the last one: a view."""
+    ndim = len(x.shape)
+    axis1, axis2 = canonical_axis(dim1, ndim), canonical_axis(dim2, ndim)
+    if axis1 == axis2:
+        raise bad_option("diagonal", "dim2", dim2, f"another dimension than {dim1}")
+    return diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def diag(x: Array, diagonal: int = 0) -> Array:
+    """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
+    return diag_embed(x, diagonal) if len(x.shape) == 1 else diagonal_p(x, offset=diagonal, axis1=0, axis2=1)
+
+
+def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """The last dimension as the diagonal of a square matrix in the dimensions `dim1` and `dim2` of the result."""
+    ndim = len(x.shape) + 1
+    axis1, axis2 = canonical_axis(dim1, ndim), canonical_axis(dim2, ndim)
+    side = x.shape[-1] + abs(offset)
+    shape = list(x.shape[:-1])
+    for axis in sorted((axis1, axis2)):
+        shape.insert(axis, side)
+    if axis1 > axis2:
+        axis1, axis2, offset = axis2, axis1, -offset
+    return put_diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2, shape=tuple(shape))
+
+
+def diagflat(x: Array, offset: int = 0) -> Array:
+    """All elements as the diagonal of a matrix."""
+    return diag_embed(reshape_p(x, shape=(-1,) if 0 not in x.shape else (0,)), offset)
+
+
+def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
+    """All windows of `size` elements along a dimension, `step` apart; their elements become the last dimension.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.arange(5).unfold(0, 3, 2).tolist()
+        [[0, 1, 2], [2, 3, 4]]
+    """
+    axis = canonical_axis(dimension, len(x.shape))
+    if not 1 <= size <= x.shape[axis] or step < 1:
+        raise bad_option("unfold", "size", size, f"between 1 and {x.shape[axis]}, with a positive step")
+    return unfold_p(x, axis=axis, size=int(size), step=int(step))
+
+
+def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
+    """NumPy's `sliding_window_view`: windows along one or several axes, their elements in new last axes."""
+    sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
+    axes = tuple(range(len(x.shape))) if dim is None else tuple(dim) if isinstance(dim, tuple | list) else (dim,)
+    if len(axes) != len(sizes):
+        raise bad_option("sliding_window_view", "window_shape", window_shape, f"{len(axes)} sizes")
+    ndim = len(x.shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        x = unfold(x, canonical_axis(axis, ndim), size, 1)
+    return x

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.core import Array, canonical_axis, elementwise, select
+from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.samples import reals
 from glassgrad.ops.special import erfc
@@ -157,7 +156,7 @@ def softplus(x: Array, beta: float = 1.0, threshold: float | None = None) -> Arr
 def gelu(x: Array, approximate: str = "none") -> Array:
     """Gaussian error linear unit, x * Phi(x); `approximate="tanh"` is the formula of GPT-2."""
     if approximate not in {"none", "tanh"}:
-        raise _option("gelu", "approximate", approximate, "'none' or 'tanh'")
+        raise bad_option("gelu", "approximate", approximate, "'none' or 'tanh'")
     return gelu_p(x) if approximate == "none" else gelu_tanh_p(x)
 
 
@@ -233,7 +232,7 @@ def glu(x: Array, dim: int = -1) -> Array:
     axis = canonical_axis(dim, len(x.shape))
     size = x.shape[axis]
     if size % 2:
-        raise _option("glu", f"size of dim {dim}", size, "an even size")
+        raise bad_option("glu", f"size of dim {dim}", size, "an even size")
     lead = (slice(None),) * axis
     return x[(*lead, slice(0, size // 2))] * sigmoid(x[(*lead, slice(size // 2, size))])
 
@@ -243,7 +242,3 @@ def logit(x: Array, eps: float | None = None) -> Array:
     if eps is not None:
         x = ew.clip_p(x, low=eps, high=1 - eps)
     return ew.log(x) - ew.log1p(-x)
-
-
-def _option(owner: str, name: str, given: Any, expected: str) -> Exception:
-    return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.data_dependent import nonzero_p
 from glassgrad.ops.shape import astype
 
@@ -42,10 +41,7 @@ def divide(x: Array, other: Array, *, rounding_mode: str | None = None) -> Array
         return floor_divide(x, other)
     if rounding_mode == "trunc":
         return ew.trunc(ew.divide(x, other))
-    raise errors.BAD_OPTION(
-        owner="divide", name="rounding_mode", given=rounding_mode, expected="None, 'floor' or 'trunc'",
-        where=provenance.here(),
-    )  # fmt: skip
+    raise bad_option("divide", "rounding_mode", rounding_mode, "None, 'floor' or 'trunc'")
 
 
 def floor_divide(x: Array, other: Array) -> Array:
@@ -118,9 +114,7 @@ def clip(x: Array, min: Any = None, max: Any = None) -> Array:
         [0.0, 0.5, 1.0]
     """
     if min is None and max is None:
-        raise errors.BAD_OPTION(
-            owner="clip", name="min", given=None, expected="at least one of min and max", where=provenance.here()
-        )
+        raise bad_option("clip", "min", None, "at least one of min and max")
     if isinstance(min, _NUMBERS) and isinstance(max, _NUMBERS):
         return ew.clip_p(x, low=min, high=max)
     if min is not None:

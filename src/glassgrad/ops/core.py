@@ -95,7 +95,7 @@ class Primitive:
         sample_params: Mapping[str, Any] | None = None,
         edge: Sequence[float] = (),
         multiple: bool = False,
-        shape: Callable[..., tuple[int, ...]] | None = None,
+        shape: Callable[..., tuple[Any, ...]] | None = None,
         batch: Rule | None = None,
         is_view: bool = False,
         tolerance: float = 1.0,
@@ -128,6 +128,12 @@ class Primitive:
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
         self.joint_jvp: Rule | None = None
+
+    def decomposed(self, *args: Any, **params: Any) -> Any:
+        """Return what has a derivative of the results of the decomposition of a fused primitive."""
+        assert self.decompose is not None
+        y = self.decompose(*args, **params)
+        return y[0] if self.companions else y
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         chosen = None
@@ -174,8 +180,11 @@ class Primitive:
     def abstract(self, *args: Any, **params: Any) -> Any:
         """Return the `Aval` (or tuple of them) of the result for arguments that have shape and dtype."""
         if self.shape_rule is not None:
+            found = self.shape_rule(*args, **params)
+            if isinstance(found, Aval):  # a rule that knows the dtype as well
+                return found
             dtypes = [np.empty(0, arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
-            return Aval(self.shape_rule(*args, **params), np.result_type(*dtypes))
+            return Aval(found, np.result_type(*dtypes))
         result = self.compute(tuple(_hollow(arg) for arg in args), params)
         if self.multiple:
             return tuple(Aval(part.shape, part.dtype) for part in result)
@@ -383,12 +392,6 @@ class Fused(Primitive):
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         return super().compute(args, params)[0]
 
-    def decomposed(self, *args: Any, **params: Any) -> Any:
-        """Return what has a derivative of the decomposition's results."""
-        assert self.decompose is not None
-        y = self.decompose(*args, **params)
-        return y[0] if self.companions else y
-
 
 # --- declaring ----------------------------------------------------------------------------------
 
@@ -432,3 +435,8 @@ def canonical_axis(dim: int, ndim: int) -> int:
     if not -bound <= dim < bound:
         raise errors.DIM_OUT_OF_RANGE(dim=dim, ndim=ndim, low=-bound, high=bound - 1, where=provenance.here())
     return dim % bound
+
+
+def bad_option(owner: str, name: str, given: Any, expected: str) -> Exception:
+    """Return the exception for an argument that is not possible."""
+    return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())

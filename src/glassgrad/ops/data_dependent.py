@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import Array, Custom, canonical_axis, custom
+from glassgrad.ops.core import Array, Aval, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING, add_rows
 from glassgrad.ops.shape import astype, reshape_p, stack
@@ -103,10 +103,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     """How often each of the integers 0, 1, ... occurs in x, or the sum of its `weights`, which get gradients."""
     plain = concrete(x, "bincount")
     if plain.dtype.kind not in "iub" or plain.ndim != 1 or (plain.size and plain.min() < 0):
-        raise errors.BAD_OPTION(
-            owner="bincount", name="x", given=plain, expected="non-negative integers in one dimension",
-            where=provenance.here(),
-        )  # fmt: skip
+        raise bad_option("bincount", "x", plain, "non-negative integers in one dimension")
     count = max(int(plain.max()) + 1 if plain.size else 0, minlength)
     if weights is None:
         return bincount_p(x, count=count)
@@ -117,7 +114,8 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
 
 bincount_p = custom(
     "bincount", lambda _xp, x, *, count: add_rows(np.ones((x.size, 1), np.int64), x, count).reshape(count), vjp=(None,),
-    jvp=(None,), formula="how often each integer occurs", derivative="none", shape=lambda x, *, count: (count,),
+    jvp=(None,), formula="how often each integer occurs", derivative="none",
+    shape=lambda x, *, count: Aval((count,), np.dtype(np.int64)),
 )  # fmt: skip
 
 
@@ -137,7 +135,8 @@ def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
 
 histogram_p = custom(
     "histogram", lambda _xp, x, edges: np.histogram(x, edges)[0], vjp=(None, None), jvp=(None, None),
-    formula="how many values lie between the edges", derivative="none", shape=lambda x, edges: (edges.shape[0] - 1,),
+    formula="how many values lie between the edges", derivative="none",
+    shape=lambda x, edges: Aval((edges.shape[0] - 1,), np.dtype(np.int64)),
 )  # fmt: skip
 
 

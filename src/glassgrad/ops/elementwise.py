@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import REGISTRY, Array, elementwise, select
+from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.samples import booleans, reals
 
 _inf = float("inf")
@@ -44,7 +44,7 @@ remainder = elementwise(
     "remainder", "remainder", (1, lambda y, a, b: -floor_divide(a, b)), saves="x", formula="a - floor(a / b) * b",
     derivative="1, -floor(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)),
 )  # fmt: skip
-reciprocal = elementwise(
+reciprocal: Elementwise = elementwise(
     "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
     samples=(reals(0.3, 3),), edge=EDGES,
 )  # fmt: skip
@@ -228,7 +228,7 @@ sin = elementwise(
     "sin", "sin", (lambda y, x: cos(x),), saves="x", formula="sin(x)", derivative="cos(x)",
     samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
-cos = elementwise(
+cos: Elementwise = elementwise(
     "cos", "cos", (lambda y, x: -sin(x),), saves="x", formula="cos(x)", derivative="-sin(x)",
     samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
@@ -254,7 +254,7 @@ sinh = elementwise(
     "sinh", "sinh", (lambda y, x: cosh(x),), saves="x", formula="sinh(x)", derivative="cosh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
 )  # fmt: skip
-cosh = elementwise(
+cosh: Elementwise = elementwise(
     "cosh", "cosh", (lambda y, x: sinh(x),), saves="x", formula="cosh(x)", derivative="sinh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
 )  # fmt: skip
@@ -312,7 +312,7 @@ abs = elementwise(
 )  # fmt: skip
 
 
-def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "") -> Any:
+def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "") -> Elementwise:
     return elementwise(
         name, forward, (0,), formula=formula,
     derivative="0", samples=(reals(-1.9, 1.9, *kinks),), edge=EDGES, notes=notes
@@ -320,10 +320,10 @@ def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "")
 
 
 _WHOLE = (-1.0, 0.0, 1.0)
-sign = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
+sign: Elementwise = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
 floor = _step("floor", "floor", "largest integer <= x", *_WHOLE)
 ceil = _step("ceil", "ceil", "smallest integer >= x", *_WHOLE)
-trunc = _step("trunc", "trunc", "x without its fraction", *_WHOLE)
+trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", *_WHOLE)
 round_p = _step("round", "round", "nearest integer, to even on ties", -1.5, -0.5, 0.5, 1.5)
 
 
@@ -340,7 +340,7 @@ nan_to_num_p = elementwise(
 # --- without a derivative -------------------------------------------------------------------------
 
 
-def _companion(name: str, forward: str, formula: str, arity: int = 2) -> Any:
+def _companion(name: str, forward: str, formula: str, arity: int = 2) -> Elementwise:
     return elementwise(name, forward, (None,) * arity, formula=formula, derivative="none")
 
 
@@ -351,17 +351,17 @@ less_equal = _companion("less_equal", "less_equal", "a <= b")
 greater = _companion("greater", "greater", "a > b")
 greater_equal = _companion("greater_equal", "greater_equal", "a >= b")
 logical_and = _companion("logical_and", "logical_and", "a and b")
-logical_or = _companion("logical_or", "logical_or", "a or b")
+logical_or: Elementwise = _companion("logical_or", "logical_or", "a or b")
 logical_xor = _companion("logical_xor", "logical_xor", "a xor b")
-logical_not = _companion("logical_not", "logical_not", "not x", arity=1)
+logical_not: Elementwise = _companion("logical_not", "logical_not", "not x", arity=1)
 bitwise_and = _companion("bitwise_and", "bitwise_and", "a & b")
 bitwise_or = _companion("bitwise_or", "bitwise_or", "a | b")
 bitwise_xor = _companion("bitwise_xor", "bitwise_xor", "a ^ b")
 bitwise_not = _companion("bitwise_not", "invert", "~x", arity=1)
-isnan = _companion("isnan", "isnan", "x is NaN", arity=1)
+isnan: Elementwise = _companion("isnan", "isnan", "x is NaN", arity=1)
 isinf = _companion("isinf", "isinf", "x is infinite", arity=1)
-isfinite = _companion("isfinite", "isfinite", "x is finite", arity=1)
-floor_divide = elementwise(
+isfinite: Elementwise = _companion("isfinite", "isfinite", "x is finite", arity=1)
+floor_divide: Elementwise = elementwise(
     "floor_divide", "floor_divide", (0, 0), formula="floor(a / b)", derivative="0, 0",
     samples=(reals(0.1, 0.9), reals(1.1, 3)),
 )  # fmt: skip

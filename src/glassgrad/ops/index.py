@@ -1,21 +1,23 @@
 """Primitives that pick elements by position and put them back: indexing, gather, scatter, embedding.
 
-An index is split into its arrays, which are arguments (they may be Tensors or Symbols), and a static
-`spec` of everything else, so that one primitive serves slices, integers, new axes and integer arrays.
-Reading is linear in x and its transpose is adding at the same places; each is the other's transpose.
+`places` says how an index becomes arrays and a static `spec`. Reading is linear in x and its transpose is
+adding at the same places; each is the other's transpose. Rules keep the index arrays, never the values.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.core import Array, canonical_axis, custom, linear
-from glassgrad.ops.places import ARRAY, Shape, Slice, Spec, add_at, join_index, split_index
-from glassgrad.ops.samples import S, integers
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array, Aval, Linear, canonical_axis, custom, linear
+from glassgrad.ops.places import ARRAY, EVERYTHING, Shape, Slice, Spec, add_at, add_rows, join_index, split_index
+from glassgrad.ops.samples import S, distinct, integers
+from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 # --- reading and adding ---------------------------------------------------------------------------
 
@@ -28,6 +30,11 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
 
 def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
     return add_at(xp, g, spec, arrays, shape)
+
+
+def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
+    zeros = [np.broadcast_to(np.int64(0), tuple(array.shape)) for array in arrays]
+    return Aval(np.broadcast_to(np.empty(()), tuple(x.shape))[join_index(spec, zeros)].shape, x.dtype)
 
 
 def _no_gradients(count: int) -> tuple[None, ...]:
@@ -55,14 +62,15 @@ def _first_jvp(primitive: Any) -> Any:
 getitem_p = linear(
     "getitem", _getitem,
     joint_transpose=_first(lambda g, x, *arrays, spec: put_add_p(g, *arrays, spec=spec, shape=x.shape)),
-    saves="x", formula="x[index]", derivative="zeros with g added at index", samples=_ROWS,
+    saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS, is_view=True,
+    shape=_indexed,
 )  # fmt: skip
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)
-put_add_p = linear(
+put_add_p: Linear = linear(
     "put_add", _put_add,
     joint_transpose=_first(lambda g, x, *arrays, spec, shape: getitem_p(g, *arrays, spec=spec)),
-    saves="x", formula="zeros(shape) with x added at index", derivative="g[index]",
-    shape=lambda x, *arrays, spec, shape: shape,
+    saves_from=1, formula="zeros(shape) with x added at index", derivative="g[index]",
+    shape=lambda x, *arrays, spec, shape: Aval(shape, x.dtype),
     samples=(S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
              S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3))),
 )  # fmt: skip
@@ -91,8 +99,8 @@ def _at_set_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, *arrays: Ar
 
 
 at_set_p = custom(
-    "at_set", _at_set, joint_vjp=_at_set_vjp, joint_jvp=_at_set_jvp, saves="x", formula="x with x[index] = value",
-    derivative="g with 0 at index, g[index]", shape=lambda x, *rest, spec: x.shape,
+    "at_set", _at_set, joint_vjp=_at_set_vjp, joint_jvp=_at_set_jvp, saves_from=2, formula="x with x[index] = value",
+    derivative="g with 0 at index, g[index]", shape=lambda x, *rest, spec: Aval(tuple(x.shape), x.dtype),
     samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,))),
 )  # fmt: skip
 
@@ -101,35 +109,122 @@ at_set_p = custom(
 
 
 def _along(index: Array, axis: int) -> tuple[Any, ...]:
-    grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in index.shape)]) if index.ndim else []
+    grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in index.shape)]) if index.ndim else [None]
     grids[axis] = index
     return tuple(grids)
 
 
 def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
+    if not index.ndim:
+        return x.reshape(1)[index]
     return x[_along(index, axis)] if xp is np else xp.take_along_axis(x, index, axis=axis)
 
 
+def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
+    """Return where in the flattened array each place along the axis is."""
+    if not shape:
+        return index.reshape(1)
+    strides = np.cumprod([1, *shape[:0:-1]])[::-1]
+    wrapped = np.where(index < 0, index + shape[axis], index)
+    if wrapped.size and not (wrapped.min() >= 0 and wrapped.max() < shape[axis]):
+        raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
+    grids = zip(_along(wrapped, axis), strides, strict=True)
+    return sum((grid * int(step) for grid, step in grids), np.int64(0)).ravel()
+
+
 def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
-    out = xp.zeros(shape, dtype=g.dtype)
-    np.add.at(out, _along(index, axis), g)
+    return add_rows(g.reshape(-1, 1), _flat_places(index, axis, shape), math.prod(shape)).reshape(shape)
+
+
+take_along_axis_p: Linear = linear(
+    "take_along_axis", _take_along,
+    (lambda g, x, index, *, axis: put_along_add_p(g, index, axis=axis, shape=tuple(x.shape)), None), saves_from=1,
+    formula="x[..., index, ...]", derivative="zeros with g added at index",
+    shape=lambda x, index, *, axis: Aval(tuple(index.shape), x.dtype),
+    samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
+)  # fmt: skip
+put_along_add_p: Linear = linear(
+    "put_along_add", _put_along_add,
+    (lambda g, x, index, *, axis, shape: take_along_axis_p(g, index, axis=axis), None), saves_from=1,
+    formula="zeros(shape) with x added at index", derivative="g[..., index, ...]",
+    shape=lambda x, index, *, axis, shape: Aval(shape, x.dtype),
+    samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
+)  # fmt: skip
+
+
+def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> Array:
+    out = x.copy()
+    out.reshape(-1)[_flat_places(index, axis, x.shape)] = np.broadcast_to(value, index.shape).reshape(-1)
     return out
 
 
-take_along_axis_p = linear(
-    "take_along_axis", _take_along,
-    (lambda g, x, index, *, axis: put_along_add_p(g, index, axis=axis, shape=x.shape), None), saves="x",
-    formula="x[..., index, ...]", derivative="zeros with g added at index",
-    shape=lambda x, index, *, axis: index.shape,
-    samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
-)  # fmt: skip
-put_along_add_p = linear(
-    "put_along_add", _put_along_add,
-    (lambda g, x, index, *, axis, shape: take_along_axis_p(g, index, axis=axis), None), saves="x",
-    formula="zeros(shape) with x added at index", derivative="g[..., index, ...]",
-    shape=lambda x, index, *, axis, shape: shape, samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
+def _put_along_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, index: Array, *, axis: int) -> Any:
+    to_x = put_along_p(g, np.zeros((), g.dtype), index, axis=axis) if needs[0] else None
+    to_value = take_along_axis_p(g, index, axis=axis) if needs[1] else None
+    return to_x, to_value, None
+
+
+def _put_along_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, index: Array, *, axis: int) -> Array:
+    t_x = np.zeros(x.shape, x.dtype) if tangents[0] is None else tangents[0]
+    t_value = np.zeros((), t_x.dtype) if tangents[1] is None else tangents[1]
+    return put_along_p(t_x, t_value, index, axis=axis)
+
+
+put_along_p = custom(
+    "put_along_axis", _put_along, joint_vjp=_put_along_vjp, joint_jvp=_put_along_jvp, saves_from=2,
+    formula="x with x[..., index, ...] = value", derivative="g with 0 at index, g[..., index, ...]",
+    shape=lambda x, value, index, *, axis: Aval(tuple(x.shape), x.dtype),
+    samples=(S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
+             S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0)),
 )  # fmt: skip
 
+
+def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
+    out = x.copy()
+    (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
+    return out
+
+
+def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Return where x and the source reach the extreme, as 0 and 1, and how many do at each place."""
+    by_x = astype(ew.equal(x, y), x.dtype)
+    by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
+    return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
+
+
+def _scatter_extreme_vjp(
+    g: Array, needs: Sequence[bool], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
+) -> Any:
+    by_x, by_source, count = _reached(y, x, source, index, axis)
+    share = g / count
+    return share * by_x, take_along_axis_p(share, index, axis=axis) * by_source, None
+
+
+def _scatter_extreme_jvp(
+    tangents: Sequence[Any], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
+) -> Array:
+    by_x, by_source, count = _reached(y, x, source, index, axis)
+    total = 0 * count if tangents[0] is None else tangents[0] * by_x
+    if tangents[1] is not None:
+        total = total + put_along_add_p(tangents[1] * by_source, index, axis=axis, shape=tuple(x.shape))
+    return total / count
+
+
+scatter_extreme_p = custom(
+    "scatter_extreme", _scatter_extreme, joint_vjp=_scatter_extreme_vjp, joint_jvp=_scatter_extreme_jvp,
+    saves=("x", "y"), formula="extreme of x and of what is scattered there", derivative="g shared by all that reach it",
+    shape=lambda x, source, index, **_: Aval(tuple(x.shape), x.dtype),
+    samples=(S(distinct(3, 4), lambda rng: distinct(3, 5)(rng) + 0.11, integers(0, 4, 3, 5), axis=1, largest=True),
+             S(distinct(3, 4), lambda rng: distinct(5, 4)(rng) + 0.11, integers(0, 3, 5, 4), axis=0, largest=False)),
+)  # fmt: skip
+
+# --- one-hot --------------------------------------------------------------------------------------
+
+one_hot_p = custom(
+    "one_hot", lambda xp, index, *, count: (index[..., None] == xp.arange(count)).astype(np.int64),
+    vjp=(None,), jvp=(None,), formula="1 at index, else 0", derivative="none",
+    shape=lambda index, *, count: Aval((*index.shape, count), np.dtype(np.int64)),
+)  # fmt: skip
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -140,12 +235,22 @@ def getitem(x: Array, index: Any) -> Array:
     return getitem_p(x, *arrays, spec=spec)
 
 
-def take_along_axis(x: Array, index: Array, axis: int) -> Array:
-    """NumPy's `take_along_axis`: pick along one axis; the other axes of `x` and `index` agree."""
-    return take_along_axis_p(x, index, axis=canonical_axis(axis, len(x.shape)))
+def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    if dim is None:
+        x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
+        index = reshape_p(index, shape=(math.prod(index.shape),))
+    axis = canonical_axis(dim, len(x.shape))
+    rest = np.broadcast_shapes(*((*part.shape[:axis], 1, *part.shape[axis + 1 :]) for part in (x, index)))
+    rest_of = (*rest[:axis], x.shape[axis], *rest[axis + 1 :]), (*rest[:axis], index.shape[axis], *rest[axis + 1 :])
+    x, index = (
+        part if tuple(part.shape) == shape else broadcast_to_p(part, shape=shape)
+        for part, shape in zip((x, index), rest_of, strict=True)
+    )
+    return take_along_axis_p(x, index, axis=axis)
 
 
-def gather(x: Array, dim: int, index: Array) -> Array:
+def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`.
 
     Example:
@@ -160,7 +265,18 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the slices of `x` at the positions `index` along `dim`."""
     axis = canonical_axis(dim, len(x.shape))
-    return getitem_p(x, index, spec=(Slice(None, None, None),) * axis + (ARRAY,))
+    return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (ARRAY,))
+
+
+def take(x: Array, index: Array, dim: int | None = None) -> Array:
+    """The elements at positions of the flattened tensor, in the shape of `index`; with `dim` slices, as NumPy does."""
+    if dim is None:
+        return getitem_p(reshape_p(x, shape=(math.prod(x.shape),)), _array(index), spec=(ARRAY,))
+    return index_select(x, dim, index)
+
+
+def _array(index: Any) -> Any:
+    return index if hasattr(index, "dtype") else np.asarray(index)
 
 
 def embedding(index: Array, weight: Array) -> Array:
@@ -168,21 +284,9 @@ def embedding(index: Array, weight: Array) -> Array:
     return getitem_p(weight, index, spec=(ARRAY,))
 
 
-def masked_fill(x: Array, mask: Array, value: Any) -> Array:
-    """`x` with `value` where `mask` is true."""
-    return ew.where(mask, value, x)
-
-
 def one_hot(index: Array, num_classes: int = -1) -> Array:
     """Integers to vectors of 0 and a single 1: shape (*index.shape, num_classes), int64."""
-    plain = index.data if hasattr(index, "requires_grad") else np.asarray(index)
     if num_classes < 0:
+        plain = concrete(index, "one_hot without num_classes")
         num_classes = int(plain.max()) + 1 if plain.size else 0
-    return one_hot_p(index, count=num_classes)
-
-
-one_hot_p = custom(
-    "one_hot", lambda xp, index, *, count: (index[..., None] == xp.arange(count)).astype(np.int64),
-    vjp=(None,), jvp=(None,), formula="1 at index, else 0", derivative="none",
-    shape=lambda index, *, count: (*index.shape, count),
-)  # fmt: skip
+    return one_hot_p(_array(index), count=num_classes)

@@ -18,17 +18,24 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.ops import (
     activation,
+    arrange,
     compound,
     data_dependent,
+    decompose,
+    einsum,
     elementwise,
     fused,
     index,
     linalg,
     reduce,
     scan,
+    scatter,
     shape,
+    solve,
     sort,
+    spatial,
     special,
+    strided,
 )
 from glassgrad.ops.core import INTERPRETERS, Primitive
 
@@ -88,16 +95,30 @@ ALIASES = {
     "product": "prod",
     "trapz": "trapezoid",
     "unstack": "unbind",
+    "swapdims": "transpose",
+    "row_stack": "vstack",
+    "array_split": "tensor_split",
+    "flipdims": "flip",
+    "take_along_dim": "take_along_axis",
+    "logsoftmax": "log_softmax",
     "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }
 
 _MODULES: tuple[ModuleType, ...] = (
-    elementwise, activation, special, shape, reduce, scan, sort, index, data_dependent, linalg, fused, compound,
+    elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
+    linalg, fused, compound,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
-NOT_METHODS = {"where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot"}
+NOT_METHODS = {
+    "where", "safe_where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot", "hstack", "vstack",
+    "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad", "glu",
+    "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
+    "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
+    "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
+    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot",
+}  # fmt: skip
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[set[str], str | None]:

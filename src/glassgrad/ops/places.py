@@ -76,7 +76,8 @@ def _positions(part: Any) -> list[Any]:
     """Return the integer arrays of one array-like index."""
     array = part if hasattr(part, "dtype") else _listed(part)
     if array.dtype == bool:
-        return list(concrete(array, "indexing with booleans").nonzero())
+        mask = array.array if hasattr(array, "_tracks") else array
+        return list(mask.nonzero() if hasattr(mask, "nonzero") else concrete(mask, "indexing with booleans"))
     if array.dtype.kind not in "iu":
         if math.prod(array.shape):
             raise errors.INDEX_KIND(dtype=array.dtype, where=provenance.here())

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore
-from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, linear
+from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, linear
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
@@ -23,7 +22,8 @@ from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 def _sum(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # NumPy widens small integers by itself; floats keep their dtype.
-    return np.add.reduce(x, axis=axis, keepdims=keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
+    add: Any = np.add.reduce if xp is np else xp.sum
+    return add(x, axis=axis, keepdims=keepdims)
 
 
 def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
@@ -85,7 +85,8 @@ def _lse_weights(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
 logsumexp_p = custom(
     "logsumexp", _logsumexp,
     vjp=(lambda g, y, x, *, axis, keepdims: restore(g, x.shape, axis, keepdims) * _lse_weights(y, x, axis, keepdims),),
-    jvp=(lambda t, y, x, *, axis, keepdims: sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
+    jvp=(lambda t, y, x, *, axis, keepdims:
+         sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
     saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=_REDUCTION_SAMPLES,
     shape=reduced_shape,
 )  # fmt: skip
@@ -356,10 +357,7 @@ def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dt
     if p in {"fro", None}:
         p = 2
     if isinstance(p, str):
-        raise errors.BAD_OPTION(
-            owner="norm", name="p", given=p, expected="a number, inf or 'fro'; other matrix norms are in linalg",
-            where=provenance.here(),
-        )  # fmt: skip
+        raise bad_option("norm", "p", p, "a number, inf or 'fro'; other matrix norms are in linalg")
     return vector_norm(x, p, dim, keepdim, dtype=dtype)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore
-from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
+from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
@@ -24,6 +24,10 @@ from glassgrad.ops.shape import astype, cat, pad_p, permute_p, reshape_p
 
 def _same_shape(x: Any, *_rest: Any, **_params: Any) -> tuple[int, ...]:
     return tuple(x.shape)
+
+
+def _accumulated(x: Any, **_params: Any) -> Aval:
+    return Aval(tuple(x.shape), np.cumsum(np.empty(0, x.dtype)).dtype)  # NumPy widens small integers
 
 
 def _along(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
@@ -47,9 +51,9 @@ def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
     return xp.cumsum(x, axis=axis) if xp is np else xp.cumulative_sum(x, axis=axis)
 
 
-cumsum_p = linear(
+cumsum_p: Linear = linear(
     "cumsum", _cumsum, (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
-    formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_same_shape,
+    formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
 )  # fmt: skip
 
@@ -115,7 +119,7 @@ cumprod_p = custom(
     vjp=(_cumprod_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(x, t * _shifted(y, axis, fill=1.0), axis=axis, reverse=False),),
     saves=("x", "y"), formula="y[i] = x[0] * ... * x[i]", derivative="c[i] * y[i-1];  c[i] = g[i] + x[i+1] * c[i+1]",
-    shape=_same_shape,
+    shape=_accumulated,
     samples=(S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)),
 )  # fmt: skip
 
@@ -203,7 +207,8 @@ def _running(largest: bool) -> Any:
     name = "cummax_index" if largest else "cummin_index"
     return custom(
         name, positions, vjp=(None,), jvp=(None,), derivative="none",
-        formula=f"where the {'largest' if largest else 'smallest'} so far is", shape=_same_shape,
+        formula=f"where the {'largest' if largest else 'smallest'} so far is",
+        shape=lambda x, *, axis: Aval(tuple(x.shape), np.dtype(np.int64)),
     )  # fmt: skip
 
 

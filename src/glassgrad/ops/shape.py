@@ -6,12 +6,13 @@ All are linear. The public functions with PyTorch's names and argument forms are
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Array, Linear, canonical_axis, linear
+from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
 
 Shape = tuple[int, ...]
@@ -19,7 +20,8 @@ Shape = tuple[int, ...]
 # --- one array ------------------------------------------------------------------------------------
 
 reshape_p: Linear = linear(
-    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
+    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape),
+    (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
 )  # fmt: skip
@@ -60,7 +62,7 @@ alias_p = linear(
 )  # fmt: skip
 flip_p: Linear = linear(
     "flip", lambda xp, x, *, axis: xp.flip(x, axis=axis), (lambda g, x, *, axis: flip_p(g, axis=axis),),
-    formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
+    formula="reversed along the axes", derivative="flip", is_view=True, shape=lambda x, *, axis: x.shape,
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
 )  # fmt: skip
 roll_p: Linear = linear(
@@ -136,8 +138,8 @@ def _joined_shape(*xs: Any, axis: int) -> Shape:
 
 
 concatenate_p = linear(
-    "concat", _concatenate, joint_transpose=_split_cotangent, saves="x", formula="(x1, x2, ...) joined along an axis",
-    derivative="the matching slice", shape=_joined_shape,
+    "concat", _concatenate, joint_transpose=_split_cotangent, saves_from=sys.maxsize,
+    formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
 )  # fmt: skip
 
@@ -267,9 +269,11 @@ def broadcast_to(x: Array, size: Sequence[int]) -> Array:
     return broadcast_to_p(x, shape=tuple(size))
 
 
-def flip(x: Array, *dims: Any) -> Array:
+def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     """Reverse the order of elements along `dims` (all, if none is given)."""
-    axes = _ints(dims) if dims else tuple(range(len(x.shape)))
+    if dim is not None:
+        dims = (dim,)
+    axes = _ints(dims) if dims and dims != (None,) else tuple(range(len(x.shape)))
     return flip_p(x, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
 
 
@@ -302,7 +306,7 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     """
     xs = list(tensors)
     if not xs:
-        raise ValueError("cat: expected at least one tensor, given an empty list")
+        raise bad_option("cat", "tensors", [], "at least one")
     return concatenate_p(*xs, axis=canonical_axis(dim, len(xs[0].shape)))
 
 

@@ -11,21 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import Array, canonical_axis, custom
+from glassgrad.ops.core import Array, Aval, bad_option, canonical_axis, custom
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, any, sum
 from glassgrad.ops.shape import movedim, reshape_p
 
+_INTEGER = np.dtype(np.int64)
+
 
 def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
-    return custom(name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none", shape=shape)
+    return custom(
+        name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none",
+        shape=lambda x, **params: Aval(shape(x, **params), _INTEGER),
+    )  # fmt: skip
 
 
 def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
-    kind = "stable" if stable else None
+    kind: Any = "stable" if stable else None
     if not descending:
         return np.argsort(x, axis=axis, kind=kind)
     # Sorting backwards keeps the order of equal elements only if it is undone on both sides.
@@ -67,7 +71,7 @@ kth_p = _positions("kth", _kth, "position of the k-th smallest x",
 
 
 def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
-    side = "right" if right else "left"
+    side: Any = "right" if right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, x, side=side)
     rows, wanted = edges.reshape(-1, edges.shape[-1]), x.reshape(-1, x.shape[-1])
@@ -77,11 +81,12 @@ def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
 
 searchsorted_p = custom(
     "searchsorted", _searchsorted, vjp=(None, None), jvp=(None, None), formula="where x fits into sorted edges",
-    derivative="none", shape=lambda edges, x, *, right: tuple(x.shape),
+    derivative="none", shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER),
 )  # fmt: skip
 isin_p = custom(
     "isin", lambda _xp, x, choices: np.isin(x, choices), vjp=(None, None), jvp=(None, None),
-    formula="whether x is one of the choices", derivative="none", shape=lambda x, choices: tuple(x.shape),
+    formula="whether x is one of the choices", derivative="none",
+    shape=lambda x, choices: Aval(tuple(x.shape), np.dtype(bool)),
 )  # fmt: skip
 
 # --- public functions -----------------------------------------------------------------------------
@@ -120,10 +125,7 @@ def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
     axis = canonical_axis(dim, len(x.shape))
     size = x.shape[axis] if x.shape else 1
     if not 0 <= k <= size:
-        raise errors.BAD_OPTION(
-            owner="topk", name="k", given=k, expected=f"between 0 and {size}, the size of dim {dim}",
-            where=provenance.here(),
-        )  # fmt: skip
+        raise bad_option("topk", "k", k, f"between 0 and {size}, the size of dim {dim}")
     index = topk_p(x, k=int(k), axis=axis, largest=largest, ordered=sorted)
     return Extreme(take_along_axis_p(x, index, axis=axis), index)
 
@@ -132,9 +134,7 @@ def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
     """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
     axis = canonical_axis(dim, len(x.shape))
     if not 1 <= k <= x.shape[axis]:
-        raise errors.BAD_OPTION(
-            owner="kthvalue", name="k", given=k, expected=f"between 1 and {x.shape[axis]}", where=provenance.here()
-        )
+        raise bad_option("kthvalue", "k", k, f"between 1 and {x.shape[axis]}")
     return _ranked(x, k - 1, axis, keepdim)
 
 
@@ -189,10 +189,7 @@ def quantile(
 ) -> Array:
     """The values below which the fractions `q` of the elements lie; several q come first in the shape."""
     if interpolation not in _BETWEEN:
-        raise errors.BAD_OPTION(
-            owner="quantile", name="interpolation", given=interpolation, expected=f"one of {', '.join(_BETWEEN)}",
-            where=provenance.here(),
-        )  # fmt: skip
+        raise bad_option("quantile", "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
     fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
     if dim is None:
         keep = (1,) * len(x.shape) if keepdim else ()

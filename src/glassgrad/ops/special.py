@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.core import Array, elementwise
+from glassgrad.ops.core import Array, Elementwise, elementwise
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.samples import reals
 
@@ -75,7 +75,7 @@ gammaln = elementwise(
     "gammaln", _by("gammaln"), (lambda y, x: digamma(x),), saves="x", formula="log(|Gamma(x)|)",
     derivative="digamma(x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, 1e-30, _nan),
 )  # fmt: skip
-digamma = elementwise(
+digamma: Elementwise = elementwise(
     "digamma", _by("psi"), (lambda y, x: polygamma_p(x, order=1),), saves="x", formula="Gamma'(x) / Gamma(x)",
     derivative="polygamma(1, x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, _nan),
 )  # fmt: skip
@@ -85,7 +85,7 @@ def _polygamma(_xp: Any, x: Array, *, order: int) -> Array:
     return np.asarray(_scipy("polygamma")(order, x)).astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
 
 
-polygamma_p = elementwise(
+polygamma_p: Elementwise = elementwise(
     "polygamma", _polygamma, (lambda y, x, *, order: polygamma_p(x, order=order + 1),), saves="x",
     formula="derivative of digamma, `order` times", derivative="polygamma(order + 1, x)", samples=(reals(0.8, 5),),
     sample_params={"order": 1},
@@ -141,11 +141,11 @@ i0e = elementwise(
     "i0e", _by("i0e"), (lambda y, x: i1e(x) - ew.sign(x) * y,), saves=("x", "y"), formula="exp(-|x|) * I0(x)",
     derivative="i1e(x) - sign(x) * y", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
 )  # fmt: skip
-i1 = elementwise(
+i1: Elementwise = elementwise(
     "i1", _by("i1"), (_i1_slope,), saves=("x", "y"), formula="modified Bessel function I1(x)",
     derivative="I0(x) - y / x", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, _nan),
 )  # fmt: skip
-i1e = elementwise(
+i1e: Elementwise = elementwise(
     "i1e", _by("i1e"), (_i1e_slope,), saves=("x", "y"), formula="exp(-|x|) * I1(x)",
     derivative="i0e(x) - y * (sign(x) + 1 / x)", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
 )  # fmt: skip

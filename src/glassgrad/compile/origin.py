@@ -13,8 +13,7 @@ from typing import Any
 
 from glassgrad import autograd, provenance, tape
 from glassgrad.compile.graph import Var
-from glassgrad.ops import core
-from glassgrad.tensor import Tensor
+from glassgrad.ops import core, names
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
 
@@ -22,9 +21,9 @@ _STEP = tape.Walk._step.__code__
 _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = autograd._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
-# Frames that only pass a call on; the one above them is the op's formula.
-_PLUMBING = {core.__file__, Tensor.backward.__code__.co_filename, tape.__file__, autograd.__file__}
-_COMPILER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
+_FORMULAS = tuple(os.path.join(provenance._PACKAGE, folder) + os.sep for folder in ("ops", "nn", "optim"))
+_PLUMBING = {core.__file__, names.__file__}
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
 
 
@@ -85,13 +84,13 @@ def look(depth: int) -> Here:
         if not provenance.is_internal(code.co_filename):
             break
         if code is _STEP and node is None:
-            names = frame.f_locals
-            node, cotangent, saved = names["node"], names["g"], names["saved"]
+            local = frame.f_locals
+            node, cotangent, saved = local["node"], local["g"], local["saved"]
             role = BACKWARD if role == FORWARD else role
             rule = node.prim.name
         elif role == FORWARD and code in _ROLES:
             role = _ROLES[code]
-        if inner is None and code.co_filename not in _PLUMBING and not code.co_filename.startswith(_COMPILER):
+        if inner is None and code.co_filename.startswith(_FORMULAS) and code.co_filename not in _PLUMBING:
             inner = (code, frame.f_lasti)
         if frame.f_back is None:
             break

@@ -18,7 +18,7 @@ from glassgrad.compile.graph import Var, dtype_text
 from glassgrad.compile.origin import Origin, described
 from glassgrad.ops import index, names, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
-from glassgrad.tensor import _COMPARISONS, _OPERATORS, _UNARY, Tensor
+from glassgrad.tensor import Tensor
 
 if TYPE_CHECKING:
     from glassgrad.compile.trace import Tracer
@@ -278,15 +278,27 @@ def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
     return operator
 
 
+_OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
+
+
 def _attach() -> None:
-    for name, prim in _OPERATORS.items():
+    for name, op in _OPERATORS.items():
+        prim = REGISTRY[op]
         setattr(Symbol, f"__{name}__", _binary(prim))
         setattr(Symbol, f"__r{name}__", _reflected(prim))
         setattr(Symbol, f"__i{name}__", _in_place(prim))
-    for name, prim in _COMPARISONS.items():
-        setattr(Symbol, f"__{name}__", _binary(prim))
-    for name, prim in _UNARY.items():
-        setattr(Symbol, f"__{name}__", lambda self, prim=prim: prim(self))
+    for name, op in _COMPARISONS.items():
+        setattr(Symbol, f"__{name}__", _binary(REGISTRY[op]))
+    for name, op in _UNARY.items():
+        setattr(Symbol, f"__{name}__", lambda self, prim=REGISTRY[op]: prim(self))
     for name, function in names.methods().items():
         if name not in vars(Symbol):
             setattr(Symbol, name, function)

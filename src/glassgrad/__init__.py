@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import numpy as _np
+import numpy as np
 
-from glassgrad import autograd
+from glassgrad import autograd, interpreter  # noqa: F401 - importing the interpreter gives Tensor its operators
 from glassgrad.creation import (
     arange,
     as_tensor,
@@ -48,15 +48,15 @@ from glassgrad.tensor import Tensor
 
 __version__ = "0.1.0"
 
-float16 = half = _np.dtype(_np.float16)
-float32 = _np.dtype(_np.float32)
-float64 = double = _np.dtype(_np.float64)
-int8, int16 = _np.dtype(_np.int8), _np.dtype(_np.int16)
-int32 = _np.dtype(_np.int32)
-int64 = long = _np.dtype(_np.int64)
-uint8 = _np.dtype(_np.uint8)
-bool_ = _np.dtype(_np.bool_)
-inf, nan, pi, e = float("inf"), float("nan"), _np.pi, _np.e
+float16 = half = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = double = np.dtype(np.float64)
+int8, int16 = np.dtype(np.int8), np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = long = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+bool_ = np.dtype(np.bool_)
+inf, nan, pi, e = float("inf"), float("nan"), np.pi, np.e
 
 _LAZY = ("nn", "optim", "func", "compile", "data", "train", "verify", "manual", "scalar", "random", "utils")
 

@@ -30,7 +30,7 @@ def _to_array(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
     if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
         return data if dtype is None else data.astype(dtype)
-    array = np.asarray(data)
+    array: np.ndarray[Any, Any] = np.asarray(data)
     if dtype is not None:
         return array.astype(dtype, copy=False)
     from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")

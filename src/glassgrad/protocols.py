@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.interpreter import apply
 from glassgrad.ops.core import REGISTRY
-from glassgrad.tensor import Tensor, apply, make
+from glassgrad.tensor import Tensor, make
 
 # NumPy's function -> our primitive: those whose forward is that very function.
 UFUNCS = {

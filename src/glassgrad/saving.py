@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.interpreter import apply
 from glassgrad.ops.batched import Batched
 from glassgrad.ops.core import Primitive
 from glassgrad.tape import HOOKS, MODE, PICK, WATCHED, Node
-from glassgrad.tensor import Tensor, apply, make
+from glassgrad.tensor import Tensor, make
 
 
 class Watcher:

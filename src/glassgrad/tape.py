@@ -1,299 +1,36 @@
-"""The tape: what was computed, and the walks over it.
+"""The tape's walks: cotangents from outputs to leaves, youngest node first.
 
-A `Node` is one application of a primitive that somebody may want the derivative of. Its parents are
-other nodes or leaf tensors, never the tensors in between, so values that no rule saves are freed at
-once and no reference cycle exists. Nodes carry a sequence number; since a node is always younger than
-its parents, walking by falling number is a reverse topological order and needs no recursion and no
-search beforehand.
-
-The backward walk pushes cotangents from outputs to leaves with the vjp rules; `tangents.py` pushes
-tangents the other way, over the same nodes, with the jvp rules.
+A node (`node.py`) is always younger than its parents, so walking by falling sequence number is a reverse
+topological order and needs no recursion and no search beforehand. The backward walk here pushes
+cotangents with the vjp rules; `tangents.py` pushes tangents the other way, over the same nodes, with the
+jvp rules. `mode.py` says whether ops are recorded, `mutations.py` guards saved values.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from types import CodeType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
-from glassgrad.ops import batched, core, reduce, shape
+from glassgrad import provenance
+from glassgrad.mode import (
+    MODE,
+    RECORDING,
+    TRACING,
+    WATCHED,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from glassgrad.mutations import MUTATIONS, memory_owner
+from glassgrad.node import PICK, Freed, Node, describe, next_sequence, unpack
+from glassgrad.ops import batched, reduce, shape
 from glassgrad.ops.batched import Level
 from glassgrad.ops.core import Array, Primitive
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-next_sequence = itertools.count(1).__next__
-
-
-# --- the mode of the thread -----------------------------------------------------------------------
-
-RECORDING = 1  # ops on tensors that require a gradient are recorded
-TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
-WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saving.py)
-
-
-class _Mode(threading.local):
-    """What the current thread does with ops; one read of `flags` decides in the hot path."""
-
-    flags = RECORDING
-    lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol
-    lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
-    draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
-    replay: Callable[[Callable[[], Any]], None] | None = None  # Python code to run again in every call
-    levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
-    watchers: tuple[Any, ...] = ()  # who watches, outermost first
-
-
-MODE = _Mode()
-
-
-class _Switch:
-    """A context manager and decorator that sets whether ops are recorded in this thread."""
-
-    recording: bool
-
-    def __init__(self, mode: bool | None = None) -> None:
-        if mode is not None:
-            self.recording = bool(mode)
-        self._before: list[int] = []
-
-    def __enter__(self) -> None:
-        self._before.append(MODE.flags)
-        MODE.flags = MODE.flags | RECORDING if self.recording else MODE.flags & ~RECORDING
-
-    def __exit__(self, *_exception: object) -> None:
-        MODE.flags = self._before.pop()
-
-    def __call__(self, function: _Function) -> _Function:
-        switch = type(self)
-
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with switch(self.recording):
-                return function(*args, **kwargs)
-
-        return wrapped  # type: ignore[return-value]  # the wrapper has the signature of what it wraps
-
-
-class no_grad(_Switch):  # noqa: N801 - PyTorch's name
-    """Ops inside are not recorded: a context manager and a decorator, for the current thread only.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> w = gg.ones(2, requires_grad=True)
-        >>> with gg.no_grad():
-        ...     print((w * 2).requires_grad)
-        False
-    """
-
-    recording = False
-
-    def __new__(cls, *args: Any) -> Any:
-        # `@no_grad` without brackets is accepted too.
-        if args and callable(args[0]):
-            return super().__new__(cls).__call__(args[0])
-        return super().__new__(cls)
-
-
-class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
-    """Ops inside are recorded again, also within `no_grad`."""
-
-    recording = True
-
-
-class set_grad_enabled(_Switch):  # noqa: N801 - PyTorch's name
-    """Set recording on or off, at once and, as a context manager, until the block ends."""
-
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
-        self._outer = MODE.flags
-        super().__enter__()
-        self._before = [self._outer]
-
-    def __enter__(self) -> None:
-        return None
-
-
-def is_grad_enabled() -> bool:
-    """Tell whether ops on tensors that require gradients are recorded in this thread."""
-    return bool(MODE.flags & RECORDING)
-
-
-# --- nodes ----------------------------------------------------------------------------------------
-
-
-class Node:
-    """One recorded application of a primitive.
-
-    `saved` is ``(y, *x)`` as the rules take it, with placeholders for what `prim` does not save, or a
-    `Freed` once a backward walk has used it up, or an object whose `unpack(node)` returns it (see
-    saving.py). `code` and `lasti` say where in the user's code. `levels`, set only where there are
-    some, are the batches of vmap that the result has beside its shape.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "code",
-        "dtype",
-        "hooks",
-        "lasti",
-        "levels",
-        "params",
-        "parents",
-        "prim",
-        "saved",
-        "seq",
-        "shape",
-    )
-
-    hooks: list[Callable[[Any], Any]] | None
-    levels: tuple[Level, ...]
-
-    def __init__(
-        self,
-        prim: Primitive,
-        parents: tuple[Any, ...],
-        saved: Any,
-        params: dict[str, Any],
-        result: Array,
-        code: CodeType,
-        lasti: int,
-    ) -> None:
-        self.prim = prim
-        self.parents = parents
-        self.saved = saved
-        self.params = params
-        self.shape: tuple[int, ...] = result.shape
-        self.dtype: np.dtype[Any] = result.dtype
-        self.code = code
-        self.lasti = lasti
-        self.hooks = None
-        self.seq: int = next_sequence()
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def place(self) -> provenance.Place:
-        """Where in the user's code the op was called."""
-        return provenance.resolve(self.code, self.lasti)
-
-    @property
-    def name(self) -> str:
-        return self.prim.name
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The parents, in the form PyTorch gives them."""
-        return tuple((parent, 0) for parent in self.parents)
-
-    def __repr__(self) -> str:
-        place = self.place
-        return f"<{self.prim.name} at {place}: {place.source}>"
-
-
-class Freed:
-    """Stands in `Node.saved` after the graph was freed: knows which backward() call did it."""
-
-    def __init__(self, code: CodeType, lasti: int) -> None:
-        self.code = code
-        self.lasti = lasti
-
-    @property
-    def place(self) -> provenance.Place:
-        return provenance.resolve(self.code, self.lasti)
-
-
-PICK = core.Custom(
-    "pick",
-    lambda _xp, *parts, index: parts[index],
-    joint_vjp=lambda *_args, **_params: None,
-    formula="(x1, x2, ...)[index]",
-    notes="selects one result of a primitive that has several; the walks do it themselves",
-)
-PICK.visit = lambda walk, node, g: walk.deliver_pick(node, g)
-
-
-def describe(tensor: Any, node: Node | None = None) -> str:
-    """Name a tensor for a message: the user's variable if known, else what made it."""
-    node = node if node is not None else tensor.node
-    if node is None:
-        return f"the tensor of shape {tuple(tensor.shape)}"
-    variable = node.place.variable
-    return f"'{variable}'" if variable else f"the result of {node.prim.name}"
-
-
-# --- in-place writes ------------------------------------------------------------------------------
-
-
-class _Mutations:
-    """The log of in-place writes: which memory, when, where.
-
-    Saved arrays are checked against it only when some write is younger than the oldest node of a walk,
-    so a training loop, whose writes all happen between the steps, pays one comparison.
-    """
-
-    def __init__(self) -> None:
-        self.latest = 0
-        self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
-
-    def record(self, *arrays: Any, frame: Any = None) -> None:
-        """Note that the memory of `arrays` is being overwritten from the user's current line."""
-        frame = frame or provenance.user_frame(1)
-        code, lasti = frame.f_code, frame.f_lasti
-        self.latest = latest = next_sequence()
-        log = self.log
-        if len(log) > 4096:
-            self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
-        for array in arrays:
-            owner = array if array.base is None else memory_owner(array)
-            known = log.get(id(owner))
-            if known is not None and known[0]() is owner:
-                log[id(owner)] = (known[0], latest, code, lasti)
-            else:
-                log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
-
-    def check(self, node: Node) -> None:
-        """Raise when something that `node` saved was overwritten after it was saved."""
-        for position, array in enumerate(node.saved):
-            if not isinstance(array, np.ndarray):
-                continue
-            owner = memory_owner(array)
-            entry = self.log.get(id(owner))
-            if entry is None or entry[1] < node.seq or entry[0]() is not owner:
-                continue
-            written = provenance.resolve(entry[2], entry[3])
-            operands = node.place.operands
-            if position == 0:
-                what = describe(None, node)
-            elif position <= len(operands):
-                what = f"'{operands[position - 1]}'"
-            else:
-                what = f"argument {position} of {node.prim.name}"
-            name = what.strip("'") if what.startswith("'") else "h"
-            raise errors.SAVED_OVERWRITTEN(
-                what=what, op=node.prim.name, saved=node.place, written=written, hint=f"{name} = {name} + ..."
-            )
-
-
-def memory_owner(array: Any) -> Any:
-    """Return the array that owns the memory which `array` is a view of."""
-    while isinstance(getattr(array, "base", None), np.ndarray):
-        array = array.base
-    return array
-
-
-MUTATIONS = _Mutations()
-
 
 # --- the backward walk ----------------------------------------------------------------------------
 
@@ -371,7 +108,7 @@ class Walk:
         self._separate()
         return self.found
 
-    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
+    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901 - the hot path, written out
         prim = node.prim
         if self.create_graph:
             saved = saved_tensors(node, saved)
@@ -553,16 +290,6 @@ def unwrap(value: Any) -> Array:
     return HOOKS.unwrap(value)
 
 
-def unpack(node: Node) -> tuple[Any, ...]:
-    """Return ``(y, *x)`` of a node, wherever it is kept."""
-    saved = node.saved
-    if type(saved) is Freed:
-        raise errors.BACKWARD_TWICE(what=describe(None, node), built=node.place, freed=saved.place)
-    while type(saved) is not tuple:
-        saved = saved.unpack(node)
-    return saved
-
-
 def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``(y, *x)`` of a node with Tensors in place of the arrays that have a history."""
     prim = node.prim
@@ -595,3 +322,10 @@ class _Hooks:
 
 
 HOOKS = _Hooks()
+
+# What the rest of the engine takes from here, whichever file it lives in.
+__all__ = [
+    "HOOKS", "MODE", "MUTATIONS", "PICK", "RECORDING", "TRACING", "WATCHED", "Freed", "Node", "Walk", "alias",
+    "backward", "describe", "enable_grad", "is_grad_enabled", "levels_of", "match_cotangent", "memory_owner",
+    "next_sequence", "no_grad", "saved_tensors", "set_grad_enabled", "unpack", "unwrap", "wrap",
+]  # fmt: skip

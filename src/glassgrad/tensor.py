@@ -1,8 +1,7 @@
 """Tensor: an array and its place on the tape.
 
-`apply` is the Tensor interpreter: it computes a primitive on the arrays inside its arguments and records
-a node when somebody wants a gradient. The class holds operators and autograd controls; every
-differentiable method is attached from the table in `ops/names.py`. No derivative is written here.
+The class holds what a tensor is and the autograd controls. Its operators and its differentiable methods are
+attached from the tables of ops by `interpreter.py`, which also says what calling an op with a Tensor does.
 """
 
 from __future__ import annotations
@@ -11,124 +10,17 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from glassgrad import errors, explain_failure, provenance, views
-from glassgrad.ops import elementwise, index, linalg, names, shape
-from glassgrad.ops.batched import levels_of
-from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
-from glassgrad.tape import HOOKS, MODE, MUTATIONS, PICK, RECORDING, TRACING, WATCHED, Node, describe
+from glassgrad import errors, provenance
+from glassgrad.ops import index, shape
+from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
+from glassgrad.tape import MODE, TRACING, Node, describe
 
 _ndarray = np.ndarray
 _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
-_internal = provenance._internal
-_is_internal = provenance.is_internal
-_getframe = provenance.sys._getframe
-
-
-def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
-    flags = MODE.flags
-    if flags > RECORDING:
-        if flags & WATCHED:
-            return HOOKS.watched(prim, args, params)
-        for arg in args:
-            if isinstance(arg, Tensor):
-                MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
-    arrays: list[Any] = []
-    parents: list[Any] = []
-    tracked = False
-    plain = True
-    for arg in args:
-        if isinstance(arg, Tensor):
-            array = arg.array
-            if type(array) is not _ndarray:
-                plain = False
-            arrays.append(array)
-            if arg._tracks:
-                tracked = True
-                node = arg.node
-                parents.append(arg if node is None else node)
-            else:
-                parents.append(None)
-        else:
-            if type(arg) in INTERPRETERS:
-                plain = False
-            arrays.append(arg)
-            parents.append(None)
-    if not plain and prim.decompose is not None:
-        result = prim.decompose(*args, **params)
-        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
-    try:
-        y = prim.evaluate(*arrays, **params) if plain else prim(*arrays, **params)
-    except errors.GlassgradError:
-        raise
-    except Exception as error:
-        raise explain_failure.explain(prim, args, params, error) from error
-    if prim.decompose is not None:
-        y, saved_y = y
-        if prim.companions:
-            companions = [make(part, None, False) for part in y[1:]]
-            return finish(prim, y[0], saved_y, arrays, parents, params, tracked and flags & RECORDING), *companions
-    else:
-        if type(y) is not _ndarray and not prim.multiple:
-            if isinstance(y, np.generic):
-                y = np.asarray(y)
-            else:
-                plain = False
-        saved_y = y
-    result = finish(prim, y, saved_y, arrays, parents, params, tracked and flags & RECORDING)
-    if not plain and not prim.multiple and result.node is not None:
-        result.node.levels = levels_of(y)
-    return views.link(result, prim, args, params) if prim.is_view else result
-
-
-def finish(
-    prim: Primitive, y: Any, saved_y: Any, arrays: list[Any], parents: list[Any], params: Any, tracked: Any
-) -> Any:
-    """Make Tensors of what a primitive has computed, with a node if it is tracked."""
-    if prim.multiple:
-        first = y[0]
-        if not tracked or not prim.differentiable:
-            return tuple([make(part, None, False) for part in y])
-    else:
-        first = y
-        if not tracked or not prim.differentiable or y.dtype.kind not in "fc":
-            return make(y, None, False)
-    frame = _getframe(2)
-    while True:
-        code = frame.f_code
-        known = _internal.get(code.co_filename)
-        if known is None:
-            known = _is_internal(code.co_filename)
-        if not known or frame.f_back is None:
-            break
-        frame = frame.f_back
-    if not prim.saves_y:
-        saved_y = None
-    if prim.saves_from is not None:
-        saved = (saved_y, *views.placeholders(prim.saves_from, arrays, parents))
-    else:
-        saved = (saved_y, *(arrays if prim.saves_x else parents))
-    node = Node(prim, tuple(parents), saved, params, first, code, frame.f_lasti)
-    if prim.multiple:
-        return tuple([_pick(node, part, position, len(y)) for position, part in enumerate(y)])
-    return make(y, node, True)
-
-
-def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
-    """Return one of several results, with a node of its own that leads to the common one."""
-    if not hasattr(part, "shape"):
-        part = np.asarray(part)
-    if part.dtype.kind not in "fc":
-        return make(part, None, False)
-    params = {"index": position, "count": count}
-    pick = Node(PICK, (node,), (None, node), params, part, node.code, node.lasti)
-    if type(part) is not _ndarray:
-        pick.levels = levels_of(part)
-    return make(part, pick, True)
 
 
 def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
@@ -157,7 +49,7 @@ class Handle:
         if self._hook in self._hooks:
             self._hooks.remove(self._hook)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -205,8 +97,25 @@ class Tensor:
         INTERPRETERS[cls] = cls._interpreter
 
     if TYPE_CHECKING:
-        # Differentiable methods are attached from the table; a type checker sees them as this.
+        # Operators and differentiable methods are attached from the tables; a type checker sees them as this.
         def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -309,10 +218,11 @@ class Tensor:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the array; raises when a gradient would be lost."""
-        return self._plain(".numpy()")
+        array: np.ndarray[Any, Any] = self._plain(".numpy()")
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        array = self._plain("converting to a NumPy array")
+        array: np.ndarray[Any, Any] = self._plain("converting to a NumPy array")
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         return array.copy() if copy else array
@@ -470,109 +380,3 @@ def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
     Tensor.__init__(tensor, array)
     tensor._tracks = tracks
     return tensor
-
-
-# --- operators and methods, from the table --------------------------------------------------------
-
-
-def _binary(prim: Primitive) -> Callable[[Tensor, Any], Any]:
-    def operator(self: Tensor, other: Any) -> Any:
-        return apply(prim, (self, other), {})
-
-    return operator
-
-
-def _reflected(prim: Primitive) -> Callable[[Tensor, Any], Any]:
-    def operator(self: Tensor, other: Any) -> Any:
-        return apply(prim, (other, self), {})
-
-    return operator
-
-
-def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
-    def operator(self: Tensor) -> Any:
-        return apply(prim, (self,), {})
-
-    return operator
-
-
-_OPERATORS = {
-    "add": elementwise.add,
-    "sub": elementwise.subtract,
-    "mul": elementwise.multiply,
-    "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder,
-    "pow": elementwise.power,
-    "matmul": linalg.matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-}
-_COMPARISONS = {
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-}
-_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
-
-
-def _attach() -> None:
-    for name, prim in _OPERATORS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim))
-        setattr(Tensor, f"__r{name}__", _reflected(prim))
-    for name, prim in _COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim))
-    for name, prim in _UNARY.items():
-        setattr(Tensor, f"__{name}__", _unary(prim))
-    for name, function in names.methods().items():
-        setattr(Tensor, name, function)
-
-
-Tensor._interpreter = INTERPRETERS[Tensor] = Interpreter(rank=100, apply=apply)
-_attach()
-
-
-# --- what the tape needs to know of tensors -------------------------------------------------------
-
-
-def _wrap(array: Any) -> Any:
-    if isinstance(array, Tensor):
-        return array
-    # NumPy's rules on 0-d arrays return scalars.
-    return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
-
-
-def _unwrap(value: Any) -> Any:
-    return value.array if isinstance(value, Tensor) else value
-
-
-def _outputs_of(node: Node, parts: Sequence[Any]) -> tuple[Tensor, ...]:
-    return tuple(_pick(node, part, position, len(parts)) for position, part in enumerate(parts))
-
-
-def _alias(value: Any) -> Any:
-    """Return a fresh Tensor of the same value: connected to the old one if that has a history."""
-    if not isinstance(value, Tensor):
-        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
-            return value
-        value = make(value, None, False)
-    array = value.lifted()
-    frame = provenance.user_frame(1)
-    parent = (value.node if value.node is not None else value) if value._tracks else None
-    node = Node(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
-    if type(array) is not _ndarray:
-        node.levels = levels_of(array)
-    return make(array, node, True)
-
-
-HOOKS.wrap = _wrap
-HOOKS.unwrap = _unwrap
-HOOKS.tensor_of = lambda array, node: make(array, node, True)
-HOOKS.outputs_of = _outputs_of
-HOOKS.alias = _alias
-
-__all__ = ["Handle", "Tensor", "apply", "make"]

@@ -7,6 +7,7 @@ until one of them is written to in place: then `inplace.py` gives all of them th
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
     return view
 
 
-def placeholders(start: int, arrays: list[Any], parents: tuple[Any, ...]) -> list[Any]:
+def placeholders(start: int, arrays: list[Any], parents: Sequence[Any]) -> list[Any]:
     """Keep the arrays from position `start` on; before it only shapes and dtypes."""
     kept = [_hollow(array) if parent is None else parent for array, parent in zip(arrays[:start], parents, strict=False)]
     return kept + arrays[start:]

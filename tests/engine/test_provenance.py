@@ -63,10 +63,16 @@ def test_repr_of_tensors() -> None:
     assert "grad_fn=<exp at " in repr(gg.ones(1, requires_grad=True).exp())
 
 
-def test_recording_a_place_costs_less_than_04_microseconds() -> None:
+def test_recording_a_place_costs_less_than_eight_empty_calls() -> None:
+    # The bar is 0.4 microseconds, eight calls of an empty function on the machine where it was set; a ratio
+    # holds on a busy or slower one as well.
     def record() -> None:
         frame = provenance.user_frame(0)
-        frame.f_code, frame.f_lasti
+        assert frame.f_code is not None
+        assert frame.f_lasti >= 0
 
-    best = min(timeit.repeat(record, number=20_000, repeat=7)) / 20_000
-    assert best < 0.4e-6
+    def empty() -> None:
+        pass
+
+    rounds = [(timeit.timeit(record, number=5_000), timeit.timeit(empty, number=5_000)) for _ in range(20)]
+    assert min(recorded for recorded, _ in rounds) < 8 * min(called for _, called in rounds)

@@ -102,7 +102,8 @@ def test_backward_twice_names_both_places() -> None:
     x = gg.ones(2, requires_grad=True)
     emb = x.exp()
     emb.sum().backward()
-    with pytest.raises(errors.AutogradError, match=r"'emb' was built at .*test_tape.py:\d+.*freed by backward\(\) at .*test_tape.py:\d+"):
+    built_and_freed = r"'emb' was built at .*test_tape.py:\d+.*freed by backward\(\) at .*test_tape.py:\d+"
+    with pytest.raises(errors.AutogradError, match=built_and_freed):
         (emb * 2).sum().backward()
 
 
@@ -147,7 +148,8 @@ def test_backward_of_more_than_one_element_needs_a_gradient() -> None:
 def test_grad_of_a_non_leaf_warns_with_its_place_and_retain_grad_keeps_it() -> None:
     x = gg.ones(2, requires_grad=True)
     h = x * 2
-    with pytest.warns(errors.NonLeafGradWarning, match=r"(?s)'h' is not a leaf.*multiply at .*test_tape.py.*retain_grad"):
+    place_and_cure = r"(?s)'h' is not a leaf.*multiply at .*test_tape.py.*retain_grad"
+    with pytest.warns(errors.NonLeafGradWarning, match=place_and_cure):
         assert h.grad is None
     h.retain_grad()
     (h * 3).sum().backward()

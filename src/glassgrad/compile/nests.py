@@ -198,7 +198,7 @@ class Expressions:
             return value
         if value.op == "const":
             return self.const(value.data, kind)
-        return self.apply("cast", (value,), kind)
+        return self.apply("cast", (value,), kind, kind)
 
     def within(self, index: Index, low: int, high: int) -> Expr:
         """Whether low <= index < high."""

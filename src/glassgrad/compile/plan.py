@@ -14,7 +14,7 @@ from glassgrad.compile.access import Index, NeedsSplit
 from glassgrad.compile.build import KindOf, LoopLowering, build_nest
 from glassgrad.compile.fusion import Fusion, Group, fuse
 from glassgrad.compile.graph import Graph, Instr, Var
-from glassgrad.compile.nests import Nest
+from glassgrad.compile.nests import Access, Expressions, Nest, Store
 from glassgrad.compile.views import Strided, ViewChain, is_view
 
 
@@ -149,3 +149,14 @@ def _solid_kernel(fusion: Fusion, instr: Instr) -> Kernel:
     operands = [fusion.chain.strided(operand) if isinstance(operand, Var) else None for operand in instr.inputs]
     reads = {operand.root for operand in operands if operand is not None}
     return Kernel([instr], None, operands, reads, set(instr.outputs))
+
+
+def copy_kernel(source: Var, target: Var, kind: str) -> Kernel:
+    """Return a kernel that copies one array into the memory of another."""
+    axis = 0
+    index = Index(0, ((axis, 1),)) if source.size != 1 else Index()
+    extents = {axis: source.size} if source.size != 1 else {}
+    value = Expressions({}).load(source, index, kind)
+    nest = Nest(extents, list(extents), [], [Store(value, Access(target, index))], [], "copy", ["copy"])
+    instr = Instr("copy", (source,), (target,))
+    return Kernel([instr], nest, reads={source}, writes={target})

@@ -9,7 +9,7 @@ from glassgrad.nn.losses import CrossEntropyLoss, MSELoss, NLLLoss
 from glassgrad.nn.module import Buffer, Module, Parameter
 from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d
 
-__all__ = [  # noqa: PLE0604 - the activations extend it below
+__all__ = [
     "BatchNorm1d", "BatchNorm2d", "Buffer", "CrossEntropyLoss", "Embedding", "Flatten", "Identity", "Linear", "MSELoss",
     "Module", "NLLLoss", "Parameter", "Sequential", "functional", "init",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad import creation
-from glassgrad.nn import functional as F  # noqa: N812 - PyTorch's name
+from glassgrad.nn import functional as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
 

@@ -17,15 +17,15 @@ from glassgrad.ops.index import one_hot
 from glassgrad.ops.reduce import log_softmax, softmax
 from glassgrad.random import Generator, bernoulli_mask
 
-globals().update({name: _names.PUBLIC[name] for name in ("relu", "sigmoid", "tanh")})
+relu, sigmoid, tanh = (_names.PUBLIC[name] for name in ("relu", "sigmoid", "tanh"))
 
 
-def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:  # noqa: A002 - PyTorch's names
+def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """x wT + b: input (..., in), weight (out, in), bias (out,) to (..., out)."""
     return linear_p(input, weight) if bias is None else linear_p(input, weight, bias)
 
 
-def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Array:  # noqa: A002 - PyTorch's names
+def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Array:
     """Rows of `weight` at the integers `input`; the row `padding_idx` gets no gradient."""
     if padding_idx is not None:
         row = padding_idx % weight.shape[0]
@@ -34,7 +34,7 @@ def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Ar
     return _embedding(input, weight)
 
 
-def dropout(input: Array, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Array:  # noqa: A002
+def dropout(input: Array, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Array:
     """Zero each element with probability `p` and scale the rest by 1/(1-p), in training only."""
     if not training or p == 0:
         return input
@@ -45,7 +45,7 @@ def dropout(input: Array, p: float = 0.5, training: bool = True, *, generator: G
 
 
 def batch_norm(
-    input: Array,  # noqa: A002 - PyTorch's names
+    input: Array,
     running_mean: Any = None,
     running_var: Any = None,
     weight: Any = None,
@@ -84,7 +84,7 @@ def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
 
 
 def cross_entropy(
-    input: Array,  # noqa: A002 - PyTorch's names
+    input: Array,
     target: Array,
     weight: Any = None,
     ignore_index: int = -100,
@@ -109,7 +109,7 @@ def cross_entropy(
 
 
 def nll_loss(
-    input: Array,  # noqa: A002 - PyTorch's names
+    input: Array,
     target: Array,
     weight: Any = None,
     ignore_index: int = -100,
@@ -120,7 +120,7 @@ def nll_loss(
     return reduce_loss(-picked, reduction)
 
 
-def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:  # noqa: A002 - PyTorch's names
+def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """(input - target)**2, averaged."""
     return reduce_loss(ew.square(input - target), reduction)
 

@@ -125,7 +125,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
 
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity."""
-    return _fill(tensor, np.eye(*tensor.shape))
+    rows, columns = tensor.shape
+    return _fill(tensor, np.eye(rows, columns))
 
 
 def dirac_(tensor: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.nn import functional as F  # noqa: N812 - PyTorch's name
+from glassgrad.nn import functional as F
 from glassgrad.nn.module import Buffer, Module
 
 
@@ -20,7 +20,7 @@ class CrossEntropyLoss(Module):
         self.reduction = reduction
         self.label_smoothing = label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Any:  # noqa: A002 - PyTorch's name
+    def forward(self, input: Any, target: Any) -> Any:
         return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
@@ -33,7 +33,7 @@ class NLLLoss(Module):
         self.ignore_index = ignore_index
         self.reduction = reduction
 
-    def forward(self, input: Any, target: Any) -> Any:  # noqa: A002 - PyTorch's name
+    def forward(self, input: Any, target: Any) -> Any:
         return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
 
 
@@ -44,5 +44,5 @@ class MSELoss(Module):
         super().__init__()
         self.reduction = reduction
 
-    def forward(self, input: Any, target: Any) -> Any:  # noqa: A002 - PyTorch's name
+    def forward(self, input: Any, target: Any) -> Any:
         return F.mse_loss(input, target, self.reduction)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -224,13 +224,13 @@ class Module:
 
     # --- what is done to all --------------------------------------------------------------------------
 
-    def train(self: _Self, mode: bool = True) -> _Self:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode here and below; return self."""
         for module in self.modules():
             module.training = mode
         return self
 
-    def eval(self: _Self) -> _Self:
+    def eval(self) -> Self:
         """Leave training mode here and below; return self."""
         return self.train(False)
 
@@ -242,20 +242,20 @@ class Module:
             else:
                 parameter._grad.array[...] = 0
 
-    def requires_grad_(self: _Self, requires_grad: bool = True) -> _Self:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Freeze or unfreeze all parameters; return self."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
 
-    def apply(self: _Self, fn: Callable[[Module], Any]) -> _Self:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` on every module below and then on this one; return self."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def to(self: _Self, *args: Any, dtype: Any = None, **_kwargs: Any) -> _Self:
+    def to(self, *args: Any, dtype: Any = None, **_kwargs: Any) -> Self:
         """Convert floating-point parameters and buffers to a dtype, in place; devices other than cpu raise."""
         from glassgrad import device as devices
 
@@ -272,15 +272,15 @@ class Module:
                 devices.check(arg)
         return self
 
-    def double(self: _Self) -> _Self:
+    def double(self) -> Self:
         """Convert to float64."""
         return self.to(np.float64)
 
-    def float(self: _Self) -> _Self:
+    def float(self) -> Self:
         """Convert to float32."""
         return self.to(np.float32)
 
-    def cpu(self: _Self) -> _Self:
+    def cpu(self) -> Self:
         """Return self: everything lives in the computer's memory."""
         return self
 

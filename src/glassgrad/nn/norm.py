@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import creation, errors, provenance
-from glassgrad.nn import functional as F  # noqa: N812 - PyTorch's name
+from glassgrad.nn import functional as F
 from glassgrad.nn.module import Buffer, Module, Parameter
 
 

@@ -42,7 +42,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self._scratch: dict[tuple[Any, Any], Array] = {}
+        self._scratch: dict[tuple[Any, Any, int], Array] = {}
         if isinstance(params, Tensor):
             raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here(2))
         groups = list(params)

@@ -117,6 +117,8 @@ def _by_shares(wrong: WrongLine) -> Diagnosis | None:
         for chosen, total in partial_sums(gradient):
             if close(wrong.mine, total, gradient.scale):
                 missing = [share for share in gradient.shares if share not in chosen]
+                if {share.line for share in missing} <= {share.line for share in chosen}:
+                    continue  # x * x uses x twice, but what is missing there is rather a factor of 2
                 uses = "; ".join(f"line {share.line}: {share.source}" for share in missing)
                 times = f"{wrong.name} is used {len(gradient.shares)} times in the forward pass"
                 return Diagnosis(edits.ACCUMULATION, f"{times}, and a share is missing, that of {uses}")
@@ -166,7 +168,9 @@ def _by_ratio(wrong: WrongLine) -> Diagnosis | None:
 
 
 def _kind_of_ratio(ratio: float, wrong: WrongLine) -> str:
-    for size in sizes_of(wrong.truth):
+    named = {value for value in wrong.truth.values.values() if isinstance(value, int)}
+    total = wrong.gradients[0].total
+    for size in sorted(sizes_of(wrong.truth) & (named | {*total.shape, total.size})):
         if abs(ratio - size) < RELATIVE * size:
             return edits.SCALE
         if abs(ratio * size - 1) < RELATIVE:
@@ -241,12 +245,10 @@ def _mends(wrong: WrongLine, edit: edits.Edit) -> bool:
     if names is None or wrong.spelling not in names:
         return False
     value = names[wrong.spelling]
-    return acceptable(value, wrong.gradients, wrong.later) and not _is_nothing(value, wrong)
-
-
-def _is_nothing(value: Any, wrong: WrongLine) -> bool:
-    """An edit that leaves zeros behind mends nothing, even where zeros could still be added to."""
-    return not np.any(as_array(value)) and any(np.any(gradient.total) for gradient in wrong.gradients)
+    if not acceptable(value, wrong.gradients, wrong.later):
+        return False
+    # An edit that leaves only zeros to be added to mends nothing, unless the line failed without it.
+    return bool(np.any(as_array(value))) or wrong.error is not None or not any(np.any(g.total) for g in wrong.gradients)
 
 
 def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ tried: the mistakes that people make most often first, and of those the ones tha
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +56,7 @@ def all_edits(statement: ast.stmt, around: Surroundings) -> Iterator[Edit]:
     if expression is None:
         return
     parts = list(_parts(expression))
-    for family in (_signs, _transposes, _sums, _sizes, _scales, _masks, _constants, _variables, _factors):
+    for family in (_signs, _reductions, _transposes, _sums, _sizes, _scales, _masks, _constants, _variables, _factors):
         for part, is_exponent in parts:
             if is_exponent and family is _sizes:
                 continue
@@ -205,31 +206,28 @@ def _reduced(part: ast.expr, method: str, axis: int | tuple[int, ...] | None, ke
 AXES: tuple[int | tuple[int, ...] | None, ...] = (0, 1, -1, 2, (0, 1), (0, 2), None)
 
 
-def _sums(part: ast.expr, _around: Surroundings) -> Changes:
-    if isinstance(part, ast.Constant):
-        return
+def _reductions(part: ast.expr, _around: Surroundings) -> Changes:
+    """Another axis for a sum or mean, none at all, or the other of the two."""
     reduction = _reduction_of(part)
-    if reduction is not None:
-        owner, method = reduction
-        for axis in AXES:
-            for keep in (False, True):
-                new = _reduced(owner, method, axis, keep)
-                yield WRONG_SUM, f"{ast.unparse(new)} instead of {ast.unparse(part)}", new
-        yield WRONG_SUM, f"no {method} in {ast.unparse(part)}", owner
-        other = "mean" if method == "sum" else "sum"
-        for axis in AXES:
-            for keep in (False, True):
-                new = _reduced(owner, other, axis, keep)
-                yield (
-                    (SCALE if other == "mean" else EXTRA_SCALE),
-                    f"{ast.unparse(new)} instead of {ast.unparse(part)}",
-                    new,
-                )
+    if reduction is None:
         return
-    for axis in AXES:
-        for keep in (False, True):
-            new = _reduced(part, "sum", axis, keep)
-            yield SUM, f"{ast.unparse(new)} instead of {ast.unparse(part)}", new
+    owner, method = reduction
+    for axis, keep in itertools.product(AXES, (False, True)):
+        new = _reduced(owner, method, axis, keep)
+        yield WRONG_SUM, f"{ast.unparse(new)} instead of {ast.unparse(part)}", new
+    yield WRONG_SUM, f"no {method} in {ast.unparse(part)}", owner
+    other, kind = ("mean", SCALE) if method == "sum" else ("sum", EXTRA_SCALE)
+    for axis, keep in itertools.product(AXES, (False, True)):
+        new = _reduced(owner, other, axis, keep)
+        yield kind, f"{ast.unparse(new)} instead of {ast.unparse(part)}", new
+
+
+def _sums(part: ast.expr, _around: Surroundings) -> Changes:
+    if isinstance(part, ast.Constant) or _reduction_of(part) is not None:
+        return
+    for axis, keep in itertools.product(AXES, (False, True)):
+        new = _reduced(part, "sum", axis, keep)
+        yield SUM, f"{ast.unparse(new)} instead of {ast.unparse(part)}", new
 
 
 def _reduction_of(part: ast.expr) -> tuple[ast.expr, str] | None:

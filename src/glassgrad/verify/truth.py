@@ -20,7 +20,7 @@ from glassgrad import errors, provenance, tape
 from glassgrad.tensor import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Share:
     """One use of a variable, and what it adds to the gradient."""
 

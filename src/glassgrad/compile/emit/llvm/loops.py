@@ -109,12 +109,12 @@ def _lanes(nest: Nest, vector_bytes: int) -> int:
     return max(vector_bytes * 8 // max(bits, 8), 1)
 
 
-def _cost(nest: Nest) -> int:
+def nest_cost(nest: Nest) -> int:
     return sum(max(expr.cost - sum(arg.cost for arg in expr.args), 1) for expr in nest.expressions())
 
 
 def _unroll(nest: Nest, lane_mode: bool, chunks: int, threads: int) -> int:
-    cost = _cost(nest)
+    cost = nest_cost(nest)
     unroll = 4 if cost <= 16 else 2 if cost <= 48 else 1
     if lane_mode and nest.inner:
         # Lanes are the only work to share here.
@@ -124,7 +124,7 @@ def _unroll(nest: Nest, lane_mode: bool, chunks: int, threads: int) -> int:
 
 
 def _is_straight(nest: Nest, chunks: int) -> bool:
-    return len(nest.inner) == 1 and chunks <= _STRAIGHT_CHUNKS and chunks * _cost(nest) <= _STRAIGHT_COST
+    return len(nest.inner) == 1 and chunks <= _STRAIGHT_CHUNKS and chunks * nest_cost(nest) <= _STRAIGHT_COST
 
 
 def pass_roots(nest: Nest) -> dict[int, tuple[list[Reduction], list[int]]]:

@@ -165,11 +165,10 @@ class NestWriter(NestEmitter):
             self._pass(chunks, reductions, stores)
             self.finished_kept |= self.started_kept
         inner = set(self.nest.inner)
-        for number, store in enumerate(self.nest.stores):
-            if not store.access.index.axes & inner:
-                varies = self.plan.axis in store.access.index.axes
-                for chunk in chunks if varies else (chunks[:1] or [Chunk(0)]):
-                    self._store(number, chunk)
+        rest = [number for number, store in enumerate(self.nest.stores) if not store.access.index.axes & inner]
+        varying = [number for number in rest if self.plan.axis in self.nest.stores[number].access.index.axes]
+        self._store_all(varying, chunks)
+        self._store_all([number for number in rest if number not in varying], chunks[:1] or [Chunk(0)])
 
     def _pass(self, chunks: list[Chunk], reductions: list[Reduction], stores: list[int]) -> None:
         if self.plan.lane_mode:
@@ -254,10 +253,16 @@ class NestWriter(NestEmitter):
 
     def _point(self, slots: list[Slot], chunks: list[Chunk], stores: list[int]) -> States:
         terms = [self._term(reduction, chunk) for reduction, chunk in slots]
-        for number in stores:
-            for chunk in chunks:
-                self._store(number, chunk)
+        self._store_all(stores, chunks)
         return terms
+
+    def _store_all(self, stores: list[int], chunks: list[Chunk]) -> None:
+        """Compute everything before storing anything: a store may go where one of the values was read."""
+        pairs = [(number, chunk) for number in stores for chunk in chunks]
+        for number, chunk in pairs:
+            self.value(self.nest.stores[number].value, chunk)
+        for number, chunk in pairs:
+            self._store(number, chunk)
 
     def _along_row(self, chunks: list[Chunk], slots: list[Slot], stores: list[int]) -> States:
         """Run along the vector axis of a row; `chunks` holds the whole row when there is no loop."""
@@ -299,8 +304,7 @@ class NestWriter(NestEmitter):
                     value = reduce.term(b, reduction, self._term(reduction, chunk), chunk.mask)
                     old = totals[slot]
                     totals[slot] = value if old is None else reduce.accumulate(b, reduction, old, value)
-            for store in stores:
-                self._store(store, chunk)
+            self._store_all(stores, [chunk])
         return [
             reduce.start(b, slots[slot][0], self._lanes_of(slots[slot][0])) if state is None else state
             for slot, state in enumerate(totals)

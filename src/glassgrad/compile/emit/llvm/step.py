@@ -1,22 +1,24 @@
-"""A plan as one module: kernels as functions, phases that call them on a share, the table of phases."""
+"""A schedule as one module: kernels as functions, phases that call them on a share, the table of phases."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from glassgrad.compile.emit.llvm.ir import Builder, Function, Module, kind_of
+from glassgrad.compile.emit.llvm.cuts import nest_cuts, nest_time, product_cuts, product_time, recut_tiles
+from glassgrad.compile.emit.llvm.ir import Builder, Function, Module
 from glassgrad.compile.emit.llvm.loops import NestPlan, plan_nest
-from glassgrad.compile.emit.llvm.matmul import accepts, can_multiply, emit_product, product_of
+from glassgrad.compile.emit.llvm.matmul import Product, accepts, emit_product, product_of
 from glassgrad.compile.emit.llvm.nest_code import NestFunction, emit_nest
 from glassgrad.compile.emit.llvm.support import slot_offset
 from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var
 from glassgrad.compile.plan import Kernel, Plan
+from glassgrad.compile.schedule import Schedule, Task
 from glassgrad.compile.views import Strided
 
-__all__ = ["Module", "StepModule", "accepts_layout", "can_multiply"]
+BLAS_KINDS = ("f32", "f64")
 
 
 def accepts_layout(instr: Instr, position: int, strided: Strided) -> bool:
@@ -26,127 +28,172 @@ def accepts_layout(instr: Instr, position: int, strided: Strided) -> bool:
     return strided.contiguous
 
 
-@dataclass
+@dataclass(eq=False)
+class Code:
+    """How one kernel is emitted: a nest with its layout and function, or a product."""
+
+    layout: NestPlan | None = None
+    function: NestFunction | None = None
+    name: str = ""
+    product: Product | None = None
+
+
 class StepModule:
-    """The code of a step.
+    """The code of a step, made in two moves: `tasks` says what the schedule needs to know, `emit` writes the phases.
 
     Attributes:
-        text: the module.
-        slots: number of each Var's pointer in the context; `blas` and `scratch` come last.
-        phases: how many phases there are.
+        slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
         scratch: bytes of scratch memory of one share.
     """
 
-    plan: Plan
-    shares: int
-    module: Module = field(init=False)
-    slots: dict[Var, int] = field(default_factory=dict)
-    scratch: int = 0
-    blas: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, plan: Plan, shares: int) -> None:
+        self.plan = plan
+        self.shares = shares
         self.module = Module(host().vector_bytes)
-        graph = self.plan.graph
-        known = [*graph.inputs, *(var for var, _ in graph.constants)]
-        for kernel in self.plan.kernels:
-            known += sorted(kernel.writes, key=lambda var: var.id)
-        for var in known:
+        self.code: dict[Kernel, Code] = {}
+        self.slots: dict[Var, int] = {}
+        self.alias: Mapping[Var, Var] = {}
+        self._functions: dict[str, str] = {}
+        for kernel in plan.kernels:
+            self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
+        layouts = [code.layout.scratch for code in self.code.values() if code.layout is not None]
+        self.scratch = max(layouts, default=0)
+        self.phases = 0
+
+    # --- kernels ---------------------------------------------------------------------------------
+
+    def _nest(self, kernel: Kernel) -> Code:
+        assert kernel.nest is not None
+        layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
+        function = emit_nest(self.module, kernel.nest, layout)
+        digest = hashlib.sha256(f"{len(function.roots)}{function.body}".encode()).hexdigest()
+        name = self._functions.get(digest)
+        if name is None:
+            name = self._functions[digest] = f"nest{len(self._functions)}"
+            self.module.definitions[name] = function.definition(name)
+        return Code(layout, function, name)
+
+    def _solid(self, kernel: Kernel) -> Code:
+        return Code(product=product_of(kernel.instrs[0], kernel.operands))
+
+    def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
+        """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""
+        self.alias = alias
+        return {kernel: self._task(kernel, code) for kernel, code in self.code.items()}
+
+    def _task(self, kernel: Kernel, code: Code) -> Task:
+        if code.product is not None:
+            out = kernel.instrs[0].output
+            cuts = product_cuts(code.product, self.alias.get(out, out), self.shares)
+            return Task(kernel, product_time(code.product), cuts)
+        nest, layout = kernel.nest, code.layout
+        assert nest is not None
+        assert layout is not None
+        task = Task(kernel, nest_time(nest, layout), nest_cuts(nest, layout, self.shares, self.alias))
+        if layout.flexible:
+            task.recut = lambda region: recut_tiles(nest, layout, region, self.alias)
+        return task
+
+    # --- phases ------------------------------------------------------------------------------------
+
+    def emit(self, schedule: Schedule, pinned: Sequence[Var]) -> str:
+        """Write the phases; return the module. Slots are given to `pinned` first."""
+        for var in pinned:
             self.slots.setdefault(var, len(self.slots))
-        self.functions: dict[str, str] = {}
-        nests = {kernel: self._nest(kernel) for kernel in self.plan.kernels if kernel.nest is not None}
-        self.scratch = max((layout.scratch for _, layout, _ in nests.values()), default=0)
-        names = [self._phase(number, kernel, nests.get(kernel)) for number, kernel in enumerate(self.plan.kernels)]
+        for _, task in schedule.tasks():
+            for var in sorted(task.kernel.writes, key=lambda var: var.id):
+                self.slots.setdefault(self.alias.get(var, var), len(self.slots))
+        names = [self._phase(number, tasks) for number, tasks in enumerate(schedule.phases)]
+        self.phases = len(names)
         entries = ", ".join(f"ptr @{name}" for name in names)
         self.module.definitions["phases"] = f"@phases = constant [{len(names)} x ptr] [{entries}]\n"
         self.module.definitions["phases_of"] = "define ptr @phases_of() {\n  ret ptr @phases\n}\n"
-        self.phases = len(names)
-
-    @property
-    def text(self) -> str:
         return "\n".join([host().header(), self.module.text(), host().attributes()])
 
     @property
     def scratch_slot(self) -> int:
-        return len(self.slots) + 2
+        return len(self.slots) + len(BLAS_KINDS)
 
-    def blas_slot(self, kind: str) -> int:
-        return len(self.slots) + (0 if kind == "f32" else 1)
+    def _blas_slot(self, kind: str) -> int:
+        return len(self.slots) + BLAS_KINDS.index(kind)
 
-    def _nest(self, kernel: Kernel) -> tuple[str, NestPlan, NestFunction]:
-        assert kernel.nest is not None
-        layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
-        function = emit_nest(self.module, kernel.nest, layout)
-        digest = hashlib.sha256(f"{len(function.roots)}{function.body}".encode()).hexdigest()[:12]
-        name = self.functions.get(digest)
-        if name is None:
-            name = self.functions[digest] = f"nest{len(self.functions)}"
-            self.module.definitions[name] = function.definition(name)
-        return name, layout, function
-
-    def _phase(self, number: int, kernel: Kernel, nest: tuple[str, NestPlan, NestFunction] | None) -> str:
+    def _phase(self, number: int, tasks: Sequence[Task]) -> str:
         b = Builder(Function(self.module))
-        if nest is not None:
-            self._call_nest(b, kernel, nest)
-        else:
-            self._call_product(b, kernel)
+        for task in tasks:
+            self._guarded(b, task)
         b.raw("ret void")
         name = f"phase{number}"
         body = "\n".join(["entry:", *b.lines])
         self.module.definitions[name] = f"define internal void @{name}(ptr %ctx, i64 %share) #0 {{\n{body}\n}}\n"
         return name
 
-    def _pointer(self, b: Builder, slot: int) -> str:
-        place = b.pointer(f"getelementptr i8, ptr %ctx, i64 {slot_offset(self.shares, slot)}")
-        return b.pointer(f"load ptr, ptr {place}, align 8")
-
-    def _range(self, b: Builder, units: int, granule: int = 1) -> tuple[str, str]:
-        """Return [lo, hi) of this share of `units`."""
+    def _guarded(self, b: Builder, task: Task) -> None:
+        """Emit a task for the shares that take part in it."""
         if self.shares == 1:
-            return "0", str(units)
-        blocks = -(-units // granule)
-        ends = [min(blocks * share // self.shares * granule, units) for share in range(self.shares + 1)]
-        name = f"ranges_{'_'.join(map(str, ends))}"
+            self._perform(b, task, *self._whole(task))
+            return
+        go, after = b.function.fresh("go"), b.function.fresh("next")
+        if task.cut is None:
+            condition = b.define(f"icmp eq i64 %share, {task.share}", "b1").text
+            low, high = self._whole(task)
+        else:
+            low, high = self._bounds(b, task.cut.bounds)
+            condition = b.define(f"icmp ult i64 {low}, {high}", "b1").text
+        b.raw(f"br i1 {condition}, label %{go}, label %{after}")
+        b.start(go)
+        self._perform(b, task, low, high)
+        b.raw(f"br label %{after}")
+        b.start(after)
+
+    def _whole(self, task: Task) -> tuple[str, str]:
+        code = self.code[task.kernel]
+        if code.layout is not None:
+            return "0", str(code.layout.units)
+        assert code.product is not None
+        return "0", str(code.product.m)
+
+    def _bounds(self, b: Builder, ends: Sequence[int]) -> tuple[str, str]:
+        """Load [lo, hi) of this share."""
+        name = f"bounds_{'_'.join(map(str, ends))}"
         values = ", ".join(f"i64 {end}" for end in ends)
         self.module.definitions[name] = f"@{name} = internal constant [{len(ends)} x i64] [{values}]\n"
         first = b.pointer(f"getelementptr i64, ptr @{name}, i64 %share")
         second = b.pointer(f"getelementptr i64, ptr {first}, i64 1")
         return b.define(f"load i64, ptr {first}", "i64").text, b.define(f"load i64, ptr {second}", "i64").text
 
-    def _call_nest(self, b: Builder, kernel: Kernel, nest: tuple[str, NestPlan, NestFunction]) -> None:
-        name, layout, function = nest
-        lo, hi = self._range(b, layout.units)
-        pointers = [self._pointer(b, self.slots[root]) for root in function.roots]
+    def _perform(self, b: Builder, task: Task, low: str, high: str) -> None:
+        code = self.code[task.kernel]
+        if code.product is not None:
+            self._call_product(b, task, code.product, (low, high))
+        else:
+            self._call_nest(b, task.kernel, code, (low, high))
+
+    def pointer(self, b: Builder, var: Var) -> str:
+        """Load an array's address from the context."""
+        return self._slot_pointer(b, self.slots[self.alias.get(var, var)])
+
+    def _slot_pointer(self, b: Builder, slot: int) -> str:
+        place = b.pointer(f"getelementptr i8, ptr %ctx, i64 {slot_offset(self.shares, slot)}")
+        return b.pointer(f"load ptr, ptr {place}, align 8")
+
+    def _call_nest(self, b: Builder, kernel: Kernel, code: Code, bounds: tuple[str, str]) -> None:
+        assert code.layout is not None
+        assert code.function is not None
+        assert kernel.nest is not None
+        pointers = [self.pointer(b, root) for root in code.function.roots]
         scratch = "null"
-        if layout.scratch:
-            base = self._pointer(b, self.scratch_slot)
+        if code.layout.scratch:
+            base = self._slot_pointer(b, self.scratch_slot)
             offset = b.define(f"mul i64 %share, {self.scratch}", "i64").text
             scratch = b.pointer(f"getelementptr i8, ptr {base}, i64 {offset}")
-        assert kernel.nest is not None
-        extent = kernel.nest.extents[layout.axis] if layout.axis is not None else 1
+        extent = kernel.nest.extents[code.layout.axis] if code.layout.axis is not None else 1
         arguments = [f"ptr {pointer}" for pointer in pointers]
-        arguments += [f"ptr {scratch}", f"i64 {lo}", f"i64 {hi}", f"i64 {extent}"]
-        b.raw(f"call void @{name}({', '.join(arguments)})")
+        arguments += [f"ptr {scratch}", f"i64 {bounds[0]}", f"i64 {bounds[1]}", f"i64 {extent}"]
+        b.raw(f"call void @{code.name}({', '.join(arguments)})")
 
-    def _call_product(self, b: Builder, kernel: Kernel) -> None:
-        instr = kernel.instrs[0]
-        product = product_of(instr, kernel.operands)
-        batch = math.prod(product.batch)
-        by, units, granule = "rows", product.m, 4
-        if batch >= self.shares and batch > 1:
-            by, units, granule = "batch", batch, 1
-        elif product.n > product.m:
-            by, units, granule = "columns", product.n, 16
-        lo, hi = self._range(b, units, granule)
-        end = b.function.fresh("nothing")
-        go = b.function.fresh("go")
-        some = b.define(f"icmp ult i64 {lo}, {hi}", "b1").text
-        b.raw(f"br i1 {some}, label %{go}, label %{end}")
-        b.start(go)
-        roots = (product.a.root, product.b.root, instr.output)
-        pointers = (self._pointer(b, self.blas_slot(product.kind)), *(self._pointer(b, self.slots[root]) for root in roots))
-        emit_product(b, product, pointers, (lo, hi), by)  # type: ignore[arg-type]
-        b.raw(f"br label %{end}")
-        b.start(end)
-
-
-kind_of_dtype = kind_of
+    def _call_product(self, b: Builder, task: Task, product: Product, bounds: tuple[str, str]) -> None:
+        roots = (product.a.root, product.b.root, task.kernel.instrs[0].output)
+        a_pointer, b_pointer, c_pointer = (self.pointer(b, root) for root in roots)
+        blas = self._slot_pointer(b, self._blas_slot(product.kind))
+        by = "all" if task.cut is None else task.cut.axis
+        emit_product(b, product, (blas, a_pointer, b_pointer, c_pointer), bounds, by)

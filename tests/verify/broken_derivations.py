@@ -4,6 +4,7 @@ A `Broken` replaces one line of a right derivation, or drops it. The score of `c
 them is tested, and the table in the documentation is made from them.
 """
 
+# ruff: noqa: RET504, E501 - a forward pass names its loss before it returns it; each broken line is on one line
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -107,7 +107,7 @@ ALIASES = {
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, compound,
+    linalg, fused, compound, solve, decompose, einsum, spatial,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

@@ -1,0 +1,18 @@
+"""Every message a user can meet, one entry each, in one file an area.
+
+An entry is a `Message`: the exception type to raise and a template that says what was given, what was
+expected, where, and what to do next. Raise it as ``raise errors.NO_GRADIENT_PATH(where=..., ...)``.
+Nothing here computes anything; the caller supplies the facts. A new entry goes into the file of its
+area and is found as ``errors.NAME`` at once.
+"""
+
+from glassgrad.errors.arrays import *  # noqa: F403 - every entry is public
+from glassgrad.errors.autograd import *  # noqa: F403 - every entry is public
+from glassgrad.errors.compile import *  # noqa: F403 - every entry is public
+from glassgrad.errors.func import *  # noqa: F403 - every entry is public
+from glassgrad.errors.kinds import *  # noqa: F403 - the exception types
+from glassgrad.errors.manual import *  # noqa: F403 - every entry is public
+from glassgrad.errors.nn import *  # noqa: F403 - every entry is public
+from glassgrad.errors.runs import *  # noqa: F403 - every entry is public
+from glassgrad.errors.scalar import *  # noqa: F403 - every entry is public
+from glassgrad.errors.verify import *  # noqa: F403 - every entry is public

@@ -1,0 +1,124 @@
+"""Messages about ops on arrays: shapes, dtypes, indices, other libraries' arrays."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, AutogradError, IndexRangeError, KindError, Message, ShapeError
+
+CONTRACTED_SIZES = Message(
+    ShapeError, "{op}: the summed dimensions have sizes {left} on the left and {right} on the right ({where})."
+)
+
+PRODUCT_DIMS = Message(
+    ShapeError,
+    "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: matmul takes any number of them.",
+)
+
+SQUARE_MATRIX = Message(ShapeError, "{op} expects square matrices (..., n, n), given shape {given} ({where}).")
+
+QR_COMPLETE = Message(
+    AutogradError,
+    "qr: mode='complete' of a matrix with more rows than columns (shape {given}) has no gradient ({where}): the columns of "
+    "q beyond the first are not determined.\nNext: mode='reduced'.",
+)
+
+EINSUM = Message(ShapeError, "einsum({equation!r}) on shapes {shapes} ({where}): {reason}.")
+
+ASARRAY_TRACKED = Message(
+    KindError,
+    "{call} would drop the gradient: {what} requires one ({where}).\n"
+    "Next: {name}.detach().numpy() if the values are all you need, or use glassgrad's own function on the tensor.",
+)
+
+SHAPES_DO_NOT_FIT = Message(
+    ShapeError,
+    "{op} at {where}: shapes do not fit together: {operands}.\n{reason}",
+)
+
+OP_FAILED = Message(
+    ArgumentError,
+    "{op} at {where} failed on {operands}: {reason}",
+)
+
+OP_WRONG_KIND = Message(
+    KindError,
+    "{op} at {where} cannot work on {operands}: {reason}",
+)
+
+ITEM_NEEDS_ONE = Message(
+    ArgumentError,
+    "item() needs a tensor with one element, given shape {shape} ({where}).\nNext: index it first, or use .tolist().",
+)
+
+BOOL_NEEDS_ONE = Message(
+    ArgumentError,
+    "the truth of a tensor with shape {shape} is ambiguous ({where}).\nNext: use .any() or .all().",
+)
+
+DIM_OUT_OF_RANGE = Message(
+    IndexRangeError,
+    "dim {dim} is out of range for {ndim} dimensions ({where}).\nExpected: between {low} and {high}.",
+)
+
+EXPECTED_CLASSES = Message(
+    KindError,
+    "{op} expects class indices as integers, given dtype {dtype} ({where}).\n"
+    "Next: .long() them; for class probabilities pass a target of the same shape as the input.",
+)
+
+CLASS_OUT_OF_RANGE = Message(
+    ArgumentError,
+    "{op}: label {label} is out of range for {classes} classes ({where}).\nExpected: labels between 0 and {last}.",
+)
+
+INDEX_FAILED = Message(
+    IndexRangeError,
+    "{op} at {where} failed on {operands}: {reason}.",
+)
+
+DEEPCOPY_NON_LEAF = Message(
+    AutogradError,
+    "{what} is not a leaf, so a deep copy would lose its history ({where}).\nNext: .detach().clone() it, or copy the parameters.",
+)
+
+NO_FORWARD_RULE = Message(
+    AutogradError,
+    "{op} at {where} has no forward-mode rule.\nNext: use reverse mode (vjp, grad), or give its Function a jvp.",
+)
+
+UNKNOWN_KEYWORD = Message(
+    KindError,
+    "{op}() got an unexpected keyword {given!r} ({where}).{nearest}",
+)
+
+BAD_OPTION = Message(
+    ArgumentError,
+    "{owner}: {name}={given!r} is not possible ({where}).\nExpected: {expected}.",
+)
+
+NEEDS_NUMBERS = Message(
+    KindError,
+    "{op} needs the numbers themselves, and inside this transformation there are none yet, only a {kind} ({where}).\n"
+    "Next: call it outside, or use an op whose result has a fixed shape, such as where() with a mask.",
+)
+
+OUT_NOT_SUPPORTED = Message(
+    KindError,
+    "{op}(out=...) is not possible where gradients are recorded ({where}): the result has to be a new tensor.\n"
+    "Next: y = {op}(...); to keep a buffer, copy into it with buffer.copy_(y) or buffer[...] = y.",
+)
+
+INDEX_KIND = Message(
+    IndexRangeError,
+    "indices must be integers or booleans, given an array of dtype {dtype} ({where}).\nNext: convert it with .long().",
+)
+
+IMAGE_DIMS = Message(
+    ShapeError,
+    "{op} expects (batch, channels, {sizes}) or (channels, {sizes}), given shape {given} ({where}).\n"
+    "Next: .unsqueeze(0) adds a missing dimension.",
+)
+
+CONV_WEIGHT = Message(
+    ShapeError,
+    "{op} expects a weight with {dims} dimensions (outputs, inputs / groups, kernel), given shape {given} ({where}).",
+)

@@ -1,0 +1,82 @@
+"""Messages about backward, grad and what a tensor allows."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import AutogradError, Message, NonLeafGradWarning, ShapeError
+
+NO_GRADIENT_PATH = Message(
+    AutogradError,
+    "no gradient can be computed: {what} does not depend on any tensor with requires_grad=True"
+    "{cut}.\nExpected: a tensor computed from parameters, with no .item(), .detach(), .numpy() or "
+    "no_grad() in between.\nNext: keep the loss a Tensor until backward(); do not set requires_grad on the loss, "
+    "that hides the cut.",
+)
+
+BACKWARD_NEEDS_SCALAR = Message(
+    AutogradError,
+    "backward() without `gradient` needs a tensor with one element, given shape {shape} ({where}).\n"
+    "Next: reduce it first, for example .sum() or .mean(), or pass gradient= with shape {shape}.",
+)
+
+GRADIENT_SHAPE = Message(
+    ShapeError,
+    "`gradient` has shape {given}, expected {expected}, the shape of the tensor that backward() was called on ({where}).",
+)
+
+BACKWARD_TWICE = Message(
+    AutogradError,
+    "{what} was built at {built}, and its graph was freed by backward() at {freed}, so there is nothing left to walk.\n"
+    "Next: build it inside the loop, before each backward(). retain_graph=True is right only when two losses share one graph on purpose.",
+)
+
+SAVED_OVERWRITTEN = Message(
+    AutogradError,
+    "{what} was saved by {op} at {saved} for its backward pass and overwritten in place at {written}.\n"
+    "Next: write it out of place there ({hint}), or make a copy with .clone() before.",
+)
+
+LEAF_OVERWRITTEN = Message(
+    AutogradError,
+    "{what} is a leaf that requires a gradient and was to be changed in place ({where}).\n"
+    "Next: wrap an update of parameters in `with no_grad():`, or work on {name}.clone().",
+)
+
+VIEW_OF_LEAF_OVERWRITTEN = Message(
+    AutogradError,
+    "a view of a leaf that requires a gradient was to be changed in place ({where}).\n"
+    "Next: wrap an update of parameters in `with no_grad():`, or take the view of .clone().",
+)
+
+NON_LEAF_GRAD = Message(
+    NonLeafGradWarning,
+    "{what} is not a leaf: it is the result of {op} at {where}, so its .grad is not kept.\n"
+    "Next: call .retain_grad() on it before backward().",
+)
+
+NOT_REACHED = Message(
+    AutogradError,
+    "input {index} of grad() was not used in computing the output ({where}).\n"
+    "Next: pass allow_unused=True if None is fine for it.",
+)
+
+RETAIN_GRAD_WITHOUT_GRAPH = Message(
+    AutogradError,
+    "retain_grad() on a tensor that does not require a gradient ({where}).\n"
+    "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
+)
+
+HOOK_WITHOUT_GRAPH = Message(
+    AutogradError,
+    "register_hook() on a tensor that does not require a gradient ({where}).\n"
+    "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
+)
+
+REQUIRES_GRAD_DTYPE = Message(
+    AutogradError,
+    "only floating-point tensors can require gradients, given dtype {dtype} ({where}).\nNext: convert it with .float().",
+)
+
+REQUIRES_GRAD_NON_LEAF = Message(
+    AutogradError,
+    "requires_grad can be switched off only on leaves; {what} is the result of {op} at {where}.\nNext: use .detach().",
+)

@@ -1,0 +1,131 @@
+"""Messages about tracing and compiling a step."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message
+
+
+class CompileError(GlassgradError, RuntimeError):
+    """A function that cannot be compiled as it is written; nothing was changed."""
+
+
+class CompileWarning(UserWarning):
+    """Compilation went on, and something will not happen as in eager mode."""
+
+
+TRACED_VALUE = Message(
+    CompileError,
+    "{call} at {where} needs the numbers of {what}, but the function is being traced to compile it, and they exist "
+    "only when it runs.{origin}\nNext: {advice}",
+)
+TRACED_SHAPE = Message(
+    CompileError,
+    "{call} at {where} gives a shape that depends on the numbers in {what}; a compiled function has fixed shapes.{origin}\n"
+    "Next: {advice}",
+)
+TRACED_NUMPY = Message(
+    CompileError,
+    "{call} at {where} was given {what}, which is being traced to compile the function it is in.{origin}\n"
+    "Next: use glassgrad's own function or the tensor's method, or compute it outside of the compiled function.",
+)
+TRACE_OVER = Message(
+    CompileError,
+    "{what} belongs to the trace of a compiled function that is over; it has no numbers ({where}).{origin}\n"
+    "Next: return it from the compiled function, or write it into an existing tensor with copy_().",
+)
+TRACE_STORED = Message(
+    CompileError,
+    "{what} outlives the compiled function that computes it: it was stored in {holder}. A later call would not put "
+    "new numbers there.{origin}\nNext: return it from the function, or write it into an existing tensor with copy_().",
+)
+TRACE_VIEW_WRITE = Message(
+    CompileError,
+    "the in-place write at {where} goes to {what}, a {op} of another tensor, and cannot be expressed in a compiled "
+    "function.\nNext: write it out of place, x = where(mask, value, x) or x = x + ..., on the tensor itself.",
+)
+TRACE_WRITE_SHAPE = Message(
+    CompileError,
+    "the in-place write at {where} puts {given} into {what}, which is {expected}.\n"
+    "Next: write it out of place (x = x + ...), or convert the value first.",
+)
+TRACE_STATE_CHANGED = Message(
+    CompileError,
+    "{what} was {before} when the compiled function began and is {after} when it ends; state keeps its shape and dtype, "
+    "since it is written back in place.\nNext: return the new tensor instead of assigning it to .data.",
+)
+TRACE_OVERLAP = Message(
+    CompileError,
+    "{first} and {second} lie in the same memory and the compiled function writes to {written}; as separate inputs they "
+    "would part.\nNext: keep one tensor and take the views inside of the function.",
+)
+TRACE_RANDOM = Message(
+    CompileError,
+    "the function drew from {what} while it was traced; the numbers would be the same in every call.\n"
+    "Next: draw with a glassgrad Generator (gg.rand, gg.randint, gg.randperm, ...), or pass the numbers as an argument.",
+)
+TRACE_RANDOM_CALL = Message(
+    CompileError,
+    "{call} at {where} cannot be drawn anew in each call of a compiled function, because its arguments are being traced.\n"
+    "Next: draw gg.rand or gg.randn and compute from them, or draw outside and pass the result.",
+)
+TRACE_NUMBER_CHANGED = Message(
+    CompileError,
+    "the function itself changed the option {name!r} from {before} to {after} while it was traced; a compiled function "
+    "does not run that Python code again.\nNext: call the scheduler (or set {name!r}) after the compiled function, outside.",
+)
+TRACE_LABEL = Message(
+    CompileError, "a compiled function was given the index {index}; {what} has {count} rows ({where})."
+)
+COMPILE_NOT_CALLABLE = Message(KindError, "compile() expects a function, given {kind} ({where}).")
+COMPILE_BACKEND = Message(
+    ArgumentError, "compile: backend={given!r} is not possible ({where}).\nExpected: 'auto', 'llvm' or 'numpy'."
+)
+COMPILE_RESULT = Message(
+    CompileError,
+    "the compiled function returned a {kind}{path}; expected tensors, arrays, numbers, None, and tuples, lists and "
+    "dictionaries of them.\nNext: return those, and build the {kind} outside.",
+)
+COMPILE_OUTSIDE_GRAPH = Message(
+    CompileError,
+    "an argument of the compiled function, {what}, is the result of {op} at {where} and requires a gradient; gradients do "
+    "not flow into a compiled function from outside.\nNext: pass {what}.detach(), or compute it inside of the function.",
+)
+COMPILE_TRACKED_RESULT = Message(
+    CompileError,
+    "the compiled function returns {what}, which still requires a gradient.\nNext: call backward() on it inside of the compiled "
+    "function, compile the whole step, or return it as .detach().",
+)
+TOO_MANY_TRACES = Message(
+    CompileError,
+    "the compiled function was traced {count} times, expected at most {limit}.{reasons}\n"
+    "Next: keep what changed the same, or pass it as a tensor.",
+)
+NOT_CALLED_YET = Message(
+    CompileError, "{what} of a compiled function that was not called yet: tracing takes arguments.\nNext: call it once."
+)
+COMPILED_DIFFERS = Message(
+    CompileError,
+    "the compiled function differs from eager mode in {result}: {difference}.\n{culprit}"
+    "The state is that of the eager call. Next: use backend='numpy' meanwhile, and report this with the graph.",
+)
+PYTHON_STATE = Message(
+    CompileWarning,
+    "the function changes {what} (a Python {kind}: {before} became {after}); a compiled call does not run that Python code "
+    "again.\nNext: keep it in a tensor, or change it outside of the compiled function.",
+)
+NO_LLVM = Message(
+    CompileWarning,
+    "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",
+)
+NO_SOURCE = Message(
+    CompileError, "{op} at {where} has no NumPy source.\nNext: call the function without it, or write it in other ops."
+)
+SOURCE_NO_LOSS = Message(
+    CompileError,
+    "backward_source needs a function that returns its loss, a tensor with one element that requires a gradient; it "
+    "returned {given}.\nNext: return the loss; or call backward() inside of the function.",
+)
+FOREIGN_MODULE = Message(
+    CompileError,
+    "the PyTorch module holds {what} at {path}, which has no counterpart here.\nExpected: {expected}.",
+)

@@ -1,0 +1,52 @@
+"""The exception types, and `Message`, which every entry is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GlassgradError(Exception):
+    """Base of all errors that glassgrad raises on purpose."""
+
+
+class AutogradError(GlassgradError, RuntimeError):
+    """A gradient was asked for that cannot be given. A `RuntimeError`, as in PyTorch."""
+
+
+class ShapeError(GlassgradError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class ArgumentError(GlassgradError, ValueError):
+    """An argument with the right type and an impossible value."""
+
+
+class KindError(GlassgradError, TypeError):
+    """An argument of a type that cannot work here."""
+
+
+class IndexRangeError(GlassgradError, IndexError):
+    """An index or a dimension that is out of range."""
+
+
+class MissingError(GlassgradError, AttributeError):
+    """A name that PyTorch or NumPy has and glassgrad has not."""
+
+
+class NonLeafGradWarning(UserWarning):
+    """`.grad` was read on a tensor that does not keep one."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: calling it with the facts builds the exception."""
+
+    kind: type[Exception]
+    template: str
+
+    def __call__(self, **facts: object) -> Exception:
+        return self.kind(self.text(**facts))
+
+    def text(self, **facts: object) -> str:
+        """Return the message as a string, for warnings."""
+        return self.template.format(**facts)

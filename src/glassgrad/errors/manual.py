@@ -1,0 +1,24 @@
+"""Messages about hand-written layers."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, Message, ShapeError
+
+MANUAL_SHAPE = Message(
+    ShapeError,
+    "manual.{layer}: input of shape {given}, expected {expected}, since the weight has shape {weight}.",
+)
+
+MANUAL_TARGET = Message(ShapeError, "manual.{loss}: target of shape {target}, expected {expected}.")
+
+MANUAL_OPTION = Message(ArgumentError, "manual.{layer}: {name}={given!r}, expected {expected}.")
+
+MANUAL_BATCH_OF_ONE = Message(
+    ShapeError,
+    "manual.BatchNorm1d in training got an input of shape {shape}: one number per channel has no variance.\n"
+    "Expected: at least two.\nNext: a larger batch, or .eval() to use the running statistics.",
+)
+
+MANUAL_NO_PARAMETERS = Message(ArgumentError, "manual.{optimizer} got no parameters to update.")
+
+MANUAL_STATE = Message(ArgumentError, "the state does not fit manual.{layer}:\n  {wrong}")

@@ -1,0 +1,76 @@
+"""Messages about data files, configurations, runs and the command line."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import GlassgradError, Message
+
+# One line each: the command line prints them as `error: ...`.
+
+
+class InputError(GlassgradError, ValueError):
+    """Something a user gave cannot be used: a file, an option, a run directory."""
+
+
+class RunError(GlassgradError, RuntimeError):
+    """A training run that had begun cannot go on or cannot be saved."""
+
+
+WORDS_MISSING = Message(InputError, "no such file: {path}{nearest}; expected a text file with one word per line")
+WORDS_DIRECTORY = Message(InputError, "{path} is a directory; expected a text file with one word per line")
+WORDS_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+WORDS_EMPTY = Message(InputError, "{path} holds no words; expected one word per line")
+WORDS_BINARY = Message(
+    InputError, "{path} is not a text file ({what} in line {line}); expected one word per line in UTF-8"
+)
+WORDS_UTF16 = Message(
+    InputError, "{path} is UTF-16, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8 {path} > words.txt"
+)
+WORDS_NOT_UTF8 = Message(
+    InputError,
+    "{path} is not UTF-8 (byte 0x{byte:02x} in line {line}); if it is Latin-1, convert it with: "
+    "iconv -f LATIN1 -t UTF-8 {path} > words.txt",
+)
+WORDS_TAB = Message(InputError, "line {line} of {path} holds a tab; expected one word per line, not a table")
+WORDS_LONG_LINE = Message(
+    InputError, "line {line} of {path} has {length:,} characters, more than {limit:,}; expected one word per line"
+)
+WORDS_TOO_FEW = Message(
+    InputError,
+    "{path} holds {count}; at least {least} words are needed to set some aside for validation and test",
+)
+CONFIG_UNKNOWN_KEY = Message(InputError, "unknown key {key!r} in {source}{nearest}")
+CONFIG_NOT_TOML = Message(InputError, "{source} is not valid TOML: {reason}")
+CONFIG_UNREADABLE = Message(InputError, "cannot read {source}: {reason}")
+CONFIG_WRONG_TYPE = Message(InputError, "{name} must be {expected}, given {given}")
+CONFIG_OUT_OF_RANGE = Message(InputError, "{name} must be {expected}, given {given}")
+CONFIG_WRONG_CHOICE = Message(InputError, "{name} must be {expected}, given {given}{nearest}")
+CONFIG_NO_EFFECT = Message(InputError, "{name} has no effect on the model {model!r}; leave it out")
+CONFIG_BATCH_NORM = Message(
+    InputError,
+    "{name} must be at least 2 for the model {model!r} (batch normalisation needs two examples), given {given}",
+)
+CONFIG_TASK = Message(
+    InputError, "{source} is for `glassgrad train {found}`, expected one for `glassgrad train {expected}`"
+)
+OPTIONS_EXCLUDE = Message(InputError, "{first} and {second} cannot be given together: {reason}")
+
+RUN_EXISTS = Message(
+    InputError, "{path} already holds a run; go on with it by --resume {path}, or give another --run-dir"
+)
+RUN_NOT_EMPTY = Message(InputError, "{path} exists and is not an empty directory; give another --run-dir")
+RUN_NOT_WRITABLE = Message(InputError, "cannot make the run directory {path}: {reason}")
+RUN_MISSING = Message(InputError, "no run at {path}: {reason}")
+RUN_LOCKED = Message(InputError, "{path} is being trained by another process")
+RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
+RUN_CHANGED = Message(
+    InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"
+)
+RUN_OTHER_WORDS = Message(
+    InputError, "{path} does not hold the words this run was begun with; give that file with --data"
+)
+RUN_OTHER_SHAPES = Message(InputError, "{path} does not fit the model: {reason}")
+
+RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
+RUN_DIVERGED = Message(
+    RunError, "the loss became {value} between steps {before:,} and {step:,}; try a smaller --rate than {rate:g}{kept}"
+)

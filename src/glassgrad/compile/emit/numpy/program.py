@@ -115,9 +115,10 @@ class Writer:
         operands = [self.operand(operand) for operand in instr.inputs]
         template = TEMPLATES.get(instr.op)
         if template is not None:
-            if instr.op in HELPERS:
+            written = template(instr, operands)
+            if instr.op in HELPERS and written.code.startswith(f"{instr.op}("):
                 self.helpers.add(instr.op)
-            return template(instr, operands)
+            return written
         name = f"op_{instr.op}"
         self.called[name] = REGISTRY[instr.op].evaluate
         options = {}

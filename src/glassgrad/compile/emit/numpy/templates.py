@@ -172,7 +172,13 @@ def _at_set(instr: Instr, xs: list[Text]) -> Text:
 
 
 def _take_along(instr: Instr, xs: list[Text]) -> Text:
-    return call("np.take_along_axis", xs[0], xs[1], axis=instr.params["axis"])
+    x, positions = instr.inputs
+    axis = instr.params["axis"]
+    assert isinstance(x, Var)
+    assert isinstance(positions, Var)
+    alike = all(n == m for d, (n, m) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis)
+    # NumPy's own wants the other axes to agree; PyTorch's gather may leave some of x out.
+    return call("np.take_along_axis" if alike else "take_along_axis", xs[0], xs[1], axis=axis)
 
 
 def _put_along(instr: Instr, xs: list[Text]) -> Text:
@@ -189,7 +195,14 @@ def _arg(name: str) -> Template:
 
 
 def _cumulative(name: str) -> Template:
-    return lambda instr, xs: call(f"np.{name}", xs[0], axis=instr.params["axis"])
+    def template(instr: Instr, xs: list[Text]) -> Text:
+        axis = instr.params["axis"]
+        if not instr.params.get("reverse"):
+            return call(f"np.{name}", xs[0], axis=axis)
+        from_behind = call(f"np.{name}", call("np.flip", xs[0], axis=axis), axis=axis)
+        return call("np.flip", from_behind, axis=axis)
+
+    return template
 
 
 def _same(instr: Instr, xs: list[Text]) -> Text:
@@ -230,7 +243,7 @@ TEMPLATES: dict[str, Template] = {
     "sum": _reduction("sum"), "max": _reduction("max"), "min": _reduction("min"), "all": _reduction("all"),
     "any": _reduction("any"), "argmax": _arg("argmax"), "argmin": _arg("argmin"),
     "softmax": _softmax, "log_softmax": _softmax, "logsumexp": _logsumexp,
-    "cumsum": _cumulative("cumsum"), "cumprod": _cumulative("cumprod"),
+    "cumsum": _cumulative("cumsum"),
     "getitem": _getitem, "put_add": _put_add, "at_set": _at_set, "take_along_axis": _take_along,
     "put_along_add": _put_along, "one_hot": _one_hot,
 }  # fmt: skip
@@ -297,6 +310,11 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "at_set": (
         "\ndef at_set(x, index, value):\n    '''x with another value at the index.'''\n"
         "    out = x.copy()\n    out[index] = value\n    return out\n", ()
+    ),
+    "take_along_axis": (
+        "\ndef take_along_axis(x, index, axis):\n    '''x[..., index, ...] along one axis; the others may be cut short.'''\n"
+        "    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])\n    places[axis] = index\n"
+        "    return x[tuple(places)]\n", ()
     ),
     "put_along_add": (
         "\ndef put_along_add(g, index, shape, axis):\n    '''Zeros with g added at the index along one axis.'''\n"

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance, tape
+from glassgrad import saving as graph
+from glassgrad.function import Function, once_differentiable
 from glassgrad.tensor import Tensor, make
 
 
@@ -127,3 +129,6 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
         leaf._grad = before + gradient
     else:
         before.array += gradient.array
+
+
+__all__ = ["Function", "backward", "grad", "graph", "once_differentiable"]

@@ -17,7 +17,9 @@ from glassgrad import errors, provenance, random
 from glassgrad.func import tree
 from glassgrad.ops.core import REGISTRY, Primitive
 from glassgrad.saving import Watcher, computed_by
-from glassgrad.tape import MODE, MUTATIONS, TRACING, WATCHED, Node, enable_grad, is_grad_enabled, memory_owner
+from glassgrad.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_enabled
+from glassgrad.mutations import MUTATIONS, memory_owner
+from glassgrad.node import Node
 from glassgrad.tensor import Tensor
 
 Function = Callable[..., Any]

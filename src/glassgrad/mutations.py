@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
@@ -41,9 +42,7 @@ class _Mutations:
 
     def check(self, node: Node) -> None:
         """Raise when something that `node` saved was overwritten after it was saved."""
-        for position, array in enumerate(node.saved):
-            if not isinstance(array, np.ndarray):
-                continue
+        for position, array in _arrays(node.saved):
             owner = memory_owner(array)
             entry = self.log.get(id(owner))
             if entry is None or entry[1] < node.seq or entry[0]() is not owner:
@@ -60,6 +59,15 @@ class _Mutations:
             raise errors.SAVED_OVERWRITTEN(
                 what=what, op=node.prim.name, saved=node.place, written=written, hint=f"{name} = {name} + ..."
             )
+
+
+def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:
+    """Yield the arrays among saved values, those in tuples as well, with the position of the outermost entry."""
+    for at, value in enumerate(saved):
+        if isinstance(value, np.ndarray):
+            yield at if position is None else position, value
+        elif isinstance(value, tuple):
+            yield from _arrays(value, at if position is None else position)
 
 
 def memory_owner(array: Any) -> Any:

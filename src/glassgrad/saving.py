@@ -44,7 +44,8 @@ def watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> A
     """Compute a primitive and show the watchers its node."""
     plain = all(type(arg.array) is np.ndarray for arg in args if isinstance(arg, Tensor))
     if prim.decompose is not None and not plain:
-        return prim.decompose(*args, **params)  # every op of it is watched by itself
+        result = prim.decompose(*args, **params)  # every op of it is watched by itself
+        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
     watchers, flags = MODE.watchers, MODE.flags
     chosen = prim
     if plain:

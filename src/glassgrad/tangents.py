@@ -12,7 +12,10 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.ops import shape
 from glassgrad.ops.core import Array
-from glassgrad.tape import MUTATIONS, PICK, Node, alias, enable_grad, no_grad, saved_tensors, unpack, wrap
+from glassgrad.mode import enable_grad, no_grad
+from glassgrad.mutations import MUTATIONS
+from glassgrad.node import PICK, Node, unpack
+from glassgrad.tape import alias, saved_tensors, wrap
 
 
 def forward_walk(outputs: Sequence[Any], inputs: Mapping[Any, Array], *, create_graph: bool = True) -> list[Any]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, AutogradError, IndexRangeError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import (
+    ArgumentError,
+    AutogradError,
+    IndexRangeError,
+    KindError,
+    Message,
+    NoValueError,
+    ShapeError,
+)
 
 CONTRACTED_SIZES = Message(
     ShapeError, "{op}: the summed dimensions have sizes {left} on the left and {right} on the right ({where})."
@@ -96,7 +104,7 @@ BAD_OPTION = Message(
 )
 
 NEEDS_NUMBERS = Message(
-    KindError,
+    NoValueError,
     "{op} needs the numbers themselves, and inside this transformation there are none yet, only a {kind} ({where}).\n"
     "Next: call it outside, or use an op whose result has a fixed shape, such as where() with a mask.",
 )

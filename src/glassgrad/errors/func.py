@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, AutogradError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import ArgumentError, AutogradError, KindError, Message, NoValueError, ShapeError
 
 TREE_DIFFERS = Message(
     ArgumentError,
@@ -164,7 +164,34 @@ VMAP_BACKWARD = Message(
 )
 
 VMAP_NO_VALUE = Message(
-    KindError,
+    NoValueError,
     "inside vmap a tensor stands for {size} examples at once (each of shape {shape}) and has no single value ({where}).\n"
     "Next: replace `if`, float(), .item() and NumPy calls by where() and other functions of the library, or loop over the examples.",
+)
+
+FUNCTION_MISSING = Message(
+    KindError,
+    "this Function has no {name} ({where}).\n"
+    "Next: define it as a static method: @staticmethod def {name}(ctx, ...).",
+)
+
+FUNCTION_CALLED = Message(
+    KindError,
+    "{name} is a Function and has no instances ({where}).\nNext: write {name}.apply(...).",
+)
+
+FUNCTION_DIRTY = Message(
+    KindError,
+    "mark_dirty() is not supported ({where}).\nNext: compute the result in a new tensor and return that.",
+)
+
+FUNCTION_RULE = Message(
+    KindError,
+    "{function}.{rule}, for the call at {where}, returned {given}; expected {expected}.",
+)
+
+ONCE_DIFFERENTIABLE = Message(
+    AutogradError,
+    "the backward of {function}, applied at {where}, is marked once_differentiable, so there is no second derivative.\n"
+    "Next: write that backward in differentiable ops and remove the mark.",
 )

@@ -25,6 +25,10 @@ class KindError(GlassgradError, TypeError):
     """An argument of a type that cannot work here."""
 
 
+class NoValueError(KindError):
+    """Numbers were asked for where there are none yet: inside vmap, or while a step is traced."""
+
+
 class IndexRangeError(GlassgradError, IndexError):
     """An index or a dimension that is out of range."""
 

@@ -22,3 +22,10 @@ MANUAL_BATCH_OF_ONE = Message(
 MANUAL_NO_PARAMETERS = Message(ArgumentError, "manual.{optimizer} got no parameters to update.")
 
 MANUAL_STATE = Message(ArgumentError, "the state does not fit manual.{layer}:\n  {wrong}")
+
+MANUAL_NOT_A_LAYER = Message(
+    KindError,
+    "as_function: {given} is not a hand-written layer.\nExpected: forward(x), backward(dout), parameters() and a call.",
+)
+
+MANUAL_NO_TWIN = Message(KindError, "{given} has no hand-written twin.\nExpected: one of {known}.")

@@ -15,7 +15,8 @@ import numpy as np
 from glassgrad import errors, provenance, tape
 from glassgrad.func import tree
 from glassgrad.tangents import forward_walk
-from glassgrad.tape import Node
+from glassgrad.mode import enable_grad, is_grad_enabled
+from glassgrad.node import Node
 from glassgrad.tensor import Tensor, make
 
 Argnums = int | Sequence[int]
@@ -42,7 +43,7 @@ class Recording:
         has_aux: bool = False,
     ) -> None:
         self.name = name
-        self.recording = tape.is_grad_enabled()
+        self.recording = is_grad_enabled()
         self.single = isinstance(argnums, int)
         called = list(args)
         self.inputs: list[Tensor] = []
@@ -53,7 +54,7 @@ class Recording:
             called[position] = tree.unflatten(structure, aliases)
             self.inputs.extend(aliases)
             self.in_trees.append(structure)
-        with tape.enable_grad():
+        with enable_grad():
             result = function(*called, **(kwargs or {}))
         self.aux: Any = None
         if has_aux:
@@ -124,7 +125,7 @@ class Recording:
         return [zeros(y) if t is None else tape.wrap(t) for y, t in zip(self.outputs, found, strict=True)]
 
     def _wanted_again(self, given: Iterable[Tensor | None]) -> bool:
-        return tape.is_grad_enabled() and (self.outer or any(t is not None and t.requires_grad for t in given))
+        return is_grad_enabled() and (self.outer or any(t is not None and t.requires_grad for t in given))
 
 
 def place(x: Tensor) -> Any:

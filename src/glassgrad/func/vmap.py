@@ -14,7 +14,7 @@ from glassgrad.ops import batching
 from glassgrad.ops.batched import Level, enter_p, exit_p, levels_of
 from glassgrad.ops.core import canonical_axis
 from glassgrad.ops.shape import cat
-from glassgrad.tape import MODE
+from glassgrad.mode import MODE
 from glassgrad.tensor import Tensor, make
 
 Function = Callable[..., Any]

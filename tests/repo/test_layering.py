@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 STANDALONE = ("scalar", "scalar_tools", "manual")
 ALLOWED_FOR_STANDALONE = {*STANDALONE, "errors", "settings", "typing"}
 # The one place of each that leads back to the engine, and why. Nothing else of its package imports it when loaded.
-BRIDGES: dict[str, str] = {}
+BRIDGES: dict[str, str] = {"manual/bridge.py": "a hand-written layer as an op of the tape; twins of nn modules"}
 ENGINE = ("glassgrad.tape", "glassgrad.tensor", "glassgrad.ops", "glassgrad.func", "glassgrad.compile", "glassgrad.nn")
 
 

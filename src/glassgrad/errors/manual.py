@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, Message, ShapeError
+from glassgrad.errors.kinds import ArgumentError, KindError, Message, ShapeError
 
 MANUAL_SHAPE = Message(
     ShapeError,

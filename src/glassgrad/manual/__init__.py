@@ -6,6 +6,9 @@ docstring, line by line. Names, shapes and defaults are those of `glassgrad.nn` 
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from glassgrad.manual.activations import GELU, LeakyReLU, LogSoftmax, ReLU, Sigmoid, Softmax, Tanh
 from glassgrad.manual.attention import ScaledDotProductAttention
 from glassgrad.manual.conv import Conv2d, MaxPool2d
@@ -15,6 +18,9 @@ from glassgrad.manual.net import Net
 from glassgrad.manual.norm import BatchNorm1d, Dropout, LayerNorm
 from glassgrad.manual.optimizers import SGD, Adam, RMSprop, SGDMomentum
 from glassgrad.manual.protocols import Layer, Loss, Module, Optimizer, Parameter
+
+if TYPE_CHECKING:
+    from glassgrad.manual.bridge import as_function, show_twin, twin
 
 __all__ = [
     "GELU",
@@ -49,4 +55,14 @@ __all__ = [
     "Sigmoid",
     "Softmax",
     "Tanh",
+    "as_function",
+    "show_twin",
+    "twin",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What leads to the engine is loaded when it is asked for; the layers need none of it.
+    if name in {"as_function", "show_twin", "twin"}:
+        return getattr(importlib.import_module("glassgrad.manual.bridge"), name)
+    raise AttributeError(name)

@@ -57,5 +57,8 @@ class Net(Module):
         layer: Layer = self.layers[index]
         return layer
 
+    def __repr__(self) -> str:
+        return f"Net({', '.join(type(layer).__name__ for layer in self.layers)})"
+
     def __len__(self) -> int:
         return len(self.layers)

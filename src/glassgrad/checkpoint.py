@@ -15,11 +15,11 @@ import numpy as np
 
 from glassgrad import errors, provenance, random
 from glassgrad.func import tree
-from glassgrad.ops.core import REGISTRY, Primitive
-from glassgrad.saving import Watcher, computed_by
 from glassgrad.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_enabled
 from glassgrad.mutations import MUTATIONS, memory_owner
 from glassgrad.node import Node
+from glassgrad.ops.core import REGISTRY, Primitive
+from glassgrad.saving import Watcher, computed_by
 from glassgrad.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -63,7 +63,7 @@ def checkpoint(
 
 
 def checkpoint_sequential(
-    functions: Any, segments: int | None = None, input: Any = None, *, use_reentrant: bool | None = None, **options: Any  # noqa: A002
+    functions: Any, segments: int | None = None, input: Any = None, *, use_reentrant: bool | None = None, **options: Any
 ) -> Any:
     """Apply layers one after the other, checkpointed in segments.
 
@@ -84,7 +84,7 @@ def checkpoint_sequential(
     for length in lengths:
         chain = _Chain(layers[start : start + length])
         start += length
-        input = chain(input) if start == len(layers) else checkpoint(chain, input, **options)  # noqa: A001
+        input = chain(input) if start == len(layers) else checkpoint(chain, input, **options)
     return input
 
 
@@ -125,7 +125,12 @@ class _Segment(Watcher):
     """One checkpointed call: what was called, in which state of the world, and what it recorded."""
 
     def __init__(
-        self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keep: frozenset[str], random_state: bool
+        self,
+        function: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        keep: frozenset[str],
+        random_state: bool,
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.keep = keep
@@ -225,4 +230,6 @@ class _Again(Watcher):
 
     def stand_in(self, prim: Primitive) -> Primitive:
         """Return what was kept instead of computing it again."""
-        return computed_by(prim, lambda *_arrays, **_params: next(self.kept)) if prim.name in self.segment.keep else prim
+        if prim.name not in self.segment.keep:
+            return prim
+        return computed_by(prim, lambda *_arrays, **_params: next(self.kept))

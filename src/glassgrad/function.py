@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad import errors, provenance, saving, tape
 from glassgrad.interpreter import _pick as pick
 from glassgrad.mode import MODE, RECORDING, enable_grad, no_grad
-from glassgrad.node import Node
+from glassgrad.node import Node, record
 from glassgrad.ops.batched import Batched, enter_p, exit_p
 from glassgrad.ops.core import Custom
 from glassgrad.tensor import Tensor, make
@@ -39,7 +39,7 @@ class Context:
         self._view: Callable[[], tuple[Any, ...]] | None = None  # the saved tensors while a rule runs
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, which finds them in `saved_tensors`; those among the inputs and outputs keep their history."""
+        """Keep tensors for `backward`, which finds them in `saved_tensors`; inputs and outputs keep their history."""
         self._for_backward = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
@@ -77,7 +77,7 @@ class _Saved:
 
     def tensors(self, arrays: Sequence[Any], parents: Sequence[Any] | None, node: Node, count: int) -> tuple[Any, ...]:
         """Return the tensors; with `parents`, connected to what they were."""
-        result = []
+        result: list[Any] = []
         for array, (at_input, at_output) in zip(arrays, self.origins, strict=True):
             parent = None if parents is None or at_input is None else parents[at_input]
             if array is None:
@@ -160,7 +160,8 @@ class _Call:
         while len(found) > len(self.inputs) and found[-1] is None:
             found.pop()
         if len(found) != len(self.inputs):
-            raise self._wrong("backward", f"{len(found)} gradients", f"one for each of the {len(self.inputs)} arguments")
+            expected = f"one for each of the {len(self.inputs)} arguments"
+            raise self._wrong("backward", f"{len(found)} gradients", expected)
         return [
             self._checked("backward", c, like, f"gradient {position + 1}") if like is not None else None
             for position, (c, like) in enumerate(zip(found, self.inputs, strict=True))
@@ -183,7 +184,10 @@ class _Call:
 
     def transposed(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
         """Forward mode out of `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
-        seeds = [None if like is None or like.dtype.kind != "f" else tape.alias(_zeros(like)) for like in self.outputs]
+        seeds = [
+            None if like is None or like.dtype.kind != "f" else tape.alias(np.ones(like.shape, like.dtype))
+            for like in self.outputs
+        ]
         try:
             pulled = self.pull(seeds, arrays, parents, record=True)
         except errors.KindError as error:  # numbers were taken out of a cotangent
@@ -273,12 +277,12 @@ class Function:
     _primitives: ClassVar[dict[tuple[type, bool], UserPrimitive]] = {}
 
     @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*_args: Any, **_kwargs: Any) -> Any:
         """Compute the result; subclasses must define it."""
         raise errors.FUNCTION_MISSING(name="forward", where=provenance.here())
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
+    def backward(_ctx: Any, *_cotangents: Any) -> Any:
         """Return the gradients of the arguments; subclasses must define it to be used in reverse mode."""
         raise errors.FUNCTION_MISSING(name="backward", where=provenance.here())
 
@@ -344,7 +348,7 @@ def _record(call: _Call, function: type[Function], args: tuple[Any, ...], output
     )
     frame = provenance.user_frame(1)
     first = next(y for y, wanted in zip(outputs, differentiable, strict=True) if wanted)
-    node = Node(prim, parents, (call.saved, *parents), {"call": call}, first.array, frame.f_code, frame.f_lasti)
+    node = record(prim, parents, (call.saved, *parents), {"call": call}, first.array, frame.f_code, frame.f_lasti)
     if type(first.array) is Batched:
         node.levels = tape.levels_of(first)
     call.node = weakref.ref(node)
@@ -369,7 +373,8 @@ class BatchInfo:
 
 
 def _apply_to_batch(function: type[Function], args: tuple[Any, ...]) -> Any:
-    level = max((level for x in args if isinstance(x, Tensor) for level in tape.levels_of(x)), key=lambda one: one.number)
+    levels = [level for x in args if isinstance(x, Tensor) for level in tape.levels_of(x)]
+    level = max(levels, key=lambda one: one.number)
     batched = [isinstance(x, Tensor) and level in tape.levels_of(x) for x in args]
     if function.vmap is Function.vmap:
         try:
@@ -443,7 +448,7 @@ def _guarded(part: Any, sources: Sequence[Any], node: Node) -> Any:
         return part
     parents = tuple(x if isinstance(x, Node) or x.node is None else x.node for x in sources)
     params = {"name": node.name, "where": node.place}
-    guard = Node(_ONCE, parents, (None, *parents), params, part.array, node.code, node.lasti)
+    guard = record(_ONCE, parents, (None, *parents), params, part.array, node.code, node.lasti)
     return make(part.array, guard, True)
 
 

@@ -8,7 +8,7 @@ This module is `glassgrad.autograd.graph`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Watcher:
         """Return what is to be computed in place of a primitive."""
         return prim
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> Self:
         self._before = MODE.watchers, MODE.flags
         MODE.watchers = (*MODE.watchers, self)
         MODE.flags |= WATCHED

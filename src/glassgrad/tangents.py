@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.ops import shape
-from glassgrad.ops.core import Array
 from glassgrad.mode import enable_grad, no_grad
 from glassgrad.mutations import MUTATIONS
 from glassgrad.node import PICK, Node, unpack
+from glassgrad.ops import shape
+from glassgrad.ops.core import Array
 from glassgrad.tape import alias, saved_tensors, wrap
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from glassgrad import errors, provenance, tape
 from glassgrad.func import tree
-from glassgrad.tangents import forward_walk
 from glassgrad.mode import enable_grad, is_grad_enabled
 from glassgrad.node import Node
+from glassgrad.tangents import forward_walk
 from glassgrad.tensor import Tensor, make
 
 Argnums = int | Sequence[int]
@@ -96,7 +96,9 @@ class Recording:
 
     # --- derivatives --------------------------------------------------------------------------------
 
-    def pull(self, cotangents: Sequence[Tensor | None], *, keep: bool = True, differentiable: bool = False) -> list[Tensor]:
+    def pull(
+        self, cotangents: Sequence[Tensor | None], *, keep: bool = True, differentiable: bool = False
+    ) -> list[Tensor]:
         """Return the cotangents of the inputs that belong to those of the outputs.
 
         `keep` leaves the tape as it is for another pull; `differentiable` records the walk in any case.
@@ -111,7 +113,8 @@ class Recording:
             [root for root, _ in pairs], [g for _, g in pairs],
             retain_graph=keep or create_graph, create_graph=create_graph, wanted=self.nodes,
         )  # fmt: skip
-        return [zeros(x) if node not in found else tape.wrap(found[node]) for x, node in zip(self.inputs, self.nodes, strict=True)]
+        pairs_in = zip(self.inputs, self.nodes, strict=True)
+        return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs_in]
 
     def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the tangents of the outputs that belong to those of the inputs."""
@@ -166,7 +169,7 @@ def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
     chosen = [argnums] if isinstance(argnums, int) else list(argnums)
     found = []
     for number in chosen:
-        if not isinstance(number, int) or not -count <= number < count or number % count in found:
+        if not -count <= number < count or number % count in found:
             raise errors.ARGNUMS(name=name, given=argnums, count=count, where=provenance.here())
         found.append(number % count)
     return found

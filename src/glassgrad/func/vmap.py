@@ -10,11 +10,11 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.func import tree
+from glassgrad.mode import MODE
 from glassgrad.ops import batching
 from glassgrad.ops.batched import Level, enter_p, exit_p, levels_of
 from glassgrad.ops.core import canonical_axis
 from glassgrad.ops.shape import cat
-from glassgrad.mode import MODE
 from glassgrad.tensor import Tensor, make
 
 Function = Callable[..., Any]
@@ -69,13 +69,11 @@ def vmap(
         size = _batch_size(leaves, axes)
         if chunk_size is None or chunk_size >= size:
             return _run(func, leaves, axes, structure, kwargs, Level(size, randomness), outward)
-        parts = [
-            _run(
-                func, [_cut(leaf, axis, start, start + chunk_size) for leaf, axis in zip(leaves, axes, strict=True)],
-                axes, structure, kwargs, Level(min(chunk_size, size - start), randomness), outward,
-            )  # fmt: skip
-            for start in range(0, size, chunk_size)
-        ]
+        parts = []
+        for start in range(0, size, chunk_size):
+            chunk = [_cut(leaf, axis, start, start + chunk_size) for leaf, axis in zip(leaves, axes, strict=True)]
+            level = Level(min(chunk_size, size - start), randomness)
+            parts.append(_run(func, chunk, axes, structure, kwargs, level, outward))
         return _joined(parts, outward)
 
     return mapped

@@ -18,7 +18,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise, index, linalg
 from glassgrad.ops.core import INTERPRETERS, Array, Elementwise, Interpreter, Primitive
-from glassgrad.ops.shape import astype, broadcast_to_p, concatenate_p, permute_p, reshape_p
+from glassgrad.ops.shape import astype, broadcast_to_p, concatenate_p, permute_p, reshape, reshape_p
 
 RANK = 50  # above arrays and Symbols, below Tensors
 _numbers = itertools.count(1)
@@ -80,7 +80,7 @@ class Batched:
 
     def reshape(self, *shape: Any) -> Any:
         """Return the array in another shape (of one example)."""
-        return index.reshape(self, *shape)
+        return reshape(self, *shape)
 
     def copy(self) -> Batched:
         """Return a copy."""
@@ -98,8 +98,8 @@ class Batched:
 
 
 def _attach() -> None:
-    def both(prim: Primitive) -> tuple[Any, Any]:
-        return (lambda self, other: prim(self, other)), (lambda self, other: prim(other, self))
+    def reflected(prim: Primitive) -> Any:
+        return lambda self, other: prim(other, self)
 
     binary = {
         "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
@@ -112,13 +112,11 @@ def _attach() -> None:
         "gt": elementwise.greater, "ge": elementwise.greater_equal,
     }  # fmt: skip
     for name, prim in binary.items():
-        straight, reflected = both(prim)
-        setattr(Batched, f"__{name}__", straight)
-        setattr(Batched, f"__r{name}__", reflected)
-    for name, prim in compare.items():
-        setattr(Batched, f"__{name}__", both(prim)[0])
-    for name, prim in {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}.items():
-        setattr(Batched, f"__{name}__", lambda self, prim=prim: prim(self))
+        setattr(Batched, f"__{name}__", prim)  # a primitive in a class is a method
+        setattr(Batched, f"__r{name}__", reflected(prim))
+    unary = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
+    for name, prim in (compare | unary).items():
+        setattr(Batched, f"__{name}__", prim)
 
 
 _attach()
@@ -277,8 +275,8 @@ def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
     return _move(repeated, 0, axis)
 
 
-enter_p = Boundary("vmap_enter", _enter, formula="x[i] for example i", derivative="the examples together", register=False)
-exit_p = Boundary("vmap_exit", _exit, formula="the examples together", derivative="g[i] for example i", register=False)
+enter_p = Boundary("vmap_enter", _enter, formula="x[i] in example i", derivative="all examples", register=False)
+exit_p = Boundary("vmap_exit", _exit, formula="all examples", derivative="g[i] in example i", register=False)
 enter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
 enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 exit_p.joint_vjp = lambda g, needs, y, x, **params: (enter_p(g, **params),)

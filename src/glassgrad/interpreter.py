@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad import errors, explain_failure, provenance, views
 from glassgrad.mode import MODE, RECORDING, WATCHED
-from glassgrad.node import PICK, Node
+from glassgrad.node import PICK, Node, record
 from glassgrad.ops import elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
@@ -67,37 +67,13 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         raise
     except Exception as error:
         raise explain_failure.explain(prim, args, params, error) from error
-    if prim.decompose is not None:
-        y, saved_y = y
-        if prim.companions:
-            companions = [make(part, None, False) for part in y[1:]]
-            return finish(prim, y[0], saved_y, arrays, parents, params, tracked and flags & RECORDING), *companions
-    else:
-        if type(y) is not _ndarray and not prim.multiple:
-            if isinstance(y, np.generic):
-                y = np.asarray(y)
-            else:
-                plain = False
-        saved_y = y
-    result = finish(prim, y, saved_y, arrays, parents, params, tracked and flags & RECORDING)
-    if not plain and not prim.multiple and result.node is not None:
-        result.node.levels = levels_of(y)
-    return views.link(result, prim, args, params) if prim.is_view else result
-
-
-def finish(
-    prim: Primitive, y: Any, saved_y: Any, arrays: list[Any], parents: list[Any], params: Any, tracked: Any
-) -> Any:
-    """Make Tensors of what a primitive has computed, with a node if it is tracked."""
-    if prim.multiple:
-        first = y[0]
-        if not tracked or not prim.differentiable:
-            return tuple([make(part, None, False) for part in y])
-    else:
-        first = y
-        if not tracked or not prim.differentiable or y.dtype.kind not in "fc":
-            return make(y, None, False)
-    frame = _getframe(2)
+    if prim.special or (type(y) is not _ndarray and not isinstance(y, np.generic)):
+        return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
+    if type(y) is not _ndarray:
+        y = np.asarray(y)
+    if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
+        return make(y, None, False)
+    frame = _getframe(1)
     while True:
         code = frame.f_code
         known = _internal.get(code.co_filename)
@@ -106,16 +82,41 @@ def finish(
         if not known or frame.f_back is None:
             break
         frame = frame.f_back
-    if not prim.saves_y:
-        saved_y = None
-    if prim.saves_from is not None:
-        saved = (saved_y, *views.placeholders(prim.saves_from, arrays, parents))
+    saved = (y if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    return make(y, record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True)
+
+
+def _finish_special(
+    prim: Primitive, y: Any, args: tuple[Any, ...], arrays: list[Any], parents: list[Any], params: Any, tracked: Any
+) -> Any:
+    """Do the end of `apply` for what is not one plain array: several results, residuals, views, batches, Symbols."""
+    companions: tuple[Any, ...] = ()
+    saved_y = y
+    if prim.decompose is not None:
+        y, saved_y = y
+        if prim.companions:
+            y, *rest = y
+            companions = tuple(make(part, None, False) for part in rest)
+    if isinstance(y, np.generic):
+        y = np.asarray(y)
+    first = y[0] if prim.multiple else y
+    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
+        result = tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
     else:
-        saved = (saved_y, *(arrays if prim.saves_x else parents))
-    node = Node(prim, tuple(parents), saved, params, first, code, frame.f_lasti)
-    if prim.multiple:
-        return tuple([_pick(node, part, position, len(y)) for position, part in enumerate(y)])
-    return make(y, node, True)
+        kept = arrays if prim.saves_x else parents
+        if prim.saves_from is not None:
+            kept = views.placeholders(prim.saves_from, arrays, parents)
+        saved = (saved_y if prim.saves_y else None, *kept)
+        frame = provenance.user_frame(1)
+        node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)
+        if type(first) is not _ndarray:
+            node.levels = levels_of(first)
+        if prim.multiple:
+            return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
+        result = make(y, node, True)
+    if prim.is_view:
+        return views.link(result, prim, args, params)
+    return (result, *companions) if companions else result
 
 
 def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
@@ -125,7 +126,7 @@ def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
     if part.dtype.kind not in "fc":
         return make(part, None, False)
     params = {"index": position, "count": count}
-    pick = Node(PICK, (node,), (None, node), params, part, node.code, node.lasti)
+    pick = record(PICK, (node,), (None, node), params, part, node.code, node.lasti)
     if type(part) is not _ndarray:
         pick.levels = levels_of(part)
     return make(part, pick, True)
@@ -222,7 +223,7 @@ def _alias(value: Any) -> Any:
     array = value.lifted()
     frame = provenance.user_frame(1)
     parent = (value.node if value.node is not None else value) if value._tracks else None
-    node = Node(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
+    node = record(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
     if type(array) is not _ndarray:
         node.levels = levels_of(array)
     return make(array, node, True)

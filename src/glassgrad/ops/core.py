@@ -151,6 +151,17 @@ class Primitive:
         return self.compute(args, params)
 
     @cached_property
+    def special(self) -> bool:
+        """Whether a call gives anything else than one new array whose node saves whole arguments or none."""
+        return (
+            self.decompose is not None
+            or self.multiple
+            or self.is_view
+            or self.saves_from is not None
+            or not self.differentiable
+        )
+
+    @cached_property
     def differentiable(self) -> bool:
         """Whether any argument can have a gradient."""
         return self.joint_vjp is not None or any(rule is not None for rule in self.vjps or ())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import autograd, interpreter  # noqa: F401 - importing the interpreter gives Tensor its operators
+from glassgrad import autograd, inplace, interpreter  # noqa: F401 - importing these gives Tensor its operators
 from glassgrad.creation import (
     arange,
     as_tensor,

@@ -116,6 +116,7 @@ class Tensor:
         def __le__(self, other: Any) -> Any: ...
         def __gt__(self, other: Any) -> Any: ...
         def __ge__(self, other: Any) -> Any: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -332,7 +333,7 @@ class Tensor:
             if tensor is not None:
                 tensor._grad = g if tensor._grad is None else tensor._grad + g
 
-        self._extra = {**(self._extra or {}), "retain": True}
+        self._extra = {**(self._extra or {}), "retain": keep}
         self._hook_list().append(keep)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:

@@ -49,6 +49,11 @@ def floor_divide(x: Array, other: Array) -> Array:
     return ew.floor_divide(x, other)
 
 
+# Without their extra arguments these are the primitives themselves; in-place writing makes use of that.
+for _function, _prim in ((add, ew.add), (subtract, ew.subtract), (divide, ew.divide), (floor_divide, ew.floor_divide)):
+    _function.primitive = _prim  # type: ignore[attr-defined]
+
+
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
     product = ew.multiply(tensor1, tensor2)

@@ -1,0 +1,65 @@
+"""Messages about writing in place and about NumPy functions that meet a Tensor."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import AutogradError, KindError, Message, ShapeError
+
+INPLACE_SHAPE = Message(
+    ShapeError,
+    "{op} at {where}: the result has shape {given}, but it is to be written into a tensor of shape {expected}.\n"
+    "Next: make the operand broadcast to {expected}, or write y = {plain}.",
+)
+
+INPLACE_DTYPE = Message(
+    KindError,
+    "{op} at {where}: a result of dtype {given} does not fit into a tensor of dtype {expected}.\n"
+    "Next: convert the tensor first, for example with .float(), or write y = {plain}.",
+)
+
+INPLACE_INTEGER = Message(
+    AutogradError,
+    "{op} at {where} would write a value that requires a gradient into a tensor of dtype {dtype}, which cannot keep one.\n"
+    "Next: make the tensor floating-point with .float(), or write value.detach() if no gradient is wanted.",
+)
+
+INPLACE_READ_ONLY = Message(
+    AutogradError,
+    "{op} at {where}: the memory cannot be written: {reason}.\nNext: work on a copy: x = x.clone().",
+)
+
+INPLACE_UNBATCHED = Message(
+    AutogradError,
+    "{op} at {where}: inside vmap, a value that differs between the examples was to be written into a tensor that all "
+    "of them share.\nNext: make the tensor from the example, for example with zeros_like or .clone() of an input.",
+)
+
+UFUNC_METHOD = Message(
+    KindError,
+    "np.{function}.{method} on a tensor that requires a gradient has no derivative here ({where}).\n"
+    "Next: use np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.logaddexp.reduce or "
+    "np.add.accumulate, or .detach() first.",
+)
+
+NO_NUMPY_FUNCTION = Message(
+    KindError,
+    "np.{function} has no differentiable counterpart here, and the tensor requires a gradient ({where}).{nearest}\n"
+    "Next: compose it of other functions, or call it on .detach().numpy() if the values are all you need.",
+)
+
+NUMPY_ARGUMENT = Message(
+    KindError,
+    "np.{function} was given {argument}={given!r}, which is not supported on a tensor that requires a gradient ({where}).\n"
+    "Next: leave it out, or call it on .detach().numpy() if the values are all you need.",
+)
+
+NO_SUCH_DLPACK = Message(
+    KindError,
+    "from_dlpack expects an object with __dlpack__ and __dlpack_device__ on the cpu, given {given} ({where}).\n"
+    "Next: copy it to the cpu first.",
+)
+
+DLPACK_TRACKED = Message(
+    KindError,
+    "handing a tensor that requires a gradient to another library would drop the gradient ({where}).\n"
+    "Next: pass .detach() if the values are all you need.",
+)

@@ -25,6 +25,8 @@ from glassgrad.ops import (
     einsum,
     elementwise,
     fused,
+    fused_attention,
+    fused_norm,
     index,
     linalg,
     reduce,
@@ -107,7 +109,7 @@ ALIASES = {
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, compound, solve, decompose, einsum, spatial,
+    linalg, fused, fused_norm, fused_attention, compound, solve, decompose, einsum, spatial,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

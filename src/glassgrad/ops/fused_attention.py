@@ -1,0 +1,136 @@
+"""Fused scaled dot-product attention: softmax(q kT * scale + mask) v, with its dropout (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.core import Array, fused
+from glassgrad.ops.fused import _ones
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import max_p, softmax_p
+from glassgrad.ops.samples import S, flags, positive
+
+# Scores within this need no shift by their row's maximum: exp can neither overflow nor vanish in float32.
+_SAFE = 60.0
+
+
+@lru_cache(maxsize=32)
+def _causal_mask(rows: int, columns: int) -> np.ndarray[Any, Any]:
+    """Booleans that let row i see the columns up to i."""
+    mask = np.tri(rows, columns, dtype=np.bool_)
+    mask.flags.writeable = False
+    return mask
+
+
+@lru_cache(maxsize=32)
+def _causal_factor(rows: int, columns: int, dtype: Any) -> Array:
+    return _causal_mask(rows, columns).astype(dtype)
+
+
+def _extra(extra: Sequence[Array], masked: bool, dropped: bool) -> tuple[Array | None, Array | None]:
+    """Return mask and dropout factor from the arguments behind q, k, v."""
+    parts = list(extra)
+    mask = parts.pop(0) if masked else None
+    return mask, parts.pop(0) if dropped else None
+
+
+def _is_boolean(mask: Any) -> bool:
+    return bool(mask.dtype.kind == "b")
+
+
+def _softmax_in_place(scores: Array, mask: Array | None, causal: bool) -> Array:
+    """Softmax along the last axis, 0 in rows without any place to look at."""
+    shape = scores.shape[-2:]
+    if mask is None and scores.size and scores.min() > -_SAFE and scores.max() < _SAFE:
+        np.exp(scores, out=scores)
+        if causal:
+            scores *= _causal_factor(*shape, scores.dtype)
+    else:
+        if mask is not None:
+            if _is_boolean(mask):
+                scores = np.where(mask, scores, scores.dtype.type(-math.inf))
+            else:
+                scores += mask
+        if causal:
+            scores = np.where(_causal_mask(*shape), scores, scores.dtype.type(-math.inf))
+        top = np.max(scores, axis=-1, keepdims=True, initial=-math.inf)
+        scores -= np.where(np.isneginf(top), scores.dtype.type(0), top)
+        np.exp(scores, out=scores)
+    total = scores.dot(_ones(shape[1], scores.dtype))[..., None]
+    np.divide(1, total, out=total, where=total != 0)
+    scores *= total
+    return scores
+
+
+def _attention(
+    xp: Any, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
+) -> tuple[Array, Array]:
+    mask, factor = _extra(extra, masked, dropped)
+    scores = np.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
+    if mask is not None and mask.ndim > scores.ndim:
+        scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
+    weights = _softmax_in_place(scores, mask, causal)
+    return np.matmul(weights if factor is None else weights * factor, v), weights
+
+
+def _attention_vjp(
+    g: Array, needs: Sequence[bool], weights: Array, q: Array, k: Array, v: Array, *extra: Array, scale: float,
+    causal: bool, masked: bool, dropped: bool,
+) -> Any:  # fmt: skip
+    # With p the weights and d the cotangent of p: ds = p (d - sum(d p)), dq = ds k, dk = dsT q, dv = pT g.
+    mask, factor = _extra(extra, masked, dropped)
+    seen = weights if factor is None else weights * factor
+    dv = np.matmul(seen.swapaxes(-1, -2), g) if needs[2] else None
+    ds = np.matmul(g, v.swapaxes(-1, -2))
+    dfactor = ds * weights if dropped and needs[-1] else None
+    if factor is not None:
+        ds *= factor
+    ds -= np.vecdot(ds, weights)[..., None]
+    ds *= weights
+    dmask = ds if masked and needs[3] and mask is not None and not _is_boolean(mask) else None
+    scaled = q.dtype.type(scale)
+    dq = np.matmul(ds, k) if needs[0] else None
+    if dq is not None:
+        dq *= scaled
+    dk = np.matmul(ds.swapaxes(-1, -2), q) if needs[1] else None
+    if dk is not None:
+        dk *= scaled
+    return dq, dk, dv, *((dmask,) if masked else ()), *((dfactor,) if dropped else ())
+
+
+def _attention_decomposed(
+    q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
+) -> Array:
+    mask, factor = _extra(extra, masked, dropped)
+    scores = matmul(q * scale, swap_last(k))
+    if mask is not None:
+        scores = ew.where(mask, scores, -math.inf) if _is_boolean(mask) else scores + mask
+    if causal:
+        scores = ew.where(_causal_mask(*scores.shape[-2:]), scores, -math.inf)
+    last = len(scores.shape) - 1
+    if not masked:
+        weights = softmax_p(scores, axis=last)
+    else:
+        # A row without a place to look at becomes 0, not NaN.
+        alive = ew.not_equal(max_p(scores, axis=(last,), keepdims=True), -math.inf)
+        weights = ew.where(alive, softmax_p(ew.where(alive, scores, 0.0), axis=last), 0.0)
+    return matmul(weights if factor is None else weights * factor, v)
+
+
+_SCALES = {"scale": 0.5, "causal": False, "masked": False, "dropped": False}
+attention_p = fused(
+    "scaled_dot_product_attention", _attention, joint_vjp=_attention_vjp, decompose=_attention_decomposed,
+    formula="softmax(q @ kT * scale + mask) @ v", derivative="dv = pT @ g, ds = p * (d - sum(d * p)), d = g @ vT",
+    samples=(
+        S((2, 3, 4), (2, 3, 4), (2, 3, 5), **_SCALES), S((4, 3), (4, 3), (4, 2), **{**_SCALES, "causal": True}),
+        S((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), **{**_SCALES, "masked": True}),
+        S((3, 4), (5, 4), (5, 3), flags(3, 5), positive(3, 5), **{**_SCALES, "masked": True, "dropped": True}),
+    ),
+)  # fmt: skip

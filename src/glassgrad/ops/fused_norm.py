@@ -1,0 +1,150 @@
+"""Fused normalisations over the last dimensions: layer norm and its relative without the mean.
+
+Both treat the input as rows, one for each place that is normalised. Sums along a row are products with ones:
+BLAS adds a short row several times faster than a reduction does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array, fused
+from glassgrad.ops.fused import _ones, _sum_rows
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.samples import S, positive
+
+
+def _rows(x: Array, dims: int) -> Array:
+    """Return `x` as a matrix whose rows hold the last `dims` dimensions."""
+    split = x.ndim - dims
+    return x.reshape(math.prod(x.shape[:split]), math.prod(x.shape[split:]))
+
+
+def _row_mean(x: Array) -> Array:
+    width = x.shape[1]
+    return x.dot(_ones(width, x.dtype))[:, None] * x.dtype.type(1 / width if width else math.nan)
+
+
+def _row_mean_of_product(a: Array, b: Array) -> Array:
+    width = a.shape[1]
+    return np.einsum("ij,ij->i", a, b)[:, None] * a.dtype.type(1 / width if width else math.nan)
+
+
+def _affine(y: Array, parts: Sequence[Array]) -> Array:
+    """y * weight + bias for the parts there are; `y` itself is kept for the vjp."""
+    if not parts:
+        return y.copy()
+    result: Array = y * parts[0].reshape(-1)
+    if len(parts) > 1:
+        result += parts[1].reshape(-1)
+    return result
+
+
+def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence[bool]) -> list[Array | None]:
+    """Cotangents of weight and bias, for those there are."""
+    found: list[Array | None] = []
+    if parts:
+        found.append(_sum_rows(g * normal).reshape(parts[0].shape) if needs[1] else None)
+    if len(parts) > 1:
+        found.append(_sum_rows(g).reshape(parts[1].shape) if needs[2] else None)
+    return found
+
+
+# --- layer norm -----------------------------------------------------------------------------------
+
+
+def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
+    rows = _rows(x, dims)
+    normal = rows - _row_mean(rows)
+    inverse = 1 / np.sqrt(_row_mean_of_product(normal, normal) + rows.dtype.type(eps))
+    normal *= inverse
+    return _affine(normal, parts).reshape(x.shape), (normal, inverse)
+
+
+def _layer_norm_vjp(
+    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
+) -> Any:
+    # With n = (x - mean) / std and h = g w: dx = (h - mean(h) - n mean(h n)) / std.
+    normal, inverse = residuals
+    rows = g.reshape(normal.shape)
+    dx = None
+    if needs[0]:
+        inner = rows * parts[0].reshape(-1) if parts else rows
+        dx = normal * -_row_mean_of_product(inner, normal)
+        dx += inner
+        dx -= _row_mean(inner)
+        dx *= inverse
+        dx = dx.reshape(x.shape)
+    return dx, *_affine_vjp(rows, normal, parts, needs)
+
+
+def _share(x: Any, axes: tuple[int, ...]) -> float:
+    count = math.prod(x.shape[axis] for axis in axes)
+    return 1 / count if count else math.nan
+
+
+def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
+    ndim = len(x.shape)
+    axes = tuple(range(ndim - dims, ndim))
+    share = _share(x, axes)
+    centred = x - sum_p(x, axis=axes, keepdims=True) * share
+    var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
+    y = centred * ew.rsqrt(var + eps)
+    if parts:
+        y = y * parts[0]
+    return y + parts[1] if len(parts) > 1 else y
+
+
+layer_norm_p = fused(
+    "layer_norm", _layer_norm, joint_vjp=_layer_norm_vjp, decompose=_layer_norm_decomposed,
+    formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
+    derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
+    samples=(S((4, 5), positive(5), (5,), dims=1, eps=1e-5), S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
+             S((3, 2, 4), positive(4), dims=1, eps=1e-5), S((3, 4), dims=1, eps=1e-5)),
+    notes="Ba et al. 2016",
+)  # fmt: skip
+
+# --- root mean square norm ------------------------------------------------------------------------
+
+
+def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
+    rows = _rows(x, dims)
+    inverse = 1 / np.sqrt(_row_mean_of_product(rows, rows) + rows.dtype.type(eps))
+    normal = rows * inverse
+    return _affine(normal, parts).reshape(x.shape), (normal, inverse)
+
+
+def _rms_norm_vjp(
+    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
+) -> Any:
+    # With n = x / rms and h = g w: dx = (h - n mean(h n)) / rms.
+    normal, inverse = residuals
+    rows = g.reshape(normal.shape)
+    dx = None
+    if needs[0]:
+        inner = rows * parts[0].reshape(-1) if parts else rows
+        dx = normal * -_row_mean_of_product(inner, normal)
+        dx += inner
+        dx *= inverse
+        dx = dx.reshape(x.shape)
+    return dx, *_affine_vjp(rows, normal, parts, needs)
+
+
+def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
+    ndim = len(x.shape)
+    axes = tuple(range(ndim - dims, ndim))
+    y = x * ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
+    return y * parts[0] if parts else y
+
+
+rms_norm_p = fused(
+    "rms_norm", _rms_norm, joint_vjp=_rms_norm_vjp, decompose=_rms_norm_decomposed,
+    formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
+    samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),
+    notes="Zhang and Sennrich 2019",
+)  # fmt: skip

@@ -234,6 +234,8 @@ class Tensor:
             raise errors.ASARRAY_TRACKED(
                 call=call, what=describe(self), name=name or "t", where=provenance.here(2)
             )
+        if type(self.array) is not _ndarray and hasattr(self.array, "no_numbers"):
+            raise self.array.no_numbers(call)
         return self.array
 
     def item(self) -> Any:

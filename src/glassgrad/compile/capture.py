@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import random
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,7 +166,7 @@ class _Arguments:
         self.vars: dict[Var, int] = {}
         self.twins: dict[int, int] = {}
         self.state: list[tuple[int, Tensor]] = []
-        self.kept: list[Tensor] = []
+        self.holders: dict[Var, Any] = {}
 
     def name_of(self, path: trees.Path) -> str:
         first, *rest = path[1:] if path[0] == "args" else path[1:]
@@ -203,6 +204,7 @@ class _Arguments:
             if isinstance(leaf, np.ndarray):
                 symbol = tracer.argument(leaf, self.name_of(path))
                 self.vars[symbol.var] = count
+                self.holders[symbol.var] = symbol
                 return symbol
             return leaf
 
@@ -216,7 +218,7 @@ class _Arguments:
         self.vars[symbol.var] = count
         twin = make(symbol, None, leaf._tracks)
         self.twins[id(twin)] = count
-        self.kept.append(twin)
+        self.holders[symbol.var] = twin
         return twin
 
 
@@ -245,7 +247,11 @@ class _Finish:
         self.result = trees.map_tree(self._leaf, result)
         self._gradients()
         for entry in tracer.lifted:
-            self._update(entry)
+            target = entry.ref()
+            if target is not None:
+                self._update(entry.var, target.array, entry.path or "a tensor")
+        for var, holder in arguments.holders.items():
+            self._update(var, holder.array if isinstance(holder, Tensor) else holder, var.name or "an argument")
 
     # --- results --------------------------------------------------------------------------------------
 
@@ -312,17 +318,14 @@ class _Finish:
 
     # --- state ----------------------------------------------------------------------------------------
 
-    def _update(self, entry: Lifted) -> None:
-        target = entry.ref()
-        if target is None:
+    def _update(self, var: Var, array: Any, what: str) -> None:
+        value = self._value(array)
+        if value is var:
             return
-        value = self._value(target.array)
-        if value is entry.var:
-            return
-        if value.shape != entry.var.shape or value.dtype != entry.var.dtype:
-            before, after = (f"{var.dtype}{list(var.shape)}" for var in (entry.var, value))
-            raise errors.TRACE_STATE_CHANGED(what=entry.path or "a tensor", before=before, after=after)
-        self.updates.setdefault(entry.var, value)
+        if value.shape != var.shape or value.dtype != var.dtype:
+            before, after = (f"{one.dtype}{list(one.shape)}" for one in (var, value))
+            raise errors.TRACE_STATE_CHANGED(what=what, before=before, after=after)
+        self.updates.setdefault(var, value)
 
     # --- after everything is put back -----------------------------------------------------------------
 
@@ -387,7 +390,7 @@ class _Finish:
         tracer.grads.first.clear()
         for entry in tracer.lifted:
             entry.symbol = None
-        self.arguments.kept.clear()
+        self.arguments.holders.clear()
         if any(ref() is not None for ref in tracer.symbols):
             gc.collect()
         for ref in tracer.symbols:
@@ -398,19 +401,32 @@ class _Finish:
 
 def _holder(left: Symbol) -> str:
     """Say, as well as the garbage collector knows, what holds on to a traced value."""
-    tensors = [one for one in gc.get_referrers(left) if isinstance(one, Tensor)]
-    for tensor in tensors:
+    referrers = gc.get_referrers(left)
+    for tensor in referrers:
+        if not isinstance(tensor, Tensor):
+            continue
         for holder in gc.get_referrers(tensor):
-            if isinstance(holder, list | set | tuple) and holder is not tensors:
-                return f"a {type(holder).__name__}"
-            if isinstance(holder, dict):
-                names = [key for key, value in holder.items() if value is tensor]
-                owners = [one for one in gc.get_referrers(holder) if getattr(one, "__dict__", None) is holder]
-                owner = f"{type(owners[0]).__name__}." if owners else ""
-                return f"{owner}{names[0]}" if names else "a dictionary"
-            if type(holder).__name__ == "cell":
-                return "a variable of the enclosing function"
+            found = "" if holder is referrers else _named(holder, tensor)
+            if found:
+                return found
     return "an object that outlives the function"
+
+
+def _named(holder: Any, tensor: Tensor) -> str:
+    if isinstance(holder, types.CellType):
+        return "a variable of the enclosing function"
+    if isinstance(holder, list | set | tuple):
+        return f"a {type(holder).__name__}"
+    if not isinstance(holder, dict):
+        return ""
+    name = ""
+    for key, value in holder.items():
+        if value is tensor:
+            name = str(key)
+    for owner in gc.get_referrers(holder):
+        if getattr(owner, "__dict__", None) is holder:
+            return f"{type(owner).__name__}.{name}"
+    return f"a dictionary, under {name!r}"
 
 
 # --- checks ---------------------------------------------------------------------------------------

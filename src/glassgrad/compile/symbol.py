@@ -8,6 +8,7 @@ an ndarray do. A view remembers what it is a view of; a write to either reaches 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -159,7 +160,12 @@ class Symbol:
 
     # --- what a trace cannot give -------------------------------------------------------------------
 
+    def no_numbers(self, call: str, advice: str = "use a function of glassgrad on the tensor, or do it outside.") -> Exception:
+        """Return the error to raise where somebody needs the numbers."""
+        return self._refuse(call, advice)
+
     def _refuse(self, call: str, advice: str) -> Exception:
+        call, advice = _asked(call, advice)
         return errors.TRACED_VALUE(
             call=call, where=provenance.here(2), what=self.described(), origin=self.history(), advice=advice
         )
@@ -177,21 +183,16 @@ class Symbol:
         return f"\nIt is {kind}, {where}."
 
     def __bool__(self) -> bool:
-        raise self._refuse(
-            "the truth of a value (if, while, and, or, not)",
-            "choose elementwise with where(condition, a, b), or decide outside of the compiled function.",
-        )
+        raise self._refuse(*_DUNDER["__bool__"])
 
     def __float__(self) -> float:
-        raise self._refuse("float()", "keep it a tensor, return it, and call float() on the result.")
+        raise self._refuse(*_DUNDER["__float__"])
 
     def __int__(self) -> int:
-        raise self._refuse("int()", "keep it a tensor; if it is a size or a count, pass it as a Python int.")
+        raise self._refuse(*_DUNDER["__int__"])
 
     def __index__(self) -> int:
-        raise self._refuse(
-            "using it as a Python index", "index a tensor with it (x[i], x.gather), or pass it as a Python int."
-        )
+        raise self._refuse(*_DUNDER["__index__"])
 
     def __complex__(self) -> complex:
         raise self._refuse("complex()", "keep it a tensor, return it, and convert the result.")
@@ -241,6 +242,31 @@ class Symbol:
         return errors.TRACED_NUMPY(
             call=call, where=provenance.here(2), what=self.described(), origin=self.history()
         )
+
+
+# What Python calls on a value, what the user wrote for it, and what to write instead.
+_DUNDER = {
+    "__bool__": (
+        "the truth of a value (if, while, assert, and, or, not)",
+        "choose elementwise with where(condition, a, b), or decide outside of the compiled function.",
+    ),
+    "__float__": ("float()", "keep it a tensor, return it, and call float() on the result."),
+    "__int__": ("int()", "keep it a tensor; if it is a size or a count, pass it as a Python int."),
+    "__index__": (
+        "using a value as a Python index",
+        "index a tensor with it (x[i], x.gather), or pass it as a Python int.",
+    ),
+    "__contains__": ("`in`", "compare with == and keep the result a tensor."),
+}
+
+
+def _asked(call: str, advice: str) -> tuple[str, str]:
+    """Return the call and advice for what the user wrote, where Tensor's own methods stand in between."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and provenance.is_internal(frame.f_code.co_filename):
+        call, advice = _DUNDER.get(frame.f_code.co_name, (call, advice))
+        frame = frame.f_back
+    return call, advice
 
 
 # --- the interpreter ------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ import numpy as np
 from glassgrad import errors, provenance, tape
 from glassgrad.compile import origin, symbol
 from glassgrad.compile.graph import GraphBuilder, Instr, Operand, Var
+from glassgrad.compile.infer import infer
 from glassgrad.compile.origin import Origin
 from glassgrad.compile.symbol import Symbol, View
-from glassgrad.ops.core import REGISTRY, Array, Elementwise, Primitive
+from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import astype_p, broadcast_to_p
 from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor
@@ -104,7 +105,7 @@ class Tracer:
         if weak:
             args, weak = self._strengthened(prim, args)
         operands = tuple(self._operand(arg) for arg in args)
-        avals = self._abstract(prim, args, params)
+        avals = infer(prim, args, params)
         outputs = tuple(self.builder.var(aval.shape, aval.dtype) for aval in avals)
         self._append(Instr(prim.name, operands, outputs, params, here.origin))
         if prim.multiple:
@@ -198,12 +199,6 @@ class Tracer:
             known = self._constants[key] = self.builder.constant(array)
             self._kept.append(value)  # an id must not be used again
         return known
-
-    @staticmethod
-    def _abstract(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            found = prim.abstract(*args, **params)
-        return found if prim.multiple else (found,)
 
     def origin_of(self, var: Var) -> Any:
         """Return the `Origin` of a computed value, or a phrase for any other."""
@@ -436,8 +431,3 @@ class GradWatch:
         """Give every leaf the gradient it had."""
         for target, _, before in self.first.values():
             _GRAD.__set__(target, before)
-
-
-def evaluate(op: str) -> Callable[..., Array]:
-    """Return the function that computes an op on NumPy arrays."""
-    return REGISTRY[op].evaluate

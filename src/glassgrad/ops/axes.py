@@ -54,6 +54,8 @@ def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
     array = x.array if hasattr(x, "_tracks") else x
     if isinstance(array, np.ndarray):
         return array
+    if hasattr(array, "no_numbers"):  # a Symbol knows where it comes from
+        raise array.no_numbers(op)
     if hasattr(array, "dtype") and not isinstance(array, np.generic):
         raise errors.NEEDS_NUMBERS(op=op, kind=type(array).__name__, where=provenance.here())
     return np.asarray(array)

@@ -138,9 +138,9 @@ class saved_tensors_hooks(Watcher):  # noqa: N801 - PyTorch's name
 
     Example:
         >>> import glassgrad as gg
-        >>> half = lambda t: (t.dtype, t.to(gg.float16))
+        >>> half = lambda t: (t.dtype, t.astype(gg.float16))
         >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
-        >>> with gg.autograd.graph.saved_tensors_hooks(half, lambda packed: packed[1].to(packed[0])):
+        >>> with gg.autograd.graph.saved_tensors_hooks(half, lambda packed: packed[1].astype(packed[0])):
         ...     y = (x * x).sum()
         >>> y.backward()
         >>> x.grad

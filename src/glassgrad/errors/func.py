@@ -195,3 +195,29 @@ ONCE_DIFFERENTIABLE = Message(
     "the backward of {function}, applied at {where}, is marked once_differentiable, so there is no second derivative.\n"
     "Next: write that backward in differentiable ops and remove the mark.",
 )
+
+CUSTOM_RULE_MISSING = Message(
+    KindError,
+    "{name} has no derivative yet ({where}).\nNext: call {name}.{rule}(...) after its definition.",
+)
+
+CUSTOM_GRADIENTS = Message(
+    KindError,
+    "the backward of {name} returned {given} where a tuple of {expected} gradients was expected ({where}).\n"
+    "Next: return one for each differentiable argument, None where there is none.",
+)
+
+STRAIGHT_SHAPE = Message(
+    ShapeError,
+    "straight_through: the function returned {given}, expected a tensor of the argument's shape {expected} ({where}).",
+)
+
+ROOT_SHAPE = Message(
+    ShapeError,
+    "custom_root: the residual has shape {given}, expected that of the root, {expected} ({where}).",
+)
+
+STACK_MODELS = Message(
+    ArgumentError,
+    "stack_module_state expects at least one model and all of one class, given {count} ({where}).",
+)

@@ -6,12 +6,16 @@ forward, `hessian`, `hvp` and `gauss_newton_product` do both, `vmap` computes a 
 
 from __future__ import annotations
 
+from glassgrad.func.custom import custom_jvp, custom_vjp, straight_through
 from glassgrad.func.forward import gauss_newton_product, hessian, hvp, jacfwd, jvp, linearize
+from glassgrad.func.functional import functional_call, stack_module_state
+from glassgrad.func.implicit import custom_root
 from glassgrad.func.reverse import grad, grad_and_value, jacrev, value_and_grad, vjp
 from glassgrad.func.tree import tree_map
 from glassgrad.func.vmap import vmap
 
 __all__ = [
-    "gauss_newton_product", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
-    "tree_map", "value_and_grad", "vjp", "vmap",
+    "custom_jvp", "custom_root", "custom_vjp", "functional_call", "gauss_newton_product", "grad", "grad_and_value",
+    "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "straight_through", "tree_map",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -206,5 +206,5 @@ def matching(name: str, what: str, given: Any, structure: tree.Tree, like: Seque
         t = leaf if isinstance(leaf, Tensor) else make(np.asarray(leaf, x.dtype), None, False)
         if t.shape != x.shape:
             raise errors.DIRECTION_SHAPE(name=name, what=what, given=t.shape, expected=x.shape, where=provenance.here())
-        tensors.append(t if t.dtype == x.dtype else t.to(x.dtype))
+        tensors.append(t if t.dtype == x.dtype else t.astype(x.dtype))
     return tensors

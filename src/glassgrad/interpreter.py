@@ -67,10 +67,17 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         raise
     except Exception as error:
         raise explain_failure.explain(prim, args, params, error) from error
-    if prim.special or (type(y) is not _ndarray and not isinstance(y, np.generic)):
+    saved_y = y
+    if prim.special:
+        return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
+    if prim.decompose is not None:
+        y, saved_y = y
+    elif type(y) is not _ndarray and not isinstance(y, np.generic):
         return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
     if type(y) is not _ndarray:
         y = np.asarray(y)
+        if prim.decompose is None:
+            saved_y = y
     if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
         return make(y, None, False)
     frame = _getframe(1)
@@ -82,7 +89,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         if not known or frame.f_back is None:
             break
         frame = frame.f_back
-    saved = (y if prim.saves_y else None, *(arrays if prim.saves_x else parents))
+    saved = (saved_y if prim.saves_y else None, *(arrays if prim.saves_x else parents))
     return make(y, record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True)
 
 

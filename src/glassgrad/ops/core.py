@@ -154,7 +154,7 @@ class Primitive:
     def special(self) -> bool:
         """Whether a call gives anything else than one new array whose node saves whole arguments or none."""
         return (
-            self.decompose is not None
+            self.companions > 0
             or self.multiple
             or self.is_view
             or self.saves_from is not None

@@ -147,7 +147,7 @@ def add_rows(g: Array, rows: Array, count: int) -> Array:
 
         ones = np.ones(n, g.dtype)
         return csc_array((ones, rows, np.arange(n + 1)), shape=(count, n)) @ g
-    if n * count <= 1 << 16 and rows.size and rows.min() >= 0:
+    if n * count <= 1 << 16:
         # Few rows: the product with their one-hot matrix is a single call of BLAS.
         return _identity(count, g.dtype).take(rows, axis=0).T.dot(g)
     out = np.zeros(count * width, g.dtype)

@@ -42,7 +42,8 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self._scratch: dict[tuple[Any, Any, int], Array] = {}
+        self._scratch: dict[tuple[int, int], Array] = {}
+        self._pools: dict[tuple[Any, int], Array] = {}
         if isinstance(params, Tensor):
             raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here(2))
         groups = list(params)
@@ -130,14 +131,20 @@ class Optimizer:
     # --- what a rule needs ----------------------------------------------------------------------------
 
     def scratch(self, like: Array, slot: int = 0) -> Array:
-        """Return an array of this shape and dtype to write intermediate results to."""
+        """Return an array of the shape and dtype of a parameter to write intermediate results to."""
         if type(like) is not np.ndarray:
             return None
-        key = like.shape, like.dtype, slot
-        found = self._scratch.get(key)
-        if found is None:
-            found = self._scratch[key] = np.empty_like(like)
+        found = self._scratch.get((id(like), slot))
+        if found is None or found.shape != like.shape or found.dtype != like.dtype:
+            found = self._scratch[id(like), slot] = self._part_of_pool(like, slot)
         return found
+
+    def _part_of_pool(self, like: Array, slot: int) -> Array:
+        """Return a view of the one buffer that all parameters use in turn."""
+        pool = self._pools.get((like.dtype, slot))
+        if pool is None or pool.size < like.size:
+            pool = self._pools[like.dtype, slot] = np.empty(like.size, like.dtype)
+        return pool[: like.size].reshape(like.shape)
 
     def slot(self, state: dict[str, Any], name: str, like: Array) -> Array:
         """Return the state array `name`, zeros of the parameter's shape at first."""
@@ -208,9 +215,12 @@ def _copied(value: Any) -> Any:
     return make(value.copy(), None, False) if isinstance(value, np.ndarray) else value
 
 
+_NUMBERS = (float, int)
+
+
 def weak(value: Any, like: Array) -> Any:
     """Return a number that does not widen `like`: a float as it is, a Symbol in the dtype of `like`."""
-    if isinstance(value, float | int):
+    if isinstance(value, _NUMBERS):
         return value
     from glassgrad.ops.shape import astype
 

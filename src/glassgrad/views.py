@@ -15,16 +15,17 @@ import numpy as np
 from glassgrad.ops.core import Aval, Primitive
 
 _ref = weakref.ref
+_ndarray = np.ndarray
 
 
 def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Let `view`, the result of a view primitive, and the tensor it views know of each other; return it."""
     base, array = args[0], view.array
     if (
-        not hasattr(base, "_extra")
+        len(args) > 1  # integer arrays as indices make copies
+        or (type(array) is _ndarray and array.base is None)
         or array.dtype.kind not in "fc"  # integers are never on the tape
-        or len(args) > 1  # integer arrays as indices make copies
-        or (type(array) is np.ndarray and array.base is None)
+        or not hasattr(base, "_extra")
     ):
         return view
     view._extra = {"view": (base, prim, params)}
@@ -32,14 +33,14 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
         return view  # such a leaf is never rewritten on the tape, so its views never are
     extra = base._extra
     if extra is None:
-        base._extra = {"views": [_ref(view)]}
-    elif "views" not in extra:
-        extra["views"] = [_ref(view)]
-    else:
-        views = extra["views"]
-        if not len(views) % 64:
-            views[:] = [known for known in views if known() is not None]
-        views.append(_ref(view))
+        base._extra = {"views": [_ref(view)], "limit": 64}
+        return view
+    views = extra.setdefault("views", [])
+    if len(views) >= extra.setdefault("limit", 64):
+        # Forget the views that are gone, rarely enough that it costs nothing on average.
+        views[:] = [known for known in views if known() is not None]
+        extra["limit"] = max(64, 2 * len(views))
+    views.append(_ref(view))
     return view
 
 

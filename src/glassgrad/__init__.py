@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import autograd, inplace, interpreter  # noqa: F401 - importing these gives Tensor its operators
+from glassgrad import autograd, inplace, interpreter, methods  # noqa: F401 - importing these completes Tensor
 from glassgrad.creation import (
     arange,
     as_tensor,
@@ -58,12 +58,21 @@ uint8 = np.dtype(np.uint8)
 bool_ = np.dtype(np.bool_)
 inf, nan, pi, e = float("inf"), float("nan"), np.pi, np.e
 
-_LAZY = ("nn", "optim", "func", "compile", "data", "train", "verify", "manual", "scalar", "random", "utils")
+_LAZY = (
+    "nn", "optim", "func", "linalg", "fft", "compile", "data", "train", "verify", "manual", "optimize", "scalar",
+    "random", "utils",
+)  # fmt: skip
 
 globals().update(_names.PUBLIC)
+globals().update(inplace.FUNCTIONS)
+
+# PyTorch's names of dtypes that are names of Python types as well: only as attributes, so that nothing is shadowed.
+_TYPES = {"bool": bool_, "int": int32, "float": float32, "short": int16}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _TYPES:
+        return _TYPES[name]
     if name in _LAZY:
         return importlib.import_module(f"glassgrad.{name}")
     raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")

@@ -106,7 +106,9 @@ def _check_writeable(memory: Any, op: str) -> None:
 # --- ops in place ---------------------------------------------------------------------------------
 
 
-def overwrite(x: Tensor, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op: str) -> Tensor:
+def overwrite(
+    x: Tensor, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+) -> Tensor:
     """Replace `x` by ``function(x, *args, **kwargs)`` in its own memory; return it."""
     if MODE.flags & RECORDING:
         _guard(x)
@@ -297,14 +299,17 @@ def fill(x: Tensor, value: Any) -> Tensor:
 
 # Every one of these functions f gets a method f_ that writes its result into the tensor it is called on.
 IN_PLACE = (
-    "abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan "
-    "atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos "
-    "cosh cumprod cumsum deg2rad digamma div divide elu erf erfc erfinv exp exp2 expm1 fix float_power floor "
-    "floor_divide fmod frac hardtanh hypot index_add index_copy index_fill index_put ldexp leaky_relu lerp lgamma log "
-    "log10 log1p log2 logit masked_fill masked_scatter mul multiply nan_to_num neg negative pow rad2deg reciprocal relu "
-    "relu6 remainder round rsqrt scatter scatter_add scatter_reduce selu sgn sigmoid sign silu sin sinc sinh softplus "
-    "sqrt square sub subtract tan tanh threshold tril triu true_divide trunc xlogy"
-).split()
+    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "cos", "cosh",
+    "cumprod", "cumsum", "deg2rad", "digamma", "div", "divide", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
+    "fix", "float_power", "floor", "floor_divide", "fmod", "frac", "hardtanh", "hypot", "index_add", "index_copy",
+    "index_fill", "index_put", "ldexp", "leaky_relu", "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit",
+    "masked_fill", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "rad2deg",
+    "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce", "selu",
+    "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
+)  # fmt: skip
 
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
@@ -391,19 +396,19 @@ _EXTRA = (
 )  # fmt: skip
 
 
-def functions() -> dict[str, Callable[..., Tensor]]:
-    """Return every in-place function by its name, for `glassgrad.relu_(x)` and the like."""
-    found = {f"{name}_": _method(name, f"{name}_") for name in IN_PLACE}
-    return found | {function.__name__: function for function in _EXTRA}
+# Every in-place function by its name, for `glassgrad.relu_(x)` and the like.
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {f"{name}_": _method(name, f"{name}_") for name in IN_PLACE} | {
+    function.__name__: function for function in _EXTRA
+}
 
 
 def _attach() -> None:
-    Tensor.__setitem__ = setitem  # type: ignore[attr-defined]  # attached like every other operator
-    for name, function in functions().items():
+    setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - a type checker knows it by a declaration
+    for name, function in FUNCTIONS.items():
         setattr(Tensor, name, function)
     for operator, name in OPERATORS.items():
         setattr(Tensor, f"__i{operator}__", _method(name, f"{name}_"))
-    Tensor.__imatmul__ = _matmul_in_place  # type: ignore[attr-defined]
+    setattr(Tensor, "__imatmul__", _matmul_in_place)  # noqa: B010 - attached like every other operator
 
 
 _attach()

@@ -46,8 +46,8 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
 
 def placeholders(start: int, arrays: list[Any], parents: Sequence[Any]) -> list[Any]:
     """Keep the arrays from position `start` on; before it only shapes and dtypes."""
-    kept = [_hollow(array) if parent is None else parent for array, parent in zip(arrays[:start], parents, strict=False)]
-    return kept + arrays[start:]
+    first = zip(arrays[:start], parents, strict=False)
+    return [_hollow(array) if parent is None else parent for array, parent in first] + arrays[start:]
 
 
 def _hollow(array: Any) -> Aval:

@@ -1,0 +1,181 @@
+"""Methods of `Tensor` that convert, describe and make: `.float()`, `.to(...)`, `.contiguous()`, `.new_zeros(...)`.
+
+They are what PyTorch code calls in passing. Conversions are differentiable; the only device is the cpu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import creation, errors, provenance
+from glassgrad import device as _device
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.shape import astype, clone
+from glassgrad.tensor import Tensor
+
+# --- conversions ----------------------------------------------------------------------------------
+
+_DTYPES = {
+    "float": np.float32, "double": np.float64, "half": np.float16, "long": np.int64, "int": np.int32,
+    "short": np.int16, "char": np.int8, "byte": np.uint8, "bool": np.bool_,
+}  # fmt: skip
+
+
+def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
+    wanted = np.dtype(dtype)
+
+    def convert(x: Tensor) -> Tensor:
+        y: Tensor = astype(x, wanted)
+        return y
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor with dtype {wanted}; itself if it has it already."
+    return convert
+
+
+def to(x: Tensor, *targets: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_hints: Any) -> Tensor:
+    """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensor([1, 2]).to(gg.float64).dtype
+        dtype('float64')
+    """
+    for target in targets:
+        if isinstance(target, Tensor):
+            dtype = target.dtype
+        elif _device.is_dtype(target):
+            dtype = target
+        elif not isinstance(target, bool):
+            device = target
+    _device.check(device)
+    y = x if dtype is None else astype(x, dtype)
+    result: Tensor = clone(x) if copy and y is x else y
+    return result
+
+
+def cpu(x: Tensor) -> Tensor:
+    """The tensor itself, which is on the cpu."""
+    return x
+
+
+def cuda(x: Tensor, *_args: Any, **_kwargs: Any) -> Tensor:
+    """Raise: there is only the cpu."""
+    raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
+
+
+def type_as(x: Tensor, other: Any) -> Tensor:
+    """The tensor with the dtype of `other`."""
+    y: Tensor = astype(x, other.dtype)
+    return y
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """The tensor in one run of memory: itself, or a copy."""
+    y: Tensor = x if is_contiguous(x) else clone(x)
+    return y
+
+
+# --- what it is -----------------------------------------------------------------------------------
+
+
+def is_contiguous(x: Tensor) -> bool:
+    """Whether the elements lie in memory in their order, without gaps."""
+    return not isinstance(x.array, np.ndarray) or bool(x.array.flags.c_contiguous)
+
+
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """How many elements lie between neighbours along each dimension, or along one."""
+    steps = tuple(step // x.dtype.itemsize for step in concrete(x, "stride").strides)
+    return steps if dim is None else steps[dim]
+
+
+def data_ptr(x: Tensor) -> int:
+    """The address of the first element."""
+    return int(concrete(x, "data_ptr").ctypes.data)
+
+
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the dtype is one of floating-point numbers."""
+    return bool(x.dtype.kind == "f")
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return bool(x.dtype.kind == "c")
+
+
+def is_same_size(x: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape."""
+    return x.shape == other.shape
+
+
+# --- making others like it ------------------------------------------------------------------------
+
+
+def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor of `data` with the dtype of x."""
+    _device.check(device)
+    return creation.tensor(data, dtype or x.dtype, requires_grad)
+
+
+def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Zeros with the dtype of x."""
+    _device.check(device)
+    return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+def new_ones(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones with the dtype of x."""
+    _device.check(device)
+    return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+def new_empty(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor with the dtype of x whose values are not set."""
+    _device.check(device)
+    return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+def new_full(
+    x: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """`fill_value` in the given shape, with the dtype of x."""
+    _device.check(device)
+    return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad)
+
+
+# --- attaching ------------------------------------------------------------------------------------
+
+_METHODS: tuple[Callable[..., Any], ...] = (
+    to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex, is_same_size,
+    new_tensor, new_zeros, new_ones, new_empty, new_full,
+)  # fmt: skip
+
+
+_PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
+    "device": lambda _x: _CPU,
+    "is_cuda": lambda _x: False,
+    "is_sparse": lambda _x: False,
+    "itemsize": lambda x: x.dtype.itemsize,
+    "real": lambda x: x,
+    "H": lambda x: x.mT,
+}
+_CPU = _device.device("cpu")
+
+
+def _attach() -> None:
+    for function in _METHODS:
+        setattr(Tensor, function.__name__, function)
+    for name, dtype in _DTYPES.items():
+        setattr(Tensor, name, _conversion(name, dtype))
+    for name, read in _PROPERTIES.items():
+        setattr(Tensor, name, property(read))
+    setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
+    setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name
+
+
+_attach()

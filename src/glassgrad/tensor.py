@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops import index, shape
+from glassgrad.ops import complexes, index, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
 from glassgrad.tape import MODE, TRACING, Node, describe
 
@@ -147,7 +147,9 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and self.array.dtype.kind not in "fc":
+        if value and self.array.dtype.kind == "c":
+            raise errors.COMPLEX_LEAF(dtype=self.array.dtype, where=provenance.here())
+        if value and self.array.dtype.kind != "f":
             raise errors.REQUIRES_GRAD_DTYPE(dtype=self.array.dtype, where=provenance.here())
         if self.node is not None and not value:
             raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)
@@ -173,6 +175,14 @@ class Tensor:
     @property
     def mT(self) -> Any:  # noqa: N802 - the array API's name
         return shape.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return complexes.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return complexes.imag(self)
 
     def dim(self) -> int:
         """Number of dimensions."""

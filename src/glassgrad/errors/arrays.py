@@ -130,3 +130,7 @@ CONV_WEIGHT = Message(
     ShapeError,
     "{op} expects a weight with {dims} dimensions (outputs, inputs / groups, kernel), given shape {given} ({where}).",
 )
+
+FFT_REAL = Message(
+    KindError, "{op} expects real numbers, given dtype {dtype} ({where}).\nNext: use fft for complex ones."
+)

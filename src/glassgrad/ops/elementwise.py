@@ -306,8 +306,18 @@ sinc = elementwise(
 
 # --- absolute values and rounding -----------------------------------------------------------------
 
+
+def _abs_slope(y: Array, x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return sign(x)
+    from glassgrad.ops.complexes import conj_p
+
+    size = abs(x)
+    return conj_p(x) / where(size == 0, 1, size)  # the tangent of y is the real part of this times that of x
+
+
 abs = elementwise(
-    "abs", "abs", (lambda y, x: sign(x),), saves="x", formula="|x|", derivative="sign(x)",
+    "abs", "abs", (_abs_slope,), saves="x", formula="|x|", derivative="sign(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Linear, canonical_axis, linear
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import astype, permute_p, reshape_p
+from glassgrad.ops.shape import astype, permute_p, reshape_p, roll_p
 
 Shape = tuple[int, ...]
 
@@ -157,6 +157,19 @@ def kron(a: Array, b: Array) -> Array:
     wide = reshape_p(a, shape=tuple(n for size in first for n in (size, 1)))
     product = wide * reshape_p(b, shape=tuple(n for size in second for n in (1, size)))
     return reshape_p(product, shape=tuple(n * m for n, m in zip(first, second, strict=True)))
+
+
+def cross(a: Array, b: Array, dim: int = -1) -> Array:
+    """Cross product of vectors of 3 along `dim`."""
+    axis = (canonical_axis(dim, max(len(a.shape), len(b.shape))),)
+    sizes = {x.shape[dim] for x in (a, b)}
+    if sizes != {3}:
+        raise errors.CONTRACTED_SIZES(op="cross (of 3)", left=a.shape[dim], right=b.shape[dim], where=provenance.here())
+
+    def turned(x: Array, steps: int) -> Array:
+        return roll_p(x, shift=(-steps,), axis=axis)
+
+    return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
 
 
 def trace(x: Array) -> Array:

@@ -19,11 +19,13 @@ from glassgrad import errors, provenance
 from glassgrad.ops import (
     activation,
     arrange,
+    complexes,
     compound,
     data_dependent,
     decompose,
     einsum,
     elementwise,
+    fft,  # noqa: F401 - its functions are in glassgrad.fft, its primitives belong to the registry
     fused,
     fused_attention,
     fused_norm,
@@ -109,7 +111,7 @@ ALIASES = {
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, fused_norm, fused_attention, compound, solve, decompose, einsum, spatial,
+    linalg, fused, fused_norm, fused_attention, compound, solve, decompose, einsum, spatial, complexes,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -119,7 +121,7 @@ NOT_METHODS = {
     "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
     "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
-    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot",
+    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad.ops.batching import native
 from glassgrad.ops.conv import Pads, Pair, out_size
 from glassgrad.ops.core import Array, Linear, custom, linear
 from glassgrad.ops.samples import S, distinct
@@ -172,7 +173,7 @@ _OVERLAPPING = _window((3, 2), (2, 1), ((1, 1), (0, 0)))
 _HANGING = _window((2, 2), (2, 3), _NONE, (1, 2), ceil=True)
 
 max_pool2d_p = custom(
-    "max_pool2d", _max_pool, saves=("x", "y"), shape=_pooled_shape,
+    "max_pool2d", _max_pool, saves=("x", "y"), shape=_pooled_shape, batch=native,
     vjp=(lambda g, y, x, **p: max_pool2d_scatter_p(g, x, y, **p),),
     jvp=(lambda t, y, x, **p: max_pool2d_gather_p(t, x, y, **p),),
     formula="largest x of each window", derivative="g at the first largest of each window",
@@ -190,20 +191,20 @@ def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
 # These two stand for the choice that the maximum of x made; x and y only say which. They are each other's transpose.
 max_pool2d_scatter_p: Linear = linear(
     "max_pool2d_scatter", _max_scatter, (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
-    saves="x", shape=lambda g, x, y, **p: x.shape, formula="zeros with g at the first largest x of each window",
-    derivative="g at the same places",
+    saves="x", shape=lambda g, x, y, **p: x.shape, batch=native,
+    formula="zeros with g at the first largest x of each window", derivative="g at the same places",
     samples=(S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING)),
 )  # fmt: skip
 max_pool2d_gather_p: Linear = linear(
     "max_pool2d_gather", _max_gather, (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
-    saves="x", shape=lambda t, x, y, **p: y.shape, formula="t where x is the first largest of each window",
-    derivative="zeros with g there",
+    saves="x", shape=lambda t, x, y, **p: y.shape, batch=native,
+    formula="t where x is the first largest of each window", derivative="zeros with g there",
     samples=(S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING)),
 )  # fmt: skip
 max_pool2d_index_p = custom(
-    "max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), shape=None,
+    "max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), batch=native,
     formula="position of the first largest x of each window, counted through the image", derivative="none",
 )  # fmt: skip
 
@@ -232,12 +233,12 @@ def _sum_spread(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
 
 sum_pool2d_p: Linear = linear(
     "sum_pool2d", _sum_pool, (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
-    shape=_pooled_shape, formula="sum of x over each window", derivative="g spread over each window",
+    shape=_pooled_shape, batch=native, formula="sum of x over each window", derivative="g spread over each window",
     samples=(S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)),
 )  # fmt: skip
 sum_spread2d_p: Linear = linear(
     "sum_spread2d", _sum_spread, (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
-    shape=lambda g, *, size, **p: (*g.shape[:-2], *size), formula="x added all over its window",
+    shape=lambda g, *, size, **p: (*g.shape[:-2], *size), batch=native, formula="x added all over its window",
     derivative="sum of g over each window",
     samples=(S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)),
 )  # fmt: skip

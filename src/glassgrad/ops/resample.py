@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.samples import S
 
@@ -101,13 +102,13 @@ _SHRINKING = Resizing("linear", 5, 3, 5 / 3, align_corners=True)
 _CUBIC = Resizing("cubic", 3, 5, 3 / 5)
 
 resample_p: Linear = linear(
-    "resample", _resample, (lambda g, x, **p: resample_back_p(g, **p),), shape=_resized,
+    "resample", _resample, (lambda g, x, **p: resample_back_p(g, **p),), shape=_resized, batch=shifted,
     formula="weighted sum of neighbours along an axis", derivative="g spread over the neighbours",
     samples=(S((3, 2), axis=0, how=_NEAREST), S((2, 3), axis=1, how=_LINEAR), S((5, 2), axis=0, how=_SHRINKING),
              S((3,), axis=0, how=_CUBIC)),
 )  # fmt: skip
 resample_back_p: Linear = linear(
-    "resample_back", _spread, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized,
+    "resample_back", _spread, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized, batch=shifted,
     formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
     samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING)),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.ops import conv_batching as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
 from glassgrad.ops.conv import Pads, conv2d_input_p, conv2d_p, out_size
 from glassgrad.ops.core import Array
 from glassgrad.ops.linalg import matmul

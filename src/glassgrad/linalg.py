@@ -1,0 +1,120 @@
+"""`torch.linalg`: norms, products, systems of equations and factorisations of (batches of) matrices.
+
+Degenerate cases: `inv`, `solve` and `slogdet`'s gradient raise for singular matrices; `det` has its gradient
+there too. `pinv` is differentiable while the rank stays the same. Gradients of eigenvectors and singular
+vectors are infinite or NaN where two values coincide, those of the values alone are not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as _ew
+from glassgrad.ops.core import Array, canonical_axis
+from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, qr, svdvals
+from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
+from glassgrad.ops.reduce import amax, amin, sum, vector_norm
+from glassgrad.ops.shape import astype, permute_p
+from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
+from glassgrad.ops.strided import diagonal
+
+svd = linalg_svd
+
+
+class LstsqResult(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+def multi_dot(tensors: Any) -> Array:
+    """Product of several matrices in the order that costs least; the first and the last may be vectors."""
+    return chain_matmul(*tensors)
+
+
+def _last_two(x: Array, dim: tuple[int, int]) -> Array:
+    """Bring the dimensions of the matrices to the end."""
+    ndim = len(x.shape)
+    rows, columns = canonical_axis(dim[0], ndim), canonical_axis(dim[1], ndim)
+    if (rows, columns) == (ndim - 2, ndim - 1):
+        return x
+    return permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in (rows, columns)), rows, columns))
+
+
+def matrix_norm(x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Array:
+    """Norm of matrices: "fro", "nuc" (sum of singular values), 2, -2 (largest, smallest), 1, -1, inf, -inf.
+
+    1 and inf are the largest sum of absolute values of a column and of a row; -1 and -inf the smallest.
+    """
+    moved = _last_two(x, dim)
+    if ord == "fro":
+        y = vector_norm(moved, 2, (-2, -1))
+    elif ord == "nuc":
+        y = sum(svdvals(moved), -1)
+    elif ord in (2, -2):
+        y = (amax if ord > 0 else amin)(svdvals(moved), -1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = sum(_ew.abs(moved), -2 if abs(ord) == 1 else -1)
+        y = (amax if ord > 0 else amin)(sums, -1)
+    else:
+        expected = "'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        raise errors.BAD_OPTION(owner="matrix_norm", name="ord", given=ord, expected=expected, where=provenance.here())
+    if not keepdim:
+        return y
+    axes = {canonical_axis(axis, len(x.shape)) for axis in dim}
+    return y.reshape(tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)))
+
+
+def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Array:
+    """Vector norm over one `dim` (or all of them, without `ord`), matrix norm over two."""
+    if isinstance(ord, str) or (ord is not None and dim is None and len(x.shape) == 2) or _is_pair(dim, ord):
+        return matrix_norm(x, ord, (-2, -1) if dim is None else tuple(dim), keepdim)
+    return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
+
+
+def _is_pair(dim: Any, ord: Any) -> bool:
+    return ord is not None and isinstance(dim, tuple | list) and len(dim) == 2
+
+
+def cond(x: Array, p: Any = None) -> Array:
+    """Condition number: the ratio of the largest to the smallest singular value, or norm(x) norm(x**-1) for `p`."""
+    if p in {None, 2, -2}:
+        values = svdvals(x)
+        ratio = values[..., 0] / values[..., -1]
+        return 1 / ratio if p == -2 else ratio
+    return matrix_norm(x, p) * matrix_norm(inv(x), p)
+
+
+def matrix_rank(x: Array, *, rtol: float | None = None) -> Array:
+    """Number of singular values above `rtol` times the largest; no gradient. Default: max(m, n) times the precision."""
+    values = svdvals(x)
+    tolerance = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
+    return sum(astype(values > values[..., :1] * tolerance, np.int64), -1)
+
+
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
+    """The x that makes |a x - b| least, the smallest such x where there are several: a (..., m, n), b (..., m, k).
+
+    Residuals are the squares |a x - b|**2 of each column where a has full column rank and m > n, else empty.
+    """
+    solution = matmul(pinv(a, rtol=rcond), b)
+    values = svdvals(a)
+    rank = matrix_rank(a, rtol=rcond)
+    residuals = np.empty(0, a.dtype)
+    if a.shape[-2] > a.shape[-1] and bool((rank == a.shape[-1]).all()):
+        residuals = sum(_ew.square(matmul(a, solution) - b), -2)
+    return LstsqResult(solution, residuals, rank, values)
+
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
+    "svdvals", "vecdot", "vector_norm",
+]  # fmt: skip

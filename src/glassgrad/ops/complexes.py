@@ -1,0 +1,86 @@
+"""Complex numbers, as far as Fourier transforms need them.
+
+Gradients flow through complex tensors to the real ones they were computed from. In between, the cotangent
+of a complex z is dL/d(re) - i dL/d(im), which lets the rules of holomorphic functions (sums, products,
+matrix products, exp, ...) stay as they are; PyTorch shows the conjugate of that. A complex tensor cannot
+itself require a gradient: keep its parts in two real ones and join them by `complex`. Functions that are
+not holomorphic and not listed here (maximum, sorting, norms) are not meant for complex numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array, Linear, linear
+from glassgrad.ops.shape import stack
+
+
+def _as_pairs(xp: Any, z: Array) -> Array:
+    """Complex numbers (...) as an array (..., 2), without a copy."""
+    z = xp.ascontiguousarray(z)
+    real = xp.float32 if z.dtype == xp.complex64 else xp.float64
+    return z.view(real).reshape(*z.shape, 2)
+
+
+def _as_complex(xp: Any, pairs: Array) -> Array:
+    """An array (..., 2) as complex numbers (...), without a copy."""
+    pairs = xp.ascontiguousarray(pairs)
+    kind = xp.complex64 if pairs.dtype == xp.float32 else xp.complex128
+    return pairs.view(kind)[..., 0]
+
+
+# Not in the registry, whose tests are about real arrays; tests/ops/test_fft.py is about these.
+
+view_as_complex_p: Linear = linear(
+    "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
+    formula="re + i im", derivative="re(g), -im(g)", register=False,
+)  # fmt: skip
+view_as_real_p: Linear = linear(
+    "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
+    formula="(re, im)", derivative="g_re - i g_im", register=False,
+)  # fmt: skip
+conj_p: Linear = linear(
+    "conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), formula="re - i im", derivative="conj(g)",
+    register=False,
+)  # fmt: skip
+
+
+def is_complex(x: Array) -> bool:
+    """Whether the dtype is complex."""
+    return bool(x.dtype.kind == "c")
+
+
+def view_as_complex(x: Array) -> Array:
+    """Pairs (..., 2) of real and imaginary part as complex numbers (...)."""
+    return view_as_complex_p(x)
+
+
+def view_as_real(x: Array) -> Array:
+    """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
+    return view_as_real_p(x)
+
+
+def complex(real: Array, imag: Array) -> Array:
+    """real + i imag, from two real tensors: the way to a complex tensor with a gradient."""
+    return view_as_complex_p(stack([real, imag], -1))
+
+
+def real(x: Array) -> Array:
+    """Real part; a real tensor is its own."""
+    return view_as_real_p(x)[..., 0] if is_complex(x) else x
+
+
+def imag(x: Array) -> Array:
+    """Imaginary part of a complex tensor."""
+    return view_as_real_p(x)[..., 1] if is_complex(x) else x * 0
+
+
+def conj(x: Array) -> Array:
+    """Complex conjugate."""
+    return conj_p(x) if is_complex(x) else x
+
+
+def angle(x: Array) -> Array:
+    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+    return ew.atan2(imag(x), real(x))

@@ -1,0 +1,215 @@
+"""Discrete Fourier transforms.
+
+The primitives work on pairs: a real array with a last dimension of 2 for real and imaginary parts. So each
+is a linear map of real numbers, with a plain transpose. The public functions take and return complex arrays,
+which are the same memory seen another way; `complexes` says what those can do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops.batching import shifted
+from glassgrad.ops.complexes import _as_complex, _as_pairs, is_complex, view_as_complex_p, view_as_real_p
+from glassgrad.ops.core import Array, Linear, canonical_axis, linear
+from glassgrad.ops.samples import S
+from glassgrad.ops.shape import astype, pad_p, roll_p, stack
+
+Shape = tuple[int, ...]
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+def _replaced(shape: Sequence[int], axis: int, size: int) -> Shape:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _fft(xp: Any, x: Array, *, axis: int, inverse: bool) -> Array:
+    z = _as_complex(xp, x)
+    return _as_pairs(xp, xp.fft.ifft(z, axis=axis, norm="forward") if inverse else xp.fft.fft(z, axis=axis))
+
+
+def _rfft(xp: Any, x: Array, *, axis: int) -> Array:
+    return _as_pairs(xp, xp.fft.rfft(x, axis=axis))
+
+
+def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array:
+    """1 where a frequency is its own mirror image (0, and the middle one of an even size), else 1/2."""
+    weights = xp.full(size // 2 + 1, 0.5, dtype)
+    weights[0] = 1
+    if size % 2 == 0:
+        weights[-1] = 1
+    return weights.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
+
+
+def _rfft_back(xp: Any, g: Array, *, axis: int, size: int) -> Array:
+    weighted = _as_complex(xp, g * _half_weights(xp, size, g.ndim, axis, g.dtype))
+    return xp.fft.irfft(weighted, size, axis=axis, norm="forward").astype(g.dtype, copy=False)
+
+
+fft_p: Linear = linear(
+    "fft", _fft, (lambda g, x, *, axis, inverse: fft_p(g, axis=axis, inverse=not inverse),), batch=shifted,
+    formula="y[k] = sum x[n] exp(-2 pi i k n / N) on pairs (re, im)", derivative="sum g[k] exp(2 pi i k n / N)",
+    shape=lambda x, *, axis, inverse: x.shape,
+    samples=(S((4, 2), axis=0, inverse=False), S((3, 5, 2), axis=1, inverse=True)),
+)  # fmt: skip
+rfft_p: Linear = linear(
+    "rfft", _rfft, (lambda g, x, *, axis: rfft_back_p(g, axis=axis, size=x.shape[axis]),), batch=shifted,
+    formula="the first half of fft(x), as pairs, for real x", derivative="sum re(g[k] exp(2 pi i k n / N))",
+    shape=lambda x, *, axis: (*_replaced(x.shape, axis, x.shape[axis] // 2 + 1), 2),
+    samples=(S((4,), axis=0), S((2, 5), axis=1), S((6, 2), axis=0)),
+)  # fmt: skip
+rfft_back_p: Linear = linear(
+    "rfft_back", _rfft_back, (lambda c, g, *, axis, size: rfft_p(c, axis=axis),), batch=shifted,
+    formula="y[n] = sum re(x[k] exp(2 pi i k n / N)) over half of the frequencies", derivative="rfft(g)",
+    shape=lambda g, *, axis, size: _replaced(g.shape[:-1], axis, size),
+    samples=(S((3, 2), axis=0, size=4), S((2, 3, 2), axis=1, size=5)),
+)  # fmt: skip
+
+# --- transforms -----------------------------------------------------------------------------------
+
+
+def _scale(norm: str | None, size: int, inverse: bool) -> float:
+    if norm not in {None, "backward", "ortho", "forward"}:
+        expected = "'backward', 'ortho' or 'forward'"
+        raise errors.BAD_OPTION(owner="fft", name="norm", given=norm, expected=expected, where=provenance.here())
+    if norm == "ortho":
+        return 1 / math.sqrt(size)
+    return 1 / size if inverse == (norm != "forward") else 1.0
+
+
+def _resized(x: Array, axis: int, size: int) -> Array:
+    """Cut the axis, or fill it up with zeros."""
+    have = x.shape[axis]
+    if size < 1:
+        raise errors.BAD_OPTION(owner="fft", name="n", given=size, expected="at least 1", where=provenance.here())
+    if have > size:
+        return x[(*(slice(None),) * axis, slice(0, size))]
+    if have < size:
+        widths = tuple((0, size - have if at == axis else 0) for at in range(len(x.shape)))
+        return pad_p(x, widths=widths, value=0.0)
+    return x
+
+
+def _floating(x: Array) -> Array:
+    return x if x.dtype.kind in "fc" else astype(x, np.float32)
+
+
+def _times(x: Array, factor: float) -> Array:
+    return x if factor == 1 else x * factor
+
+
+def _complex_transform(x: Array, n: int | None, dim: int, norm: str | None, inverse: bool) -> Array:
+    x = _floating(x)
+    axis = canonical_axis(dim, len(x.shape))
+    size = x.shape[axis] if n is None else n
+    x = _resized(x, axis, size)
+    pairs = view_as_real_p(x) if is_complex(x) else stack([x, np.zeros(x.shape, x.dtype)], -1)
+    y = fft_p(pairs, axis=axis, inverse=inverse)
+    return view_as_complex_p(_times(y, _scale(norm, size, inverse)))
+
+
+def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """Discrete Fourier transform along `dim`, cut or filled with zeros to `n`: a complex tensor.
+
+    `norm`: "backward" (no factor here, 1/n in the inverse), "ortho" (1/sqrt(n) in both), "forward".
+    """
+    return _complex_transform(input, n, dim, norm, inverse=False)
+
+
+def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """Inverse of `fft`: a complex tensor."""
+    return _complex_transform(input, n, dim, norm, inverse=True)
+
+
+def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The n // 2 + 1 frequencies of a real signal that determine the rest: a complex tensor.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([1.0, 0.0, 0.0, 0.0], requires_grad=True)
+        >>> gg.fft.rfft(x).abs().sum().backward()
+        >>> x.grad.tolist()
+        [3.0, 1.0, 1.0, 1.0]
+    """
+    if is_complex(input):
+        raise errors.FFT_REAL(op="rfft", dtype=input.dtype, where=provenance.here())
+    x = _floating(input)
+    axis = canonical_axis(dim, len(x.shape))
+    size = x.shape[axis] if n is None else n
+    y = rfft_p(_resized(x, axis, size), axis=axis)
+    return view_as_complex_p(_times(y, _scale(norm, size, inverse=False)))
+
+
+def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """Inverse of `rfft`: a real signal of `n` numbers (default: 2 (m - 1) for m frequencies)."""
+    z = _floating(input)
+    axis = canonical_axis(dim, len(z.shape))
+    size = 2 * (z.shape[axis] - 1) if n is None else n
+    pairs = view_as_real_p(z) if is_complex(z) else stack([z, np.zeros(z.shape, z.dtype)], -1)
+    pairs = _resized(pairs, axis, size // 2 + 1)
+    # `rfft_back` counts every frequency once; all but those that are their own mirror image stand for two.
+    doubled = pairs * (1 / _half_weights(np, size, len(pairs.shape), axis, pairs.dtype))
+    return _times(rfft_back_p(doubled, axis=axis, size=size), _scale(norm, size, inverse=True))
+
+
+def _over_two(one: Callable[..., Array], input: Array, s: Any, dim: Sequence[int], norm: str | None) -> Array:
+    sizes = (None, None) if s is None else tuple(s)
+    for size, axis in zip(sizes, dim, strict=True):
+        input = one(input, size, axis, norm)
+    return input
+
+
+def fft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+    """`fft` over two dimensions."""
+    return _over_two(fft, input, s, dim, norm)
+
+
+def ifft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+    """`ifft` over two dimensions."""
+    return _over_two(ifft, input, s, dim, norm)
+
+
+def rfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+    """`rfft` over the last of two dimensions, then `fft` over the other."""
+    sizes = (None, None) if s is None else tuple(s)
+    return fft(rfft(input, sizes[1], dim[1], norm), sizes[0], dim[0], norm)
+
+
+def irfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+    """Inverse of `rfft2`."""
+    sizes = (None, None) if s is None else tuple(s)
+    return irfft(ifft(input, sizes[0], dim[0], norm), sizes[1], dim[1], norm)
+
+
+def fftfreq(n: int, d: float = 1.0) -> Any:
+    """The frequencies of `fft` for `n` samples `d` apart (an array)."""
+    return np.fft.fftfreq(n, d).astype(np.float32)
+
+
+def rfftfreq(n: int, d: float = 1.0) -> Any:
+    """The frequencies of `rfft` for `n` samples `d` apart (an array)."""
+    return np.fft.rfftfreq(n, d).astype(np.float32)
+
+
+def _shifted(input: Array, dim: Any, sign: int) -> Array:
+    ndim = len(input.shape)
+    dims = range(ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = tuple(canonical_axis(axis, ndim) for axis in dims)
+    steps = tuple(input.shape[axis] // 2 if sign > 0 else -(input.shape[axis] // 2) for axis in axes)
+    return roll_p(input, shift=steps, axis=axes)
+
+
+def fftshift(input: Array, dim: Any = None) -> Array:
+    """Move frequency 0 to the middle."""
+    return _shifted(input, dim, 1)
+
+
+def ifftshift(input: Array, dim: Any = None) -> Array:
+    """Undo `fftshift`."""
+    return _shifted(input, dim, -1)

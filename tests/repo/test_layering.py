@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "provenance", "settings", "typing", "device", "_version"),
     ("ops",),
     ENGINE_PARTS,
-    ("func", "compile", "checkpoint", "verify", "explain", "linalg", "fft", "special", "optimize", "profiler"),
+    ("func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special", "optimize", "profiler"),
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization"),
     ("compat", "datasets"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import sample, train_names
+from . import explain, sample, train_names
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",
@@ -18,6 +18,7 @@ train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
 train.command("names")(train_names.names)
 app.command("sample")(sample.sample)
+app.command("explain")(explain.explain)
 
 
 def _version(wanted: bool) -> None:

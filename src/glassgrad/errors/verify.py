@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, KindError, Message
+from glassgrad.errors.kinds import ArgumentError, AutogradError, KindError, Message
+from glassgrad.errors.runs import InputError
+
+
+class GradcheckError(AutogradError):
+    """A gradient that was to be right is not; raised by `gradcheck` on request."""
+
 
 CHECK_NOT_A_FUNCTION = Message(
     KindError,
@@ -19,3 +25,51 @@ CHECK_NOTHING_ASSIGNED = Message(
     ArgumentError,
     "check_my_backward: the derivation assigns no gradient of a variable of the forward pass.\nExpected: one of {names}.",
 )
+
+EXPLAIN_NO_NUMBER = Message(
+    ArgumentError,
+    "explain: the function returned {given}, expected one number computed from its arguments.\n"
+    "Next: end it with a reduction such as .sum() or .mean().",
+)
+
+# --- gradcheck ------------------------------------------------------------------------------------
+
+GRADCHECK_FAILED = Message(GradcheckError, "{verdict}\nChecked at {where}.")
+
+GRADCHECK_NOTHING = Message(
+    KindError,
+    "gradcheck of {what}: nothing to vary, no argument (or parameter) holds floating-point numbers ({where}).\n"
+    "Next: pass floating-point tensors or arrays; of integers convert with .double().",
+)
+
+GRADCHECK_RESULT = Message(
+    KindError,
+    "gradcheck of {what}: the function returned {given}, expected {expected} ({where}).\n"
+    "Next: return the result before .item(), float() or .numpy(), which end the graph.",
+)
+
+GRADCHECK_COMPLEX = Message(
+    KindError,
+    "gradcheck of {what}: complex numbers cannot be checked ({where}).\n"
+    "Next: write the function in real and imaginary parts.",
+)
+
+GRADCHECK_PARAMETER = Message(
+    KindError,
+    "gradcheck of {what}: its parameter {name!r} is of type {given}; expected an object with the arrays `data` and `grad`.\n"
+    "Next: wrap the array in glassgrad.manual.Parameter and add to its `grad` in backward().",
+)
+
+GRADGRADCHECK_LAYER = Message(
+    KindError,
+    "gradgradcheck of {what}: a backward pass written in NumPy cannot be differentiated again ({where}).\n"
+    "Next: gradcheck() checks its first derivative.",
+)
+
+# One line each: the command line prints them as `error: ...`.
+
+EXPLAIN_TARGET = Message(InputError, "cannot explain {target!r}; expected FILE.py:FUNCTION with a file that exists")
+EXPLAIN_FUNCTION = Message(InputError, "{file} defines no function {name!r}; expected one of: {known}")
+EXPLAIN_ARGUMENT = Message(InputError, "{given!r} is no argument of {target}; expected NAME=VALUE with one of: {names}")
+EXPLAIN_MISSING = Message(InputError, "{target} needs values for {names}; give them as in: {example}")
+EXPLAIN_VALUE = Message(InputError, "{name}={given} is neither a number nor a list of numbers")

@@ -57,7 +57,7 @@ class Truth:
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
-class _RecordingWalk(tape.Walk):
+class RecordingWalk(tape.Walk):
     """A backward walk that remembers every cotangent and who sent it."""
 
     def __init__(self) -> None:
@@ -65,6 +65,7 @@ class _RecordingWalk(tape.Walk):
         self.sender: tape.Node | None = None
         self.cotangents_of: dict[Any, Any] = {}
         self.shares: dict[Any, list[Share]] = {}
+        self.sent: dict[tape.Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
 
     def _step(self, node: tape.Node, g: Any, saved: tuple[Any, ...]) -> None:
         self.sender = node
@@ -76,6 +77,7 @@ class _RecordingWalk(tape.Walk):
             matched = tape.match_cotangent(c, target)
             place = self.sender.place
             share = Share(self.sender.prim.name, place.line, place.source, np.array(matched), _largest(c))
+            self.sent.setdefault(self.sender, []).append((target, share.grad))
             self.shares.setdefault(target, []).append(share)
         super().accumulate(target, c)
 
@@ -97,7 +99,7 @@ def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise errors.CHECK_NO_LOSS(given=given)
-    walk = _RecordingWalk()
+    walk = RecordingWalk()
     root = loss if loss.node is None else loss.node
     with tape.no_grad():
         walk.seed(root, np.ones(loss.shape, loss.dtype))
@@ -109,7 +111,7 @@ def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence
     return truth
 
 
-def _enter(truth: Truth, name: str, value: Any, walk: _RecordingWalk, leaves: Mapping[Any, Any]) -> None:
+def _enter(truth: Truth, name: str, value: Any, walk: RecordingWalk, leaves: Mapping[Any, Any]) -> None:
     if not isinstance(value, Tensor):
         truth.values[name] = value
         return

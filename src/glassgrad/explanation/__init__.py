@@ -1,0 +1,66 @@
+"""`explain`: a function at a point as a worked example, forward and backward, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from glassgrad.explanation import render
+from glassgrad.explanation.record import Edge, Input, Record, Step, record
+
+__all__ = ["Edge", "Explanation", "Input", "Record", "Step", "explain"]
+
+
+class Explanation:
+    """What `explain` returns: printed it is text, in a notebook tables; `record` holds it as plain data."""
+
+    def __init__(self, data: Record) -> None:
+        self.record = data
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.record.steps
+
+    @property
+    def gradients(self) -> dict[str, Any]:
+        """The gradient of every input, by name."""
+        return {entry.name: entry.gradient for entry in self.record.inputs}
+
+    def __str__(self) -> str:
+        return render.as_text(self.record)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def markdown(self) -> str:
+        """Return the tables in Markdown."""
+        return render.as_markdown(self.record)
+
+    def latex(self) -> str:
+        """Return the steps in LaTeX (for a document with amsmath)."""
+        return render.as_latex(self.record)
+
+    def html(self) -> str:
+        """Return the tables in HTML, as a notebook shows them."""
+        return render.as_html(self.record)
+
+    _repr_html_ = html
+
+
+def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explanation:
+    """Explain the derivative of `function` at the given arguments.
+
+    Numbers, floating-point arrays and Tensors among the arguments are what it is differentiated with
+    respect to, and so are the parameters of modules among them; the result has to be one number. Every op
+    is a step: its formula, its value (or shape), the user's line, and on the way back its cotangent, the
+    local derivative for each argument and what that adds to the argument's gradient.
+
+        >>> def f(x, w, b):
+        ...     return (x * w + b) ** 2
+        >>> explanation = explain(f, 2.0, -3.0, 1.0)
+        >>> [f"{step.name} = {step.expression} = {step.value:g}" for step in explanation.steps]
+        ['v1 = x * w = -6', 'v2 = v1 + b = -5', 'f = v2 ** 2 = 25']
+        >>> {name: float(gradient) for name, gradient in explanation.gradients.items()}
+        {'x': 30.0, 'w': -20.0, 'b': -10.0}
+    """
+    return Explanation(record(function, args, options))

@@ -1,0 +1,279 @@
+"""What `explain` shows, as plain data: every op of a function with its value, local derivatives and cotangent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.explanation import formulas
+from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.saving import Watcher, computed_by
+from glassgrad.tensor import Tensor
+from glassgrad.verify.truth import RecordingWalk
+
+
+@dataclass
+class Edge:
+    """The derivative of a step with respect to one of its arguments, and what is sent back along it.
+
+    `local` is the formula of the derivative, `number` its value where the step is a number.
+    """
+
+    name: str
+    local: str
+    number: float | None
+    sent: Any
+    products: int  # multiplications that one sweep makes here
+
+
+@dataclass
+class Step:
+    """One op. `value` and `cotangent` are arrays; `line` is the user's, with its text in `source`."""
+
+    name: str
+    op: str
+    expression: str
+    value: Any
+    file: str
+    line: int
+    source: str
+    cotangent: Any = None
+    edges: list[Edge] = field(default_factory=list)
+    tangents: dict[str, float] | None = None  # d(step)/d(input) by forward mode, where everything is a number
+
+
+@dataclass
+class Input:
+    """An argument that a derivative is taken of, with its gradient."""
+
+    name: str
+    value: Any
+    gradient: Any
+    products: int = 0  # of one forward-mode sweep that starts here
+
+
+@dataclass
+class Record:
+    """A function at a point, explained."""
+
+    function: str
+    inputs: list[Input]
+    steps: list[Step]
+
+    @property
+    def reverse_products(self) -> int:
+        return sum(edge.products for step in self.steps for edge in step.edges)
+
+    @property
+    def forward_products(self) -> int:
+        return sum(entry.products * max(1, np.size(entry.value)) for entry in self.inputs)
+
+    @property
+    def forward_sweeps(self) -> int:
+        return sum(max(1, int(np.size(entry.value))) for entry in self.inputs)
+
+
+@dataclass
+class _Applied:
+    node: tape.Node
+    args: tuple[Any, ...]
+    value: Any
+
+
+class _Spy(Watcher):
+    """Sees every recorded op with its arguments and result."""
+
+    def __init__(self) -> None:
+        self.applied: list[_Applied] = []
+        self._latest: tuple[tuple[Any, ...], Any] = ((), None)
+
+    def stand_in(self, prim: Primitive) -> Primitive:
+        def evaluate(*args: Any, **params: Any) -> Any:
+            result = prim.evaluate(*args, **params)
+            self._latest = (args, result[0] if prim.decompose is not None else result)
+            return result
+
+        return computed_by(prim, evaluate)
+
+    def note(self, node: tape.Node) -> None:
+        args, value = self._latest
+        self.applied.append(_Applied(node, args, value))
+
+
+def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Record:
+    """Run a function forward and backward and return what happened. Raises unless its result is one number."""
+    named = _bind(function, args, options)
+    inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
+    with _Spy() as spy, tape.enable_grad():
+        result = function(*list(named.values())[: len(args)], **dict(list(named.items())[len(args) :]))
+    if not isinstance(result, Tensor) or result.numel() != 1 or result.node is None:
+        given = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
+        raise errors.EXPLAIN_NO_NUMBER(given=given)
+    walk = RecordingWalk()
+    with tape.no_grad():
+        walk.seed(result.node, np.ones(result.shape, result.dtype))
+        gradients = walk.run()
+    leaves = {**inputs, **_parameters(function, named)}
+    applied = [entry for entry in spy.applied if entry.node in walk.cotangents_of]
+    names = _Names(function, leaves, applied, result.node)
+    steps = [_step(entry, names, walk) for entry in applied]
+    known = [Input(name, leaf.detach().numpy(), _gradient(gradients, leaf)) for name, leaf in leaves.items()]
+    _count_forward(known, steps)
+    _push_tangents(known, steps)
+    return Record(getattr(function, "__name__", type(function).__name__), known, steps)
+
+
+def _bind(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the arguments, and turn numbers, arrays and Tensors of floats into leaves of the tape."""
+    try:
+        bound = inspect.signature(function).bind(*args, **options).arguments
+    except (TypeError, ValueError):
+        bound = {f"x{i + 1}": value for i, value in enumerate(args)} | dict(options)
+    flat: dict[str, Any] = {}
+    for name, value in bound.items():
+        if isinstance(value, tuple) and name not in options and len(bound) < len(args):
+            flat |= {f"{name}{i + 1}": part for i, part in enumerate(value)}
+        else:
+            flat[name] = value
+    return {name: _leaf(value) for name, value in flat.items()}
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return Tensor(np.array(value, np.float64), requires_grad=True)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f":
+        return Tensor(np.array(value), requires_grad=True)
+    if isinstance(value, Tensor) and value.dtype.kind == "f":
+        return Tensor(value.detach().numpy(), requires_grad=True)
+    return value
+
+
+def _parameters(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of modules among the arguments, or of the function if it is one."""
+    found: dict[str, Any] = {}
+    for prefix, value in (("", function), *((f"{name}.", value) for name, value in named.items())):
+        if hasattr(value, "named_parameters"):
+            found |= {f"{prefix}{name}": parameter for name, parameter in value.named_parameters()}
+    return found
+
+
+def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
+    found = gradients.get(leaf)
+    return np.zeros(leaf.shape) if found is None else np.asarray(found)
+
+
+class _Names:
+    """Names of nodes and leaves: the user's where there are some, else v1, v2, ..."""
+
+    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[_Applied], last: tape.Node) -> None:
+        self.of: dict[Any, str] = {leaf: name for name, leaf in leaves.items()}
+        taken = set(self.of.values())
+        count = 0
+        for entry in applied:
+            variable = entry.node.place.variable
+            if entry.node is last and variable is None:
+                variable = _identifier(getattr(function, "__name__", "result"))
+            if variable is None or not variable.isidentifier():
+                count += 1
+                variable = f"v{count}"
+            base, number = variable, 1
+            while variable in taken:
+                number += 1
+                variable = f"{base}_{number}"
+            taken.add(variable)
+            self.of[entry.node] = variable
+
+    def argument(self, entry: _Applied, position: int) -> str:
+        """How an argument is written: by its name, as a number, as the user wrote it, or by its shape."""
+        node = entry.node
+        parent = node.parents[position] if position < len(node.parents) else None
+        if parent is not None and parent in self.of:
+            return self.of[parent]
+        value = entry.args[position]
+        if np.ndim(value) == 0 and isinstance(value, int | float | np.number | np.ndarray):
+            return formulas.number(float(value))
+        operands = node.place.operands
+        text = operands[position] if len(operands) == len(entry.args) else ""
+        if text.isidentifier() or all(part.isidentifier() for part in text.split(".")):
+            return text
+        return f"array{tuple(np.shape(value))}"
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else "result"
+
+
+def _step(entry: _Applied, names: _Names, walk: RecordingWalk) -> Step:
+    node, prim = entry.node, entry.node.prim
+    arguments = [names.argument(entry, position) for position in range(len(entry.args))]
+    place = node.place
+    step = Step(
+        names.of[node],
+        prim.name,
+        formulas.expression(prim, arguments, node.params),
+        np.asarray(entry.value) if not prim.multiple else entry.value,
+        provenance.shorten(place.file),
+        place.line,
+        place.source,
+        walk.cotangents_of[node],
+    )
+    sent = list(walk.sent.get(node, ()))
+    for position, parent in enumerate(node.parents):
+        index = next((i for i, (target, _) in enumerate(sent) if target is parent), None)
+        if parent is None or index is None:
+            continue
+        local = formulas.derivative(prim, position, arguments, step.name)
+        number = _slope(prim, position, entry)
+        products = _products(prim, entry)
+        step.edges.append(Edge(names.of.get(parent, arguments[position]), local, number, sent.pop(index)[1], products))
+    return step
+
+
+def _slope(prim: Primitive, position: int, entry: _Applied) -> float | None:
+    """The local derivative as a number, where the step is one."""
+    if not isinstance(prim, Elementwise) or np.ndim(entry.value) != 0 or prim.vjps is None:
+        return None
+    rule = prim.vjps[position]
+    one = np.ones(())
+    return None if rule is None else float(rule(one, np.asarray(entry.value), *entry.args, **entry.node.params))
+
+
+def _products(prim: Primitive, entry: _Applied) -> int:
+    """Multiplications by the local derivative: one per number, or per pair of numbers in a matrix product."""
+    sizes = [int(np.size(arg)) for arg in entry.args]
+    result = int(np.size(entry.value)) if not prim.multiple else sum(int(np.size(part)) for part in entry.value)
+    if prim.name in {"matmul", "linear"}:
+        return result * int(np.shape(entry.args[0])[-1])
+    return max([result, *sizes])
+
+
+def _count_forward(inputs: list[Input], steps: list[Step]) -> None:
+    """Count the products of a forward-mode sweep from each input: those of the edges that it reaches."""
+    for entry in inputs:
+        reached = {entry.name}
+        for step in steps:
+            for edge in step.edges:
+                if edge.name in reached:
+                    entry.products += edge.products
+                    reached.add(step.name)
+
+
+def _push_tangents(inputs: list[Input], steps: list[Step]) -> None:
+    """Forward mode by hand: the tangent of a step is the sum of local derivative times tangent over its arguments."""
+    tangents: dict[str, dict[str, float]] = {
+        entry.name: {entry.name: 1.0} for entry in inputs if np.ndim(entry.value) == 0
+    }
+    for step in steps:
+        if all(edge.number is not None and edge.name in tangents for edge in step.edges):
+            total: dict[str, float] = {}
+            for edge in step.edges:
+                for name, tangent in tangents[edge.name].items():
+                    total[name] = total.get(name, 0.0) + (edge.number or 0.0) * tangent
+            step.tangents = tangents[step.name] = total

@@ -1,0 +1,188 @@
+"""An explanation as text, Markdown, LaTeX and HTML: the same tables each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from glassgrad.explanation import formulas
+from glassgrad.explanation.record import Edge, Record, Step
+
+FEW = 4  # arrays of up to so many numbers are written out
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the heads of the columns, and the cells."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def value_text(value: Any) -> str:
+    """A number, a few numbers, or the shape."""
+    if isinstance(value, tuple | list):
+        return ", ".join(value_text(part) for part in value)
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return formulas.number(float(array))
+    if array.size <= FEW:
+        return np.array2string(array, precision=4, separator=", ", floatmode="maxprec").replace("\n", "")
+    return f"{array.dtype} {array.shape}".replace(",)", ")")
+
+
+def tables(record: Record) -> list[Table]:
+    """The forward pass, the backward pass, and the gradients."""
+    forward: list[tuple[str, ...]] = [
+        (step.name, step.expression, value_text(step.value), f"{step.file}:{step.line}", step.source)
+        for step in record.steps
+    ]
+    backward = [row for step in reversed(record.steps) for row in _backward_rows(step)]
+    gradients: list[tuple[str, ...]] = [
+        (entry.name, value_text(entry.value), value_text(entry.gradient)) for entry in record.inputs
+    ]
+    found = [
+        Table("Forward", ("name", "formula", "value", "line", "source"), forward),
+        Table("Backward", ("of", "cotangent", "to", "local derivative", "=", "adds"), backward),
+        Table("Gradient", ("input", "value", "gradient"), gradients),
+    ]
+    sweeps = _sweeps(record)
+    return found if sweeps is None else [*found, sweeps]
+
+
+def _sweeps(record: Record) -> Table | None:
+    """Forward mode: the derivative of every step with respect to each input, where all of them are numbers."""
+    if any(step.tangents is None for step in record.steps):
+        return None
+    names = [entry.name for entry in record.inputs]
+    rows = [
+        (step.name, *(formulas.number(step.tangents.get(name, 0.0)) for name in names))
+        for step in record.steps
+        if step.tangents is not None
+    ]
+    return Table("Forward mode", ("name", *(f"d/d{name}" for name in names)), rows)
+
+
+def _backward_rows(step: Step) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for i, edge in enumerate(step.edges):
+        head = (step.name, value_text(step.cotangent)) if i == 0 else ("", "")
+        slope = "" if edge.number is None else formulas.number(edge.number)
+        local = "" if edge.local == slope else edge.local
+        rows.append((*head, edge.name, local, slope, value_text(edge.sent)))
+    return rows
+
+
+def cost_text(record: Record) -> str:
+    """How much work the two modes are for this function."""
+    sweeps = record.forward_sweeps
+    return (
+        f"Cost of the gradient: reverse mode 1 sweep, {_count(record.reverse_products, 'product')}; "
+        f"forward mode {_count(sweeps, 'sweep')}, one for each input number, "
+        f"{_count(record.forward_products, 'product')}."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def as_text(record: Record) -> str:
+    """Aligned columns for a terminal."""
+    parts = []
+    for table in tables(record):
+        cells = [table.heads, *table.rows]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(table.heads))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        parts.append(f"{table.title} of {record.function}\n" + "\n".join(lines))
+    return "\n\n".join([*parts, cost_text(record)])
+
+
+def as_markdown(record: Record) -> str:
+    """The tables in Markdown."""
+    parts = []
+    for table in tables(record):
+        lines = [_markdown_row(table.heads), _markdown_row(["---"] * len(table.heads))]
+        lines += [_markdown_row([_code(cell) for cell in row]) for row in table.rows]
+        parts.append(f"**{table.title} of `{record.function}`**\n\n" + "\n".join(lines))
+    return "\n\n".join([*parts, cost_text(record), ""])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(cell: str) -> str:
+    return f"`{cell.replace('|', chr(92) + '|')}`" if cell else ""
+
+
+def as_html(record: Record) -> str:
+    """The tables for a notebook."""
+    parts = ['<div class="ggexplain">']
+    for table in tables(record):
+        heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
+        rows = "".join(
+            "<tr>" + "".join(f"<td><code>{escape(cell)}</code></td>" for cell in row) + "</tr>" for row in table.rows
+        )
+        caption = f"{escape(table.title)} of <code>{escape(record.function)}</code>"
+        parts.append(f"<table><caption>{caption}</caption><tr>{heads}</tr>{rows}</table>")
+    return "\n".join([*parts, f"<p>{escape(cost_text(record))}</p></div>"])
+
+
+def as_latex(record: Record) -> str:
+    """Two aligned blocks as a textbook sets them: values going down, derivatives coming back."""
+    forward = [
+        rf"{formulas.name_latex(step.name)} &= {formulas.latex(step.expression)} &&= {_value_latex(step.value)} \\"
+        for step in record.steps
+    ]
+    last = record.steps[-1].name
+    backward = [_seed_latex(last)]
+    backward += [_edge_latex(step, edge, last) for step in reversed(record.steps) for edge in step.edges]
+    gradient = [
+        rf"\frac{{\partial {formulas.name_latex(last)}}}{{\partial {formulas.name_latex(entry.name)}}} "
+        rf"&= {_value_latex(entry.gradient)} \\"
+        for entry in record.inputs
+    ]
+    blocks = [("Forward", forward), ("Backward", backward), ("Gradient", gradient)]
+    return "\n".join(
+        rf"\paragraph{{{title}}}" + "\n" + r"\begin{align*}" + "\n" + "\n".join(lines) + "\n" + r"\end{align*}"
+        for title, lines in blocks
+    )
+
+
+def _seed_latex(last: str) -> str:
+    name = formulas.name_latex(last)
+    return rf"\bar{{{name}}} &= 1 \\"
+
+
+def _edge_latex(step: Step, edge: Edge, _last: str) -> str:
+    to, of = formulas.name_latex(edge.name), formulas.name_latex(step.name)
+    local = formulas.latex(edge.local)
+    if edge.number is None:
+        return rf"\bar{{{to}}} &\mathrel{{+}}= \bar{{{of}}} \text{{ through }} {local} \\"
+    product = rf"{_value_latex(step.cotangent)} \cdot {_signed(edge.number)} = {_value_latex(edge.sent)}"
+    partial = rf"\bar{{{of}}} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
+    shown = rf" = \bar{{{of}}} \cdot \left({local}\right)" if edge.local != formulas.number(edge.number) else ""
+    return rf"\bar{{{to}}} &\mathrel{{+}}= {partial}{shown} = {product} \\"
+
+
+def _signed(value: float) -> str:
+    text = formulas.number(value)
+    return rf"\left({text}\right)" if value < 0 else text
+
+
+def _value_latex(value: Any) -> str:
+    text = value_text(value)
+    try:
+        float(text)
+    except ValueError:
+        return rf"\text{{{text}}}"
+    return text

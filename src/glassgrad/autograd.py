@@ -113,6 +113,13 @@ def _cut(output: Tensor) -> str:
 
 
 def _accumulate(leaf: Tensor, g: Any) -> None:
+    if leaf._extra is None and leaf._grad is None and type(g) is np.ndarray:
+        leaf._grad = make(g, None, False)
+    else:
+        _accumulate_watched(leaf, g)
+
+
+def _accumulate_watched(leaf: Tensor, g: Any) -> None:
     extra = leaf._extra
     if extra is not None and leaf.node is None:
         for hook in list(extra.get("hooks", ())):

@@ -13,6 +13,24 @@ from glassgrad import errors, provenance
 from glassgrad.node import Node, describe, next_sequence
 
 
+class Writer:
+    """Somebody who overwrites the same arrays again and again, as an optimizer does: noting it is cheap."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self.seq = 0
+        self.code: CodeType | None = None
+        self.lasti = 0
+        MUTATIONS.writers.add(self)
+
+    def wrote(self, arrays: list[Any]) -> None:
+        """Note that `arrays` were overwritten from the user's current line."""
+        frame = provenance.user_frame(1)
+        self.code, self.lasti = frame.f_code, frame.f_lasti
+        self.arrays = arrays
+        self.seq = MUTATIONS.latest = next_sequence()
+
+
 class _Mutations:
     """The log of in-place writes: which memory, when, where.
 
@@ -23,6 +41,7 @@ class _Mutations:
     def __init__(self) -> None:
         self.latest = 0
         self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
+        self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
     def record(self, *arrays: Any, frame: Any = None) -> None:
         """Note that the memory of `arrays` is being overwritten from the user's current line."""
@@ -40,14 +59,23 @@ class _Mutations:
             else:
                 log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
 
+    def _write_since(self, seq: int, owner: Any) -> provenance.Place | None:
+        """Return where the memory of `owner` was overwritten after `seq`, if it was."""
+        entry = self.log.get(id(owner))
+        if entry is not None and entry[1] > seq and entry[0]() is owner:
+            return provenance.resolve(entry[2], entry[3])
+        for writer in self.writers:
+            if writer.seq > seq and any(memory_owner(array) is owner for array in writer.arrays):
+                assert writer.code is not None
+                return provenance.resolve(writer.code, writer.lasti)
+        return None
+
     def check(self, node: Node) -> None:
         """Raise when something that `node` saved was overwritten after it was saved."""
         for position, array in _arrays(node.saved):
-            owner = memory_owner(array)
-            entry = self.log.get(id(owner))
-            if entry is None or entry[1] < node.seq or entry[0]() is not owner:
+            written = self._write_since(node.seq, memory_owner(array))
+            if written is None:
                 continue
-            written = provenance.resolve(entry[2], entry[3])
             operands = node.place.operands
             if position == 0:
                 what = describe(None, node)

@@ -224,10 +224,15 @@ class Walk:
                 if hasattr(g, "unshared"):  # a Symbol stands for memory too
                     self.found[target] = g.unshared()
                 continue
-            owner = g if g.base is None else memory_owner(g)
-            # A read-only one is a broadcast; a part of something larger would keep all of it alive.
-            if id(owner) in seen or owner.size != g.size or not g.flags.writeable:
-                g = owner = self.found[target] = g.copy()
+            if g.base is None:
+                owner = g
+                shared = id(g) in seen
+            else:
+                owner = memory_owner(g)
+                # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+                shared = id(owner) in seen or owner.size != g.size or not g.flags.writeable
+            if shared:
+                owner = self.found[target] = g.copy()
             seen.add(id(owner))
 
 

@@ -237,3 +237,14 @@ def test_integer_factors_leave_float32_gradients() -> None:
     (x * gg.arange(3)).sum().backward()
     assert x.grad.dtype == np.float32
     assert x.grad.tolist() == [0, 1, 2]
+
+
+def test_a_parameter_updated_between_forward_and_backward_is_reported_with_both_lines() -> None:
+    w = gg.ones(2, 2, requires_grad=True)
+    optimizer = gg.optim.SGD([w], lr=0.1)
+    x = gg.ones(2, 2, requires_grad=True)
+    product = x @ w
+    product.sum().backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(errors.AutogradError, match=r"'w' was saved by matmul at .*:\d+.*overwritten in place at .*:\d+"):
+        product.sum().backward()

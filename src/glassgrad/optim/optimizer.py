@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.mode import MODE, TRACING, enable_grad
+from glassgrad.mutations import Writer
 from glassgrad.ops.core import Array, Primitive
-from glassgrad.tape import MODE, MUTATIONS, TRACING, enable_grad
 from glassgrad.tensor import Tensor, make
 
 
@@ -42,6 +43,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self._writer = Writer()
         self._scratch: dict[tuple[int, int], Array] = {}
         self._pools: dict[tuple[Any, int], Array] = {}
         if isinstance(params, Tensor):
@@ -110,7 +112,7 @@ class Optimizer:
                 parameter.array = p
             elif type(p) is np.ndarray:
                 written.append(p)
-        MUTATIONS.record(*written)
+        self._writer.wrote(written)
         return loss
 
     def _with_gradients(self) -> Iterator[tuple[dict[str, Any], Tensor]]:

@@ -117,7 +117,8 @@ _MODULES: tuple[ModuleType, ...] = (
 # Functions whose first argument is not the tensor they belong to.
 NOT_METHODS = {
     "where", "safe_where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot", "hstack", "vstack",
-    "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad", "glu",
+    "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad",
+    "glu",
     "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
     "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",

@@ -13,6 +13,7 @@ from glassgrad.errors.func import *  # noqa: F403 - every entry is public
 from glassgrad.errors.inplace import *  # noqa: F403 - every entry is public
 from glassgrad.errors.kinds import *  # noqa: F403 - the exception types
 from glassgrad.errors.manual import *  # noqa: F403 - every entry is public
+from glassgrad.errors.native import *  # noqa: F403 - every entry is public
 from glassgrad.errors.nn import *  # noqa: F403 - every entry is public
 from glassgrad.errors.runs import *  # noqa: F403 - every entry is public
 from glassgrad.errors.scalar import *  # noqa: F403 - every entry is public

@@ -1,0 +1,37 @@
+"""Messages of the native backend: calls of a compiled step."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, IndexRangeError, KindError, Message
+
+STEP_ARGUMENT_COUNT = Message(
+    KindError,
+    "a native step takes {expected} arrays, given {given}.\n"
+    "Next: pass one array for every input of the graph, in order; `step.inputs` lists them.",
+)
+
+STEP_ARGUMENT = Message(
+    KindError,
+    "argument {number} of a native step ({name}) is {given}, expected {expected}.\n"
+    "Next: convert it with numpy.asarray(x, dtype), or lower a graph for this type.",
+)
+
+STEP_STATE = Message(
+    ArgumentError,
+    "argument {number} of a native step ({name}) is written to in place, so it has to be a writeable, contiguous array.\n"
+    "Next: pass numpy.ascontiguousarray(x) and keep that array.",
+)
+
+STEP_INDEX = Message(
+    IndexRangeError,
+    "index {index} is out of range for an axis of extent {extent} (input {name}, used at {where}).\n"
+    "Expected: between -{extent} and {extent} - 1. Nothing was computed.\n"
+    "Next: look at where these indices come from.",
+)
+
+STEP_COMPUTED_INDEX = Message(
+    IndexRangeError,
+    "an index that the step computes at {where} was out of range for the axis it is used on.\n"
+    "The step ran to its end with the index cut to the range, so its results and the state it updated are not to be "
+    "trusted.\nNext: restore the state, and run the step eagerly to see the index.",
+)

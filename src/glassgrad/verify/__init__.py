@@ -5,5 +5,10 @@ from __future__ import annotations
 from glassgrad.verify.check_my_backward import BackwardReport, CheckedLine, check_my_backward
 from glassgrad.verify.compare import Comparison, compare
 from glassgrad.verify.diagnose import Diagnosis
+from glassgrad.verify.gradcheck import gradcheck, gradgradcheck
+from glassgrad.verify.verdict import Entry, Row, Verdict
 
-__all__ = ["BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "check_my_backward", "compare"]
+__all__ = [
+    "BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "Entry", "Row", "Verdict", "check_my_backward",
+    "compare", "gradcheck", "gradgradcheck",
+]  # fmt: skip

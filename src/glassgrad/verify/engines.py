@@ -1,0 +1,172 @@
+"""What a check needs of a library with tensors: ours, and PyTorch where that is installed."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any, Protocol
+
+import numpy as np
+
+from glassgrad import autograd
+from glassgrad.tensor import Tensor, make
+
+Array = Any
+_FLOAT64 = np.dtype(np.float64)
+
+
+class Engine(Protocol):
+    """How tensors are made, differentiated and turned into arrays."""
+
+    tensor_name: str
+
+    def is_tensor(self, value: Any) -> bool: ...
+    def is_float(self, value: Any) -> bool: ...
+    def is_complex(self, value: Any) -> bool: ...
+    def is_module(self, value: Any) -> bool: ...
+    def dtype(self, value: Any) -> np.dtype[Any]: ...
+    def float64(self, value: Any) -> Array: ...
+    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Any: ...
+    def leaf_like(self, value: Array, other: Any) -> Any: ...
+    def like(self, value: Array, other: Any) -> Any: ...
+    def constant(self, value: Any, exact: bool) -> Any: ...
+    def twin(self, module: Any, exact: bool) -> Any: ...
+    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any: ...
+    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]: ...
+
+
+class _Glassgrad:
+    tensor_name = "glassgrad Tensors"
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def is_float(self, value: Any) -> bool:
+        return isinstance(value, Tensor | np.ndarray | np.floating) and value.dtype.kind == "f"
+
+    def is_complex(self, value: Any) -> bool:
+        return isinstance(value, Tensor | np.ndarray) and value.dtype.kind == "c"
+
+    def is_module(self, value: Any) -> bool:
+        # By what it can do: the layer classes live above this module.
+        return all(hasattr(value, name) for name in ("forward", "named_parameters", "named_buffers"))
+
+    def dtype(self, value: Any) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = np.dtype(value.dtype)
+        return dtype
+
+    def float64(self, value: Any) -> Array:
+        return np.array(value.array if isinstance(value, Tensor) else value, np.float64)
+
+    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Tensor:
+        tensor = make(np.array(value, dtype), None, False)
+        tensor.requires_grad = True
+        return tensor
+
+    def leaf_like(self, value: Array, other: Tensor) -> Tensor:
+        return self.leaf(value, other.dtype)
+
+    def like(self, value: Array, other: Tensor) -> Tensor:
+        return make(np.array(value, other.dtype), None, False)
+
+    def constant(self, value: Any, exact: bool) -> Any:
+        if not isinstance(value, Tensor | np.ndarray):
+            return value
+        array = value.array if isinstance(value, Tensor) else value
+        return make(np.array(array, np.float64 if exact and array.dtype.kind == "f" else array.dtype), None, False)
+
+    def twin(self, module: Any, exact: bool) -> Any:
+        twin = copy.deepcopy(module)
+        for _, tensor in [*twin.named_parameters(), *twin.named_buffers()]:
+            if exact and tensor.dtype.kind == "f":
+                tensor.array = tensor.array.astype(np.float64)
+        return twin
+
+    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any:
+        parameter.array = np.array(value, dtype)
+        return parameter
+
+    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
+        kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
+        if not kept:
+            return [None] * len(inputs)
+        found = autograd.grad(
+            [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
+        )
+        return list(found)
+
+
+GLASSGRAD = _Glassgrad()
+
+
+class _Torch:
+    tensor_name = "PyTorch tensors"
+
+    def __init__(self) -> None:
+        import torch
+
+        self.torch = torch
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, self.torch.Tensor)
+
+    def is_float(self, value: Any) -> bool:
+        return self.is_tensor(value) and bool(value.is_floating_point())
+
+    def is_complex(self, value: Any) -> bool:
+        return self.is_tensor(value) and bool(value.is_complex())
+
+    def is_module(self, value: Any) -> bool:
+        return isinstance(value, self.torch.nn.Module)
+
+    def dtype(self, value: Any) -> np.dtype[Any]:
+        # NumPy has no bfloat16; float16 is as coarse where it matters here.
+        name = str(value.dtype).removeprefix("torch.")
+        return np.dtype(np.float16 if name == "bfloat16" else name)
+
+    def float64(self, value: Any) -> Array:
+        return np.array(value.detach().cpu().double().numpy())
+
+    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Any:
+        tensor = self.torch.from_numpy(np.array(value, dtype))
+        return tensor.requires_grad_()
+
+    def leaf_like(self, value: Array, other: Any) -> Any:
+        return self.like(value, other).requires_grad_()
+
+    def like(self, value: Array, other: Any) -> Any:
+        return self.torch.from_numpy(np.array(value, np.float64)).to(other.dtype)
+
+    def constant(self, value: Any, exact: bool) -> Any:
+        if isinstance(value, np.ndarray):
+            value = self.torch.from_numpy(value.copy())
+        if not self.is_tensor(value):
+            return value
+        copied = value.detach().clone()
+        return copied.double() if exact and self.is_float(value) else copied
+
+    def twin(self, module: Any, exact: bool) -> Any:
+        twin = copy.deepcopy(module)
+        return twin.double() if exact else twin
+
+    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any:
+        parameter.data = self.torch.from_numpy(np.array(value, dtype)).to(parameter.dtype)
+        return parameter
+
+    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
+        kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
+        if not kept:
+            return [None] * len(inputs)
+        found = self.torch.autograd.grad(
+            [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
+        )
+        return list(found)
+
+
+@functools.cache
+def torch_engine() -> Engine:
+    """Return PyTorch as an engine."""
+    return _Torch()
+
+
+__all__ = ["GLASSGRAD", "Engine", "torch_engine"]

@@ -1,0 +1,227 @@
+"""The comparison itself: a Jacobian by the rule against differences, and a closer look at what disagrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from glassgrad.verify.differences import STEPS, Finding, Line, Tolerance, study
+from glassgrad.verify.subjects import Subject
+from glassgrad.verify.verdict import NOISE, RIGHT, WRONG, Entry
+
+Array = Any
+UNIT_ROWS = 32  # up to so many results the whole Jacobian is compared, beyond it random combinations of its rows
+STUDIED = 40  # so many suspicious entries are looked at closely, once one is known to be wrong
+
+Probe = tuple[int, tuple[int, ...] | None, Array]  # variable, position or None, direction
+
+
+def probes(subject: Subject, samples: int) -> Iterator[Probe]:
+    """Yield every entry of small variables; of large ones some entries, and directions in which all change."""
+    rng = np.random.default_rng(5)
+    for number, variable in enumerate(subject.variables):
+        shape, size = variable.value.shape, variable.value.size
+        chosen = range(size) if size <= samples else np.sort(rng.choice(size, samples, replace=False))
+        for flat in chosen:
+            position = tuple(int(index) for index in np.unravel_index(int(flat), shape))
+            yield number, position, _unit(shape, position)
+        if size > samples:
+            for _ in range(2):
+                yield number, None, rng.normal(size=shape)
+
+
+def _unit(shape: tuple[int, ...], position: tuple[int, ...]) -> Array:
+    direction = np.zeros(shape)
+    direction[position] = 1.0
+    return direction
+
+
+class Check:
+    """One comparison of a subject's Jacobian with differences, in one precision."""
+
+    def __init__(self, subject: Subject, eps: float | None, tolerance: Tolerance) -> None:
+        self.subject = subject
+        self.tolerance = tolerance
+        self.values = [subject.seen(at, variable.value) for at, variable in enumerate(subject.variables)]
+        self.results = subject.evaluate(self.values)
+        self.weights, self.outputs = _rows_of_weights(self.results)
+        self.jacobian = [self._row(weights) for weights in self.weights]
+        if len(self.weights) > 1 and not all(np.isfinite(g).all() for row in self.jacobian for g in row):
+            # A cotangent of 0 times an infinite slope is NaN, which says nothing about the slope.
+            self.weights, self.outputs = _rows_of_weights(self.results, units=0)
+            self.jacobian = [self._row(weights) for weights in self.weights]
+        digits = np.finfo(np.float64 if subject.exact else subject.lowest).eps
+        self.spacing = float(digits)
+        self.eps = eps
+        self.base = eps or (1e-6 if self.spacing < 1e-10 else float(np.cbrt(self.spacing)))
+        self._suspects: dict[int, tuple[Entry, Line, int, Array]] = {}
+        self._located = False
+
+    def _row(self, weights: Array) -> list[Array]:
+        """Return the gradient of one combination of the results."""
+        cotangents, start = [], 0
+        for y in self.results:
+            cotangents.append(weights[start : start + y.size].reshape(y.shape))
+            start += y.size
+        return self.subject.gradient(self.values, cotangents)
+
+    def line(self, number: int, direction: Array) -> Line:
+        """Return the function along a direction of one variable."""
+        value = self.values[number]
+        moved_most = np.unravel_index(int(np.argmax(np.abs(direction))), direction.shape)
+
+        def moved(t: float) -> tuple[Array, float]:
+            values = list(self.values)
+            values[number] = self.subject.seen(number, value + t * direction)
+            results = self.subject.evaluate(values)
+            taken = float((values[number] - value)[moved_most] / direction[moved_most])
+            return np.concatenate([y.ravel() for y in results]), taken or t
+
+        scale = max(1.0, float(np.max(np.abs(value) * (direction != 0))))
+        return Line(moved, self.weights, scale, self.spacing)
+
+    def analytic(self, row: int, number: int, position: tuple[int, ...] | None, direction: Array) -> float:
+        """Return the derivative by the rule: an entry of the Jacobian, or its product with a direction."""
+        gradient = self.jacobian[row][number]
+        # Not the product with a unit vector: 0 * inf of another entry would hide this one.
+        return float(gradient[position]) if position is not None else float(np.sum(gradient * direction))
+
+    def compare(self, number: int, position: tuple[int, ...] | None, direction: Array) -> Iterator[Entry]:
+        """Yield an entry for every row of the Jacobian, judged by one step."""
+        line = self.line(number, direction)
+        central, left, right = line.slopes(self.base)
+        for row, output in enumerate(self.outputs):
+            analytic = self.analytic(row, number, position, direction)
+            finding = Finding(RIGHT, float(central[row]), float(left[row]), float(right[row]))
+            entry = self._entry(number, position, output, analytic, finding)
+            limit = self.tolerance.of(max(abs(entry.left), abs(entry.right)))
+            smooth = abs(entry.left - entry.right) <= limit and np.isfinite(line.combine(line.at(0.0)[0])[row])
+            if not (entry.absolute <= self.tolerance.of(entry.numeric) and smooth):
+                # Only those are kept to be looked at again: a line remembers all results along it.
+                entry = replace(entry, status=WRONG)
+                self._suspects[id(entry)] = (entry, line, row, direction)
+            yield entry
+
+    def _entry(
+        self, number: int, position: tuple[int, ...] | None, output: Any, analytic: float, finding: Finding
+    ) -> Entry:
+        name = self.subject.variables[number].name
+        return Entry(
+            name, number, position, output, analytic, finding.numeric, finding.left, finding.right, finding.status,
+            finding.note,
+        )  # fmt: skip
+
+    def look_closely(self, entries: list[Entry]) -> list[Entry]:
+        """Study the suspicious entries over many steps; the worst of them if there are very many."""
+        suspects = sorted(self._suspects.values(), key=lambda found: -self.badness(found[0]))
+        judged: dict[int, Entry] = {}
+        for count, (entry, line, row, direction) in enumerate(suspects):
+            if count >= STUDIED and any(known.status == WRONG for known in judged.values()):
+                break
+            finding = study(line, row, entry.analytic, self._steps(entry), self.tolerance)
+            found = self._entry(entry.variable, entry.position, entry.output, entry.analytic, finding)
+            if found.status == WRONG and entry.position is None:
+                found = self._narrow(found, row, direction)
+            judged[id(entry)] = self._locate(found, line) if found.status != RIGHT else found
+        return [judged.get(id(entry), entry) for entry in entries]
+
+    def _steps(self, entry: Entry) -> tuple[float, ...]:
+        if self.eps is not None:
+            return (self.eps * 10, self.eps, self.eps / 10)
+        if entry.position is not None:
+            size = abs(float(self.values[entry.variable][entry.position]))
+            if 0 < size < 1e-3:
+                # Beside a tiny number the usual steps are huge.
+                return (*(size * step for step in (1e-4, 1e-3, 1e-2)), *(step for step in STEPS if step > size))
+        return STEPS
+
+    def badness(self, entry: Entry) -> float:
+        """The error in units of what is tolerated; NaN is the worst."""
+        return float(np.nan_to_num(entry.absolute / self.tolerance.of(entry.numeric), nan=np.inf))
+
+    def _narrow(self, found: Entry, row: int, direction: Array) -> Entry:
+        """Find one entry behind a wrong direction, by halves: the half with the larger error has one."""
+        chosen = np.argwhere(direction != 0)
+        while len(chosen) > 1:
+            halves = (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :])
+            chosen = max(halves, key=lambda half: self._error_of(found.variable, row, direction, half))
+        position = tuple(int(index) for index in chosen[0])
+        unit = _unit(direction.shape, position)
+        line = self.line(found.variable, unit)
+        analytic = float(self.jacobian[row][found.variable][position])
+        finding = study(line, row, analytic, STEPS if self.eps is None else self._steps(found), self.tolerance)
+        entry = self._entry(found.variable, position, found.output, analytic, finding)
+        return entry if entry.status == WRONG else found
+
+    def _error_of(self, number: int, row: int, direction: Array, half: Array) -> float:
+        part = np.zeros_like(direction)
+        part[tuple(half.T)] = direction[tuple(half.T)]
+        analytic = float(np.sum(self.jacobian[row][number] * part))
+        return abs(analytic - float(self.line(number, part).slopes(self.base)[0][row]))
+
+    def _locate(self, found: Entry, line: Line) -> Entry:
+        """Name the result in which a combination of results is wrong, if there are not too many to try."""
+        total = sum(y.size for y in self.results)
+        alone = found.output is not None or found.position is None or not np.isfinite(found.analytic)
+        if alone or total > 256 or self._located:
+            return found
+        self._located = True  # one is enough: it takes a backward pass per result
+        flat = Line(line.moved, np.eye(total), line.scale, line.spacing)
+        best = found
+        for at, output in enumerate(_places(self.results)):
+            analytic = float(self._row(flat.weights[at])[found.variable][found.position])
+            finding = study(flat, at, analytic, self._steps(found), self.tolerance)
+            entry = self._entry(found.variable, found.position, output, analytic, finding)
+            if finding.status == found.status and (best is found or self.badness(entry) > self.badness(best)):
+                best = entry
+        return best
+
+
+def as_given(exact: Check, given: Check) -> Entry | None:
+    """Return the entry in which low precision is farthest off from a Jacobian that was verified, if it is too far.
+
+    Either the rule loses its digits, or the function does, so that no step shows its slope to one in a hundred.
+    """
+    worst: tuple[float, Entry] | None = None
+    steps = (given.eps,) if given.eps else tuple(given.base * factor for factor in (0.3, 1, 3))
+    for number, position, direction in probes(given.subject, 25):
+        line = given.line(number, direction)
+        slopes = [line.slopes(step)[0] for step in steps]
+        for row, output in enumerate(exact.outputs):
+            largest = float(np.max(np.abs(exact.jacobian[row][number])))
+            right, rule = (check.analytic(row, number, position, direction) for check in (exact, given))
+            numeric = min((float(slope[row]) for slope in slopes), key=lambda slope: _distance(slope, right))
+            allowed = exact.tolerance.absolute + exact.tolerance.relative * (abs(right) + 0.01 * largest)
+            by_rule = _distance(rule, right) / allowed
+            by_slope = _distance(numeric, right) / (exact.tolerance.absolute + 0.01 * (abs(right) + largest))
+            if max(by_rule, by_slope) <= max(1.0, worst[0] if worst is not None else 0.0):
+                continue
+            note = "the numeric value is that of float64" if by_rule > 1 else f"in float64 both are {right:.10g}"
+            finding = Finding(NOISE, right if by_rule > 1 else numeric, np.nan, np.nan, note)
+            worst = max(by_rule, by_slope), given._entry(number, position, output, rule, finding)
+    return None if worst is None else worst[1]
+
+
+def _distance(one: float, other: float) -> float:
+    return float(np.nan_to_num(abs(one - other), nan=np.inf))
+
+
+def _rows_of_weights(results: Sequence[Array], units: int = UNIT_ROWS) -> tuple[Array, list[Any]]:
+    """Return the combinations of results that are compared, and the place of each that is a single result."""
+    total = sum(y.size for y in results)
+    if total <= units or total == 1:
+        return np.eye(total), list(_places(results))
+    rng = np.random.default_rng(3)
+    return rng.uniform(0.5, 1.5, (2, total)) * rng.choice((-1.0, 1.0), (2, total)), [None, None]
+
+
+def _places(results: Sequence[Array]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for number, y in enumerate(results):
+        for position in np.ndindex(y.shape):
+            yield number, position
+
+
+__all__ = ["Check", "probes"]

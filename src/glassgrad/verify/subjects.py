@@ -1,0 +1,344 @@
+"""What can be checked, behind one face: functions of tensors, modules, hand-written layers; ours and PyTorch's.
+
+A `Subject` is a function of several float64 arrays, its `variables`, to a flat list of float64 results, with
+a gradient for given cotangents. With ``exact`` everything is computed in float64, otherwise in the
+precision that was given. Layers and modules are copied first, so the caller's are left alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.func import tree
+from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An argument or parameter that is varied: its name, its value in float64, and the dtype it was given in."""
+
+    name: str
+    value: Array
+    dtype: np.dtype[Any]
+
+
+class Subject(ABC):
+    """A function of arrays with a gradient; see the module's docstring."""
+
+    variables: list[Variable]
+    title: str = "function"
+    unchecked: str = ""  # what is not varied, and why
+    exact: bool = True
+
+    @abstractmethod
+    def evaluate(self, values: Sequence[Array]) -> list[Array]:
+        """Return the results as float64 arrays."""
+
+    @abstractmethod
+    def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        """Return a gradient per variable, as float64 arrays."""
+
+    def seen(self, number: int, value: Array) -> Array:
+        """Return what the function gets to see of a value of a variable: rounded, where it is not exact."""
+        dtype = self.variables[number].dtype
+        return value if self.exact or dtype == np.float64 else value.astype(dtype).astype(np.float64)
+
+    @property
+    def lowest(self) -> np.dtype[Any]:
+        """The dtype of the fewest digits among those given."""
+        return max((variable.dtype for variable in self.variables), key=lambda dtype: float(np.finfo(dtype).eps))
+
+
+class TensorSubject(Subject):
+    """A function of tensors or a module, of this library or of PyTorch."""
+
+    def __init__(self, engine: Engine, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self.engine = engine
+        self.title = _name_of(function)
+        self.leaves, self.tree = tree.flatten(list(arguments))
+        names = _argument_names(function, arguments)
+        chosen = self._choose()
+        self.slots = chosen
+        self.variables = [
+            Variable(names[at], engine.float64(self.leaves[at]), engine.dtype(self.leaves[at])) for at in chosen
+        ]
+        self.module = function if engine.is_module(function) else None
+        self.function = function
+        self._twins: dict[bool, tuple[Any, dict[str, Any]]] = {}
+        self.parameters: list[str] = []
+        if self.module is not None:
+            for name, parameter in function.named_parameters():  # type: ignore[attr-defined]  # a module has it
+                if parameter.requires_grad:
+                    self.parameters.append(name)
+                    self.variables.append(Variable(name, engine.float64(parameter), engine.dtype(parameter)))
+        if not self.variables:
+            raise errors.GRADCHECK_NOTHING(what=self.title, where=provenance.here())
+
+    def _choose(self) -> list[int]:
+        """Return which leaves are varied: those that require a gradient, or else all that are floating."""
+        engine = self.engine
+        floats = [at for at, leaf in enumerate(self.leaves) if engine.is_float(leaf)]
+        asked = [at for at in floats if getattr(self.leaves[at], "requires_grad", False)]
+        if asked or floats:
+            return asked or floats
+        numbers = [at for at, leaf in enumerate(self.leaves) if isinstance(leaf, float)]
+        for at in numbers:
+            self.leaves[at] = np.asarray(self.leaves[at])
+        return numbers
+
+    def _run(self, values: Sequence[Array]) -> tuple[list[Any], list[Any]]:
+        """Return the variables as leaves that require gradients, and the floating results."""
+        engine = self.engine
+        dtypes = [np.dtype(np.float64) if self.exact else variable.dtype for variable in self.variables]
+        split = len(self.slots)
+        placed = [engine.leaf(value, dtype) for value, dtype in zip(values[:split], dtypes, strict=False)]
+        leaves = [engine.constant(leaf, self.exact) for leaf in self.leaves]
+        for at, leaf in zip(self.slots, placed, strict=True):
+            leaves[at] = leaf
+        called = self.function
+        if self.module is not None:
+            called, owned = self._twin()
+            for name, value, dtype in zip(self.parameters, values[split:], dtypes[split:], strict=True):
+                placed.append(engine.put(owned[name], value, dtype))
+        results = called(*tree.unflatten(self.tree, leaves))
+        flat = tree.flatten(results)[0]
+        if not flat or not all(engine.is_tensor(y) for y in flat):
+            kinds = ", ".join(sorted({type(y).__name__ for y in flat})) or "nothing"
+            raise errors.GRADCHECK_RESULT(
+                what=self.title, given=kinds, expected=engine.tensor_name, where=provenance.here()
+            )
+        if any(engine.is_complex(y) for y in [*flat, *placed]):
+            raise errors.GRADCHECK_COMPLEX(what=self.title, where=provenance.here())
+        return placed, [y for y in flat if engine.is_float(y)]
+
+    def _twin(self) -> tuple[Any, dict[str, Any]]:
+        """Return a copy of the module in the current precision, and its parameters by name."""
+        if self.exact not in self._twins:
+            twin = self.engine.twin(self.module, self.exact)
+            self._twins[self.exact] = twin, dict(twin.named_parameters())
+        return self._twins[self.exact]
+
+    def evaluate(self, values: Sequence[Array]) -> list[Array]:
+        return [self.engine.float64(y) for y in self._run(values)[1]]
+
+    def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        placed, results = self._run(values)
+        given = [self.engine.like(c, y) for c, y in zip(cotangents, results, strict=True)]
+        found = self.engine.grad(results, placed, given, create_graph=False)
+        return [
+            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
+            for g, variable in zip(found, self.variables, strict=True)
+        ]
+
+
+class SecondOrder(Subject):
+    """The gradient of a subject as a function of the variables and of the cotangents of its results."""
+
+    def __init__(self, first: TensorSubject) -> None:
+        self.first = first
+        self.engine = first.engine
+        self.title = first.title
+        rng = np.random.default_rng(11)
+        shapes = [y.shape for y in first.evaluate([variable.value for variable in first.variables])]
+        dtype = first.lowest
+        self.variables = [
+            *first.variables,
+            *(
+                Variable(
+                    f"cotangent of result {at}", np.asarray(rng.normal(size=shape).astype(dtype), np.float64), dtype
+                )
+                for at, shape in enumerate(shapes)
+            ),
+        ]
+
+    def _first_order(self, values: Sequence[Array]) -> tuple[list[Any], list[Any]]:
+        self.first.exact = self.exact
+        count = len(self.first.variables)
+        placed, results = self.first._run(values[:count])
+        cotangents = [self.engine.leaf_like(c, y) for c, y in zip(values[count:], results, strict=True)]
+        found = self.engine.grad(results, placed, cotangents, create_graph=True)
+        return [*placed, *cotangents], found
+
+    def evaluate(self, values: Sequence[Array]) -> list[Array]:
+        found = self._first_order(values)[1]
+        return [
+            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
+            for g, variable in zip(found, self.first.variables, strict=True)
+        ]
+
+    def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        leaves, found = self._first_order(values)
+        kept = [(g, self.engine.like(c, g)) for g, c in zip(found, cotangents, strict=True) if g is not None]
+        second = self.engine.grad([g for g, _ in kept], leaves, [c for _, c in kept], create_graph=False)
+        return [
+            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
+            for g, variable in zip(second, self.variables, strict=True)
+        ]
+
+
+class LayerSubject(Subject):
+    """A layer or loss by hand: `forward`, `backward(dout)`, and parameters with `data` and `grad`, in arrays."""
+
+    def __init__(self, layer: Any, arguments: Sequence[Any]) -> None:
+        self.title = type(layer).__name__
+        self.given = layer
+        self.arguments = [np.asarray(x) if _is_number_like(x) else x for x in arguments]
+        floats = [at for at, x in enumerate(self.arguments) if _is_float_array(x)]
+        names = _argument_names(layer.forward, arguments)
+        parameters = _layer_parameters(layer)
+        self.exact = False
+        returned = self._probe()
+        self.slots = [at for at in floats if at < len(returned) and returned[at] is not None]
+        self.exact = True
+        self.variables = [_variable(names[at], self.arguments[at]) for at in self.slots]
+        self.variables += [_variable(name, parameter.data) for name, parameter in parameters]
+        if skipped := [names[at] for at in floats if at not in self.slots]:
+            self.unchecked = f"backward returns no gradient of {', '.join(skipped)}"
+        if not self.variables:
+            raise errors.GRADCHECK_NOTHING(what=self.title, where=provenance.here())
+        self._layers: dict[bool, Any] = {}
+
+    def _probe(self) -> tuple[Any, ...]:
+        """Return what `backward` returns, one entry per argument."""
+        layer = copy.deepcopy(self.given)
+        results = _listed(layer.forward(*self.arguments))
+        return _listed(_backward(layer, [np.ones_like(np.asarray(y)) for y in results]))
+
+    def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any], tuple[Any, ...]]:
+        if self.exact not in self._layers:
+            self._layers[self.exact] = copy.deepcopy(self.given)
+        layer = self._layers[self.exact]
+        parameters = [parameter for _, parameter in _layer_parameters(layer)]
+        cast = [
+            np.array(value, np.float64 if self.exact else variable.dtype)
+            for value, variable in zip(values, self.variables, strict=True)
+        ]
+        arguments = [x.astype(np.float64) if self.exact and _is_float_array(x) else x for x in self.arguments]
+        for at, value in zip(self.slots, cast, strict=False):
+            arguments[at] = value
+        for parameter, value in zip(parameters, cast[len(self.slots) :], strict=True):
+            parameter.data = value
+        return layer, parameters, _listed(layer.forward(*arguments))
+
+    def evaluate(self, values: Sequence[Array]) -> list[Array]:
+        return [np.asarray(y, np.float64) for y in self._run(values)[2]]
+
+    def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        layer, parameters, results = self._run(values)
+        for parameter in parameters:
+            # Some layers add to what is there, others begin with None.
+            parameter.grad = None if parameter.grad is None else np.zeros_like(parameter.data)
+        given = [np.asarray(c).astype(np.asarray(y).dtype) for c, y in zip(cotangents, results, strict=True)]
+        returned = _listed(_backward(layer, given))
+        found = [returned[at] for at in self.slots] + [parameter.grad for parameter in parameters]
+        gradients = []
+        for g, variable in zip(found, self.variables, strict=True):
+            array = np.zeros_like(variable.value) if g is None else np.asarray(g, np.float64)
+            if array.shape != variable.value.shape:
+                raise WrongShape(variable.name, array.shape, variable.value.shape)
+            gradients.append(array)
+        return gradients
+
+
+class WrongShape(Exception):  # noqa: N818 - carries a finding to the verdict; nobody else sees it
+    """A gradient by hand has another shape than what it belongs to."""
+
+    def __init__(self, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
+        super().__init__(name)
+        self.name, self.given, self.expected = name, given, expected
+
+
+def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
+    """Call `backward`, of a layer with the cotangents, of a loss that takes none without."""
+    code = getattr(getattr(layer.backward, "__func__", layer.backward), "__code__", None)
+    takes_none = (
+        code is not None and code.co_argcount - hasattr(layer.backward, "__self__") == 0 and not code.co_flags & 4
+    )
+    if takes_none:
+        returned = layer.backward()
+        return tuple(g if g is None else cotangents[0] * g for g in _listed(returned))
+    return layer.backward(*[c if c.ndim else c[()] for c in cotangents])
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _is_float_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def _is_number_like(x: Any) -> bool:
+    return isinstance(x, float | np.floating | list)
+
+
+def _variable(name: str, value: Any) -> Variable:
+    array = np.asarray(value)
+    return Variable(name, array.astype(np.float64), array.dtype)
+
+
+def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
+    """Return the parameters of a hand-written layer with names, from wherever they can be had."""
+    if hasattr(layer, "named_parameters"):
+        named = list(layer.named_parameters())
+    else:
+        own = {id(value): name for name, value in getattr(layer, "__dict__", {}).items()}
+        listed = list(layer.parameters()) if hasattr(layer, "parameters") else []
+        named = [(own.get(id(parameter), f"parameter {at}"), parameter) for at, parameter in enumerate(listed)]
+    for name, parameter in named:
+        if isinstance(parameter, np.ndarray) or not (hasattr(parameter, "data") and hasattr(parameter, "grad")):
+            raise errors.GRADCHECK_PARAMETER(name=name, given=type(parameter).__name__, what=type(layer).__name__)
+    return named
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:
+    """Return a name for every leaf of the arguments: the signature's, or the position."""
+    import inspect
+
+    try:
+        target = getattr(function, "forward", function)
+        parameters = inspect.signature(target).parameters.values()
+        kinds = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        given = [parameter.name for parameter in parameters if parameter.kind in kinds]
+    except (TypeError, ValueError):
+        given = []
+    names: list[str] = []
+    for at, argument in enumerate(arguments):
+        name = given[at] if at < len(given) else f"input {at}"
+        count = len(tree.flatten(argument)[0])
+        names += [name] if not tree.is_container(argument) else [f"{name}, leaf {leaf}," for leaf in range(count)]
+    return names
+
+
+def is_layer(function: Any) -> bool:
+    """Tell whether an object is a layer by hand: it has a backward pass of its own."""
+    return all(callable(getattr(function, name, None)) for name in ("forward", "backward")) and not isinstance(
+        function, type
+    )
+
+
+def subject_of(function: Any, arguments: Sequence[Any]) -> Subject:
+    """Return what is to be checked, as a subject."""
+    torch = sys.modules.get("torch")
+    if torch is not None and (
+        isinstance(function, torch.nn.Module)
+        or any(isinstance(leaf, torch.Tensor) for leaf in tree.flatten(list(arguments))[0])
+    ):
+        return TensorSubject(torch_engine(), function, arguments)
+    if is_layer(function):
+        return LayerSubject(function, arguments)
+    return TensorSubject(GLASSGRAD, function, arguments)

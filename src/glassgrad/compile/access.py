@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassgrad.compile.graph import Instr, Shape
-from glassgrad.ops.index import Slice
+from glassgrad.ops.places import Slice
 
 _WHOLE = Slice(None, None, None)
 

@@ -1,8 +1,8 @@
-"""The callable that a compiled graph becomes: contexts, arguments, memory.
+"""Compiled code with its memory: contexts, arguments, turns of native code and host.
 
-A call costs two Python objects and one foreign call: the arguments' addresses are read, and their types and shapes
-compared, in native code straight from NumPy's array objects. Where they do not match, Python looks again, converts
-what it can and explains the rest.
+A call costs a tuple and one foreign call: the arguments' addresses are read, and their types and shapes compared, in
+native code straight from NumPy's array objects. Where they do not match, Python looks again, converts what it can and
+explains the rest.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from glassgrad import errors
 from glassgrad.compile import runtime
 from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.emit.llvm.target import LoadedCode
 from glassgrad.compile.graph import Var, type_text
 
-_Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
@@ -58,9 +61,11 @@ class Context:
         self.keep: list[Any] = []
 
     def set(self, offset: int, value: int) -> None:
+        """Write a word of the header."""
         self.words[offset // 8] = value
 
     def set_slot(self, slot: int, address: int) -> None:
+        """Say where an array lies."""
         self.set(support.slot_offset(self.shares, slot), address)
 
     def table(self, rows: Sequence[Sequence[int]]) -> int:
@@ -93,6 +98,55 @@ class Context:
         self.set(support.CHECK_COUNT, len(rows))
         self.set(support.CHECKS, self.table(rows))
 
+    def reset_counters(self) -> None:
+        """Forget a step that was not finished."""
+        self.set(support.DONE, 0)
+        self.set(support.TARGET, 0)
+        for share in range(self.shares):
+            self.set(support.CLAIMS + share * support.CLAIM_SIZE, 0)
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """An argument that is used as an index: `select` returns the part of the array that really is."""
+
+    var: Var
+    extent: int
+    select: Callable[[Any], Any]
+    where: Any = None
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
+
+    Operands and results are (Var, offset, shape, strides) blocks of arrays.
+    """
+
+    compute: Callable[..., Any]
+    operands: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+@dataclass
+class Layout:
+    """Everything a `NativeStep` is made of, besides its code."""
+
+    shares: int
+    phases: int
+    slots: Mapping[Var, int]
+    pointers: Sequence[int]
+    inputs: Sequence[Var]
+    outputs: Sequence[Var]
+    written: set[Var]
+    buffers: Mapping[Var, int]
+    constants: Sequence[tuple[Var, Any]]
+    checks: Sequence[IndexCheck]
+    segments: Sequence[tuple[int, HostCall | None]]
+    arena: int
+    scratch: int
+    guards: Sequence[tuple[Var, Any]] = field(default_factory=list)
+
 
 class NativeStep:
     """A compiled program and its memory. Calling it is safe from any number of threads; calls run one by one.
@@ -102,60 +156,63 @@ class NativeStep:
         outputs: the types of the results.
     """
 
-    def __init__(
-        self, code: bytes, shares: int, phases: int, slots: dict[Var, int], extra_slots: Sequence[int],
-        inputs: Sequence[Var], written: set[Var], outputs: Sequence[Var], buffers: Sequence[tuple[Var, int]],
-        constants: Sequence[tuple[Var, Any]], checks: Sequence[tuple[Var, int]], arena: int, scratch: int,
-    ) -> None:  # fmt: skip
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-        self.shares = shares
-        self.checks = tuple(checks)
+    def __init__(self, code: bytes, layout: Layout) -> None:
+        self.layout = layout
+        self.inputs = tuple(layout.inputs)
+        self.outputs = tuple(layout.outputs)
+        self.shares = layout.shares
         self._code = LoadedCode(code)
         self._lock = threading.Lock()
-        self._templates = [(out.shape, out.dtype) for out in outputs]
-        context = self.context = Context(shares, len(slots) + len(extra_slots) + 1)
-        context.set(support.SHARES, shares)
-        context.set(support.PHASES, phases)
-        context.set(support.TABLE, int(_Address(self._code.address("phases_of"))()))
-        arguments = [(slots[var], var, var in written) for var in inputs]
-        arguments += [(slots[var], var, True) for var in outputs]
-        context.describe_arguments(arguments)
-        context.describe_checks([(slots[var], var, extent) for var, extent in checks])
-        self.memory = runtime.aligned(arena + shares * scratch)
-        base = int(self.memory.ctypes.data)
-        for var, offset in buffers:
-            context.set_slot(slots[var], base + offset)
-        for var, value in constants:
-            array = np.ascontiguousarray(value, var.dtype)
-            context.keep.append(array)
-            context.set_slot(slots[var], int(array.ctypes.data))
-        for number, address in enumerate([*extra_slots, base + arena]):
-            context.set_slot(len(slots) + number, address)
-        self._call = _Call(runtime.support_code().address("call_step"))
-        self._address = context.address
+        self._templates = [(out.shape, out.dtype) for out in layout.outputs]
+        self.context = self._make_context()
+        support_code = runtime.support_code()
+        self._call = _Call(support_code.address("call_step"))
+        self._resume = _Resume(support_code.address("resume"))
+        self._address = self.context.address
+        self._first = layout.segments[0][0] if layout.segments else 0
+        self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
-        weakref.finalize(self, _release, context.address, context, self._code, self.memory)
+        weakref.finalize(self, _release, self.context, self._code, self.memory)
+
+    def _make_context(self) -> Context:
+        layout = self.layout
+        slots = layout.slots
+        context = Context(layout.shares, len(slots) + len(layout.pointers) + 1)
+        context.set(support.SHARES, layout.shares)
+        context.set(support.PHASES, layout.phases)
+        context.set(support.TABLE, int(_Address(self._code.address("phases_of"))()))
+        arguments = [(slots[var], var, var in layout.written) for var in layout.inputs]
+        arguments += [(slots[var], var, True) for var in layout.outputs]
+        context.describe_arguments(arguments)
+        context.describe_checks([(slots[check.var], check.var, check.extent) for check in layout.checks])
+        self.memory = runtime.aligned(layout.arena + layout.shares * layout.scratch)
+        base = int(self.memory.ctypes.data)
+        for var, offset in layout.buffers.items():
+            context.set_slot(slots[var], base + offset)
+        self._constants: dict[Var, Any] = {}
+        for var, value in layout.constants:
+            array = self._constants[var] = np.ascontiguousarray(value, var.dtype)
+            context.set_slot(slots[var], int(array.ctypes.data))
+        for number, address in enumerate([*layout.pointers, base + layout.arena]):
+            context.set_slot(len(slots) + number, address)
+        return context
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
         results = tuple([np.empty(shape, dtype) for shape, dtype in self._templates])
-        self.run(arrays + results)
+        with self._lock:
+            status = self._run(arrays + results)
+            if status:
+                self._run_again(arrays, results, status)
+        if self.layout.guards:
+            results = self._check_guards(results)
         return results
 
-    def run(self, arguments: tuple[Any, ...]) -> None:
-        """Run the step on arguments followed by the arrays that take the results."""
-        with self._lock:
-            status = self._run(arguments)
-            if status:
-                arguments = self._fit(arguments, status)
-                status = self._run(arguments)
-                if status:
-                    raise AssertionError(f"argument {status} was converted and still does not fit")
+    # --- running -------------------------------------------------------------------------------------
 
     def _run(self, arguments: tuple[Any, ...]) -> int:
         if self.shares == 1:
-            return self._call(self._address, id(arguments), 1)
+            return self._segments(arguments, 1)
         pool = self._pool
         if pool is None or pool is not runtime._pool:
             pool = self._pool = runtime.pool()
@@ -163,30 +220,100 @@ class NativeStep:
             pool.ensure(self.shares - 1)
         if not pool.lock.acquire(blocking=False):
             # Another step has the threads; alone is better than in a queue.
-            return self._call(self._address, id(arguments), 1)
+            return self._segments(arguments, 1)
         try:
-            return self._call(self._address, id(arguments), 0)
+            return self._segments(arguments, 0)
         finally:
             pool.lock.release()
 
-    def _fit(self, arguments: tuple[Any, ...], status: int) -> tuple[Any, ...]:
-        """Return arguments that fit, or raise what is wrong with them."""
-        if status >= support.BAD_INDEX:
-            var, extent = self.checks[status - support.BAD_INDEX]
-            raise IndexError(f"an index in argument {var.name or self.inputs.index(var)} is out of range for {extent}")
-        fitted = [_fit_one(value, var, number) for number, (value, var) in enumerate(zip(arguments, self.inputs, strict=False))]
-        return (*fitted, *arguments[len(fitted) :])
+    def _segments(self, arguments: tuple[Any, ...], alone: int) -> int:
+        status: int = self._call(self._address, id(arguments), alone, self._first)
+        if self._simple or status:
+            return status
+        arrays = dict(zip((*self.inputs, *self.outputs), arguments, strict=True))
+        finished = False
+        try:
+            for number, (count, host) in enumerate(self.layout.segments):
+                if number and count:
+                    self._resume(self._address, alone, count)
+                if host is not None:
+                    self._on_host(host, arrays)
+            finished = True
+        finally:
+            if not finished:
+                self._abandon(alone)
+        return 0
+
+    def _abandon(self, alone: int) -> None:
+        """Bring the counters back to the beginning of a step after the host failed in the middle of one."""
+        pool = self._pool
+        if pool is not None and not alone:
+            pool.expel()
+        self.context.reset_counters()
+
+    def _on_host(self, host: HostCall, arrays: Mapping[Var, Any]) -> None:
+        operands = [
+            self._block(operand, arrays) if isinstance(operand, tuple) else operand for operand in host.operands
+        ]
+        with np.errstate(all="ignore"):
+            made = host.compute(*operands)
+        parts = made if isinstance(made, tuple) else (made,)
+        for block, part in zip(host.results, parts, strict=False):
+            self._block(block, arrays)[...] = part
+
+    def _block(self, block: Any, arrays: Mapping[Var, Any]) -> Any:
+        var, offset, shape, strides = block
+        whole = arrays.get(var)
+        if whole is None:
+            whole = self._constants.get(var)
+        if whole is None:
+            start = self.layout.buffers[var]
+            whole = self.memory[start : start + var.nbytes].view(var.dtype)
+        flat = whole.reshape(-1)[offset:]
+        steps = tuple(stride * var.dtype.itemsize for stride in strides)
+        return np.lib.stride_tricks.as_strided(flat, shape, steps)
+
+    # --- arguments that did not fit ------------------------------------------------------------------
+
+    def _run_again(self, arrays: tuple[Any, ...], results: tuple[Any, ...], status: int) -> None:
+        """Convert arguments and run, or raise what is wrong with them."""
+        if len(arrays) != len(self.inputs):
+            raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
+        fitted = tuple([self._fit(value, var, number) for number, (value, var) in enumerate(zip(arrays, self.inputs, strict=True))])
+        for check in self.layout.checks:
+            part = check.select(fitted[self.inputs.index(check.var)])
+            if part.size and (part.min() < -check.extent or part.max() >= check.extent):
+                worst = int(part.min() if part.min() < -check.extent else part.max())
+                raise errors.STEP_INDEX(index=worst, extent=check.extent, name=check.var.name or "", where=check.where)
+        # Positions that are never used may hold anything: run without the quick check.
+        count = self.context.words[support.CHECK_COUNT // 8].item()
+        self.context.set(support.CHECK_COUNT, 0)
+        try:
+            status = self._run(fitted + results)
+        finally:
+            self.context.set(support.CHECK_COUNT, count)
+        if status:
+            raise AssertionError(f"argument {status} was converted and still does not fit")
+
+    def _fit(self, value: Any, var: Var, number: int) -> Any:
+        array = np.asarray(value)
+        if array.shape != var.shape or array.dtype != var.dtype:
+            given = f"{array.dtype}{list(array.shape)}"
+            raise errors.STEP_ARGUMENT(number=number, name=var.name or "", given=given, expected=type_text(var))
+        if var in self.layout.written and not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+            raise errors.STEP_STATE(number=number, name=var.name or "")
+        return np.ascontiguousarray(array)
+
+    def _check_guards(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        count = len(self.layout.guards)
+        for result, (_, where) in zip(results[-count:], self.layout.guards, strict=True):
+            if not result:
+                raise errors.STEP_COMPUTED_INDEX(where=where)
+        return results[:-count]
 
 
-def _release(address: int, *_alive: Any) -> None:
+def _release(context: Context, *_alive: Any) -> None:
+    """Keep workers away from memory that is about to be freed."""
     pool = runtime._pool
     if pool is not None:
-        pool.forget(address)
-
-
-def _fit_one(value: Any, var: Var, number: int) -> Any:
-    array = np.asarray(value)
-    if array.shape != var.shape or array.dtype != var.dtype:
-        given = f"{array.dtype}{list(array.shape)}"
-        raise TypeError(f"argument {number} ({var.name or 'unnamed'}) is {given}, expected {type_text(var)}")
-    return np.ascontiguousarray(array)
+        pool.forget(context.address)

@@ -15,7 +15,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from glassgrad.compile.access import Axis, Extents, Index, Indices, NeedsSplit, NotAffine, broadcast
 from glassgrad.compile.graph import Graph, Instr, Var
@@ -131,11 +130,13 @@ class Fusion:
         group_of: the group of each instruction that is not a view.
     """
 
-    def __init__(self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], keep: set[Var]) -> None:
+    def __init__(
+        self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
+    ) -> None:
         self.graph = graph
         self.table = table
         self.views = views
-        self.keep = keep
+        self.is_host = is_host
         self.producer = graph.producers()
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
@@ -162,7 +163,7 @@ class Fusion:
     def _single(self, instr: Instr) -> Group:
         position = self.position[instr]
         loop = self.table.get(instr.op)
-        if loop is None or len(instr.outputs) != 1:
+        if loop is None or len(instr.outputs) != 1 or self.is_host(instr):
             return Group([instr], solid=True, first=position, last=position)
         group = Group([instr], first=position, last=position)
         group.indices[instr.output] = self._fresh(group, instr.output.shape)
@@ -423,10 +424,9 @@ def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: froz
     )
 
 
-def fuse(graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], keep: set[Var]) -> tuple[Fusion, list[Group]]:
+def fuse(
+    graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
+) -> tuple[Fusion, list[Group]]:
     """Group the instructions of a graph; see `Fusion`."""
-    fusion = Fusion(graph, table, views, keep)
+    fusion = Fusion(graph, table, views, is_host)
     return fusion, fusion.run()
-
-
-__all__ = ["Any", "Fusion", "Group", "LoopOp", "fuse", "operand_indices", "reduction_indices", "same_point"]

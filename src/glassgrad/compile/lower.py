@@ -2,150 +2,181 @@
 
 from __future__ import annotations
 
-import heapq
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 from glassgrad.compile.emit.llvm.blas import GEMM, blas_pointers
 from glassgrad.compile.emit.llvm.ir import kind_of
 from glassgrad.compile.emit.llvm.scalar import COSTS
+from glassgrad.compile.emit.llvm.solid import SOLIDS
 from glassgrad.compile.emit.llvm.step import StepModule, accepts_layout
 from glassgrad.compile.emit.llvm.table import LOOPS
 from glassgrad.compile.emit.llvm.target import host
-from glassgrad.compile.executable import NativeStep
-from glassgrad.compile.graph import Graph, Var
-from glassgrad.compile.memory import can_overwrite, plan_memory
-from glassgrad.compile.plan import Kernel, Lowerings, Plan, copy_kernel, make_plan
+from glassgrad.compile.executable import HostCall, Layout, NativeStep
+from glassgrad.compile.explain import Row, Stats, rows_of
+from glassgrad.compile.graph import Graph, Instr, Var
+from glassgrad.compile.indexing import find_checks, with_guards
+from glassgrad.compile.memory import MemoryPlan, plan_memory
+from glassgrad.compile.normalise import normalise
+from glassgrad.compile.order import dependencies, place_updates
+from glassgrad.compile.passes.clean import settle
+from glassgrad.compile.plan import Kernel, Lowerings, Plan, make_plan
 from glassgrad.compile.runtime import available_cores
-from glassgrad.compile.schedule import Task, make_schedule
+from glassgrad.compile.schedule import Schedule, make_schedule
+from glassgrad.compile.views import is_view
+from glassgrad.ops.core import REGISTRY
 
 
-def lower(graph: Graph, *, threads: int | None = None) -> Any:
-    """Compile a graph to native code."""
-    started = time.perf_counter()
-    plan = make_plan(graph, Lowerings(LOOPS, kind_of, accepts_layout, COSTS))
-    alias = place_updates(plan)
-    shares = threads or available_cores()
-    module = StepModule(plan, shares)
-    tasks = module.tasks(alias)
-    after = dependencies(plan, alias, tasks)
-    schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares)
-    outputs = [out for out in graph.outputs if isinstance(out, Var)]
-    pinned = [*graph.inputs, *(var for var, _ in graph.constants), *outputs]
-    memory = plan_memory(schedule, set(pinned), alias)
-    text = module.emit(schedule, pinned)
-    planned = time.perf_counter()
-    code = host().compile(text)
-    pointers = blas_pointers()
-    step = NativeStep(
-        code, shares, module.phases, module.slots, [pointers[name] for name in GEMM.values()], graph.inputs,
-        {target for target, _ in graph.updates}, outputs, list(memory.offsets.items()), graph.constants, [],
-        memory.size, module.scratch,
-    )  # fmt: skip
-    step.llvm = text
-    step.schedule = schedule
-    step.seconds = (planned - started, time.perf_counter() - planned)
-    return step
+class Executable:
+    """A graph compiled to native code; call it with one array for every input.
 
+    Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
 
-# --- order and aliases ------------------------------------------------------------------------------
-
-
-def place_updates(plan: Plan) -> dict[Var, Var]:
-    """Let new values of updated inputs be written straight into the inputs' memory where the order allows it.
-
-    Reorders the kernels so that all readers of the old value come first. Where that is impossible, a copy is
-    appended. Returns {new value: input}.
+    Attributes:
+        graph: what was compiled.
+        inputs, outputs: types of arguments and results.
+        llvm: the module as text, before LLVM's own passes.
+        stats: totals.
     """
-    alias: dict[Var, Var] = {}
-    edges: dict[Kernel, set[Kernel]] = _edges(plan.kernels)
-    for target, value in plan.graph.updates:
-        writer = next(kernel for kernel in plan.kernels if value in kernel.writes)
-        readers = [kernel for kernel in plan.kernels if target in kernel.reads and kernel is not writer]
-        if _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
-            alias[value] = target
-            for reader in readers:
-                edges[reader].add(writer)
-        else:
-            copy = copy_kernel(value, target, kind_of(value.dtype) or "")
-            plan.kernels.append(copy)
-            edges[copy] = set()
-            edges[writer].add(copy)
-            for reader in [*readers, writer]:
-                edges[reader].add(copy)
-    plan.kernels[:] = _sorted(plan.kernels, edges)
-    return alias
+
+    def __init__(self, graph: Graph, step: NativeStep, text: str, report: tuple[list[Row], Stats]) -> None:
+        self.graph = graph
+        self.step = step
+        self.llvm = text
+        self._rows, self.stats = report
+        self.inputs = graph.inputs
+        self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the program; safe from any number of threads."""
+        return self.step(*arrays)
+
+    def explain(self) -> list[Row]:
+        """Return one row for every kernel, in the order in which they run."""
+        return list(self._rows)
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text; made anew each time it is asked for."""
+        return host().assembly(self.llvm)
 
 
-def _in_place(writer: Kernel, target: Var, value: Var) -> bool:
-    if target not in writer.reads:
-        return True
-    if writer.nest is None:
+def lower(graph: Graph, *, threads: int | None = None) -> Executable:
+    """Compile a graph to native code.
+
+    `threads` limits into how many shares the work is cut; by default the size of the step and the number of cores that
+    this process may use decide.
+    """
+    return _Lowering(graph, threads).finish()
+
+
+def is_loop(instr: Instr) -> bool:
+    """Tell whether an instruction runs as (part of) a loop nest."""
+    return instr.op in LOOPS and _has_kinds(instr)
+
+
+def _has_kinds(instr: Instr) -> bool:
+    dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
+    return all(kind_of(dtype) is not None for dtype in dtypes)
+
+
+class _Lowering:
+    """The stages from graph to executable, and what each leaves for the next."""
+
+    def __init__(self, graph: Graph, threads: int | None) -> None:
+        self.started = time.perf_counter()
+        self.graph = graph
+        prepared = settle(graph)
+        self.checks, computed = find_checks(prepared)
+        prepared = normalise(with_guards(prepared, computed), is_loop)
+        guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
+        self.guards = [(var, where) for var, (_, _, where) in zip(guards, computed, strict=True) if isinstance(var, Var)]
+        self.prepared = prepared
+        loops = {op: LOOPS[op] for op in LOOPS}
+        self.plan = make_plan(prepared, Lowerings(loops, kind_of, accepts_layout, COSTS, _is_host))
+        self.alias = place_updates(self.plan, kind_of)
+        self.shares = choose_threads(self.plan, threads)
+        self.module = StepModule(self.plan, self.shares)
+        tasks = self.module.tasks(self.alias)
+        after = dependencies(self.plan, self.alias, tasks)
+        self.schedule = make_schedule([tasks[kernel] for kernel in self.plan.kernels], after, self.shares)
+        self.outputs = [out for out in prepared.outputs if isinstance(out, Var)]
+        pinned = [*prepared.inputs, *(var for var, _ in prepared.constants), *self.outputs]
+        self.memory = plan_memory(self.schedule, set(pinned), self.alias)
+        self.text = self.module.emit(self.schedule, pinned)
+        self.planned = time.perf_counter()
+
+    def finish(self) -> Executable:
+        """Compile and put everything together."""
+        code = host().compile(self.text)
+        pointers = blas_pointers()
+        layout = Layout(
+            shares=self.shares, phases=max(self.module.phases, 1), slots=self.module.slots,
+            pointers=[pointers.get(name, 0) for name in GEMM.values()], inputs=self.prepared.inputs,
+            outputs=self.outputs, written={target for target, _ in self.prepared.updates},
+            buffers=self.memory.offsets, constants=self.prepared.constants, checks=self.checks,
+            segments=[(count, None if task is None else self._host_call(task.kernel))
+                      for count, task in self.schedule.segments()],
+            arena=self.memory.size, scratch=self.module.scratch, guards=self.guards,
+        )  # fmt: skip
+        step = NativeStep(code, layout)
+        rows = rows_of(self.schedule, self.module)
+        stats = make_stats(rows, self.schedule, self.memory, self.module, (self.started, self.planned))
+        return Executable(self.graph, step, self.text, (rows, stats))
+
+    def _host_call(self, kernel: Kernel) -> HostCall:
+        instr = kernel.instrs[0]
+        place = self.alias
+        operands = tuple(
+            number if block is None else (place.get(block.root, block.root), block.offset, block.shape, block.strides)
+            for number, block in zip(instr.inputs, kernel.operands, strict=True)
+        )
+        results = tuple((place.get(out, out), 0, out.shape, _strides(out.shape)) for out in instr.outputs)
+        return HostCall(_host_function(instr), operands, results)
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    from glassgrad.compile.access import row_strides
+
+    return row_strides(shape)
+
+
+def _host_function(instr: Instr) -> Callable[..., Any]:
+    primitive, params = REGISTRY[instr.op], dict(instr.params)
+    return lambda *arrays: primitive.compute(arrays, params)
+
+
+def _is_host(instr: Instr) -> bool:
+    """Tell whether an instruction has no native code."""
+    if is_view(instr) and _has_kinds(instr):
         return False
-    store = next(store for store in writer.nest.stores if store.access.root is value)
-    return can_overwrite(writer.nest, target, store)
+    if instr.op in LOOPS:
+        return not _has_kinds(instr)
+    solid = SOLIDS.get(instr.op)
+    return solid is None or not _has_kinds(instr) or not solid.takes(instr)
 
 
-def _edges(kernels: Sequence[Kernel]) -> dict[Kernel, set[Kernel]]:
-    writer = {var: kernel for kernel in kernels for var in kernel.writes}
-    edges: dict[Kernel, set[Kernel]] = {kernel: set() for kernel in kernels}
-    for kernel in kernels:
-        for var in kernel.reads:
-            if var in writer and writer[var] is not kernel:
-                edges[writer[var]].add(kernel)
-    return edges
+# One thread's nanoseconds that make another thread worth waking.
+_PER_THREAD = 8000.0
 
 
-def _reaches(edges: dict[Kernel, set[Kernel]], start: Kernel, goal: Kernel) -> bool:
-    seen: set[Kernel] = set()
-    stack = [start]
-    while stack:
-        kernel = stack.pop()
-        if kernel is goal:
-            return True
-        if kernel not in seen:
-            seen.add(kernel)
-            stack += edges[kernel]
-    return False
+def choose_threads(plan: Plan, threads: int | None) -> int:
+    """Return into how many shares to cut: no more than cores, and none with too little to do."""
+    if threads is not None:
+        return max(1, threads)
+    del plan
+    return available_cores()
 
 
-def _sorted(kernels: Sequence[Kernel], edges: dict[Kernel, set[Kernel]]) -> list[Kernel]:
-    """Sort topologically; among free kernels the order given."""
-    waiting = dict.fromkeys(kernels, 0)
-    for successors in edges.values():
-        for kernel in successors:
-            waiting[kernel] += 1
-    position = {kernel: number for number, kernel in enumerate(kernels)}
-    ready = [(position[kernel], kernel) for kernel in kernels if not waiting[kernel]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, kernel = heapq.heappop(ready)
-        order.append(kernel)
-        for successor in edges[kernel]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                heapq.heappush(ready, (position[successor], successor))
-    assert len(order) == len(kernels)
-    return order
-
-
-def dependencies(plan: Plan, alias: dict[Var, Var], tasks: dict[Kernel, Task]) -> dict[Task, list[tuple[Task, Var]]]:
-    """Return what each task must follow, with the array that is the reason."""
-    writer: dict[Var, Kernel] = {}
-    readers: dict[Var, list[Kernel]] = {}
-    after: dict[Task, list[tuple[Task, Var]]] = {}
-    targets = {target for target, _ in plan.graph.updates}
-    for kernel in plan.kernels:
-        before = after.setdefault(tasks[kernel], [])
-        for var in kernel.reads:
-            if var in writer:
-                before.append((tasks[writer[var]], alias.get(var, var)))
-            readers.setdefault(var, []).append(kernel)
-        for var in kernel.writes:
-            place = alias.get(var, var)
-            if place in targets:
-                before += [(tasks[other], place) for other in readers.get(place, ()) if other is not kernel]
-            writer[var] = kernel
-    return after
+def make_stats(
+    rows: list[Row], schedule: Schedule, memory: MemoryPlan, module: StepModule, times: tuple[float, float]
+) -> Stats:
+    """Add everything up."""
+    started, planned = times
+    return Stats(
+        flops=sum(row.flops for row in rows), bytes=sum(row.bytes for row in rows), kernels=len(rows),
+        phases=len(schedule.phases), peak_bytes=memory.size + module.scratch * schedule.shares,
+        threads=schedule.shares, plan_seconds=planned - started, compile_seconds=time.perf_counter() - planned,
+        functions=module.functions, reused_buffers=memory.reused,
+    )  # fmt: skip

@@ -61,13 +61,14 @@ class Lowerings:
     kind_of: KindOf
     accepts: Accepts
     costs: Mapping[str, int]
+    is_host: Callable[[Instr], bool] = lambda instr: False
 
 
 def make_plan(graph: Graph, lowerings: Lowerings) -> Plan:
     """Plan a graph whose ops are all lowerable."""
     views = choose_views(graph, lowerings)
     keep = set(graph.results())
-    fusion, groups = fuse(graph, lowerings.loops, views, keep)
+    fusion, groups = fuse(graph, lowerings.loops, views, lowerings.is_host)
     inlined: set[Var] = set()
     kernels = [_kernel(fusion, group, lowerings, inlined, keep) for group in groups]
     return Plan(graph, [kernel for kernel in kernels if kernel is not None], fusion)
@@ -78,7 +79,7 @@ def make_plan(graph: Graph, lowerings: Lowerings) -> Plan:
 
 def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
     """Return the view instructions that are read through; the others become copies."""
-    views = {instr for instr in graph.instrs if is_view(instr)}
+    views = {instr for instr in graph.instrs if is_view(instr) and not lowerings.is_host(instr)}
     chain = ViewChain(views, graph.producers())
     for var in graph.results():
         views.discard(chain.producer.get(var))  # type: ignore[arg-type]
@@ -106,7 +107,7 @@ def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, lowerings
     """Tell whether an operand can be read as it lies."""
     if chain.step(operand) is None:
         return True
-    loop = lowerings.loops.get(instr.op)
+    loop = None if lowerings.is_host(instr) else lowerings.loops.get(instr.op)
     if loop is None:
         found = chain.strided(operand)
         return found is not None and lowerings.accepts(instr, position, found)

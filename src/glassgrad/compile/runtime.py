@@ -77,9 +77,13 @@ class Pool:
         """Make sure that no worker touches a context again."""
         with self.lock:
             if int(self.word(support.JOB)[0]) == context:
-                self.word(support.JOB)[0] = 0
-            while int(self.word(support.INSIDE)[0]):
-                time.sleep(0)
+                self.expel()
+
+    def expel(self) -> None:
+        """Take the job away and wait until no worker is in it. The caller holds the lock."""
+        self.word(support.JOB)[0] = 0
+        while int(self.word(support.INSIDE)[0]):
+            time.sleep(0)
 
     def stop(self) -> None:
         """Send the threads home; called once, when the process ends."""

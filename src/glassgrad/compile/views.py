@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from glassgrad.compile.access import Extents, Index, Indices, NeedsSplit, NotAffine, VIEWS, flatten, row_strides
+from glassgrad.compile.access import VIEWS, Extents, Index, Indices, NeedsSplit, NotAffine, flatten, row_strides
 from glassgrad.compile.graph import Instr, Var
 
 # Views that keep the elements in the order in which memory holds them.

@@ -10,11 +10,11 @@ import numpy as np
 
 import glassgrad as gg
 from glassgrad.compile.graph import Graph, GraphBuilder, Var
-from glassgrad.ops.index import ARRAY, Slice
+from glassgrad.ops.places import ARRAY, Slice
 
 assert gg  # importing it fills the registry
 
-__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret"]
+__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "random_inputs"]
 
 
 class Array:
@@ -168,3 +168,23 @@ def agree(got, want, rtol=None, scale=None):
     finite = np.abs(want[np.isfinite(want)])
     size = scale if scale is not None else (finite.max() if finite.size else 0.0)
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * size)
+
+
+def random_inputs(graph: Graph, seed=0):
+    """Return an array for every input: normal numbers, booleans, indices below the smallest extent indexed."""
+    rng = np.random.default_rng(seed)
+    bound = _smallest_extent(graph)
+    arrays = []
+    for var in graph.inputs:
+        if var.dtype.kind == "f":
+            arrays.append(rng.normal(size=var.shape).astype(var.dtype))
+        elif var.dtype.kind == "b":
+            arrays.append(rng.random(var.shape) < 0.5)
+        else:
+            arrays.append(rng.integers(-bound, bound, var.shape).astype(var.dtype))
+    return arrays
+
+
+def _smallest_extent(graph):
+    sizes = [min(var.shape) for var in graph.inputs if var.dtype.kind == "f" and var.shape]
+    return min(sizes, default=5)

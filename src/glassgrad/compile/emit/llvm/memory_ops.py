@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from glassgrad.compile.emit.llvm.ir import BITS, Builder, LLVM_TYPE, Value, suffix, type_name
+from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Value, suffix, type_name
 
 Layout = tuple[int, int, int, Value | None]
 

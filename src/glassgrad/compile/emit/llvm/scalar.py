@@ -263,6 +263,26 @@ def _wrap(b: Builder, x: list[Value], extent: int) -> Value:
     return Value(clamped.text, "i64", clamped.lanes)
 
 
+def _copysign(b: Builder, x: list[Value], data: Any) -> Value:
+    return b.call("copysign", x[0], x[1])
+
+
+def _shift(opcode: str) -> Emit:
+    def emit(b: Builder, x: list[Value], data: Any) -> Value:
+        # A shift by the width or more is 0 (or -1) in NumPy and undefined in LLVM.
+        value, count = b.level(x[0], x[1])
+        width = b.like(BITS[value.kind], value)
+        unsigned = Value(count.text, value.kind.replace("i", "u"), count.lanes)
+        fits = b.compare("lt", unsigned, Value(width.text, unsigned.kind, width.lanes))
+        name = "shl" if opcode == "left" else "ashr" if is_signed(value.kind) else "lshr"
+        shifted = b.binary(name, value, b.select(fits, count, b.like(0, count)))
+        top = b.like(BITS[value.kind] - 1, value)
+        beyond = b.binary("ashr", value, top) if name == "ashr" else b.like(0, value)
+        return b.select(fits, shifted, beyond)
+
+    return emit
+
+
 def _math(name: str) -> Emit:
     return lambda b, x, data: math_call(b, name, *x)
 
@@ -275,7 +295,7 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "minimum": (2, _minimum), "clip": (3, _clip), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
     "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt), "rsqrt": (12, _rsqrt),
     "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
-    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "relu": (2, _relu), "abs": (1, _abs),
+    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc": (48, _math("erfc")), "relu": (2, _relu), "abs": (1, _abs),
     "sign": (3, _sign), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
     "less": (1, _compare("olt", "lt")), "less_equal": (1, _compare("ole", "le")),
     "greater": (1, _compare("ogt", "gt")), "greater_equal": (1, _compare("oge", "ge")),
@@ -285,7 +305,8 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "isfinite": (2, _isfinite), "signbit": (1, _signbit), "floor_divide": (20, _floor_divide),
     "remainder": (20, _remainder), "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
     "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "cast": (1, _cast), "within": (1, _within),
-    "wrap": (3, _wrap),
+    "wrap": (3, _wrap), "copysign": (2, _copysign), "left_shift": (5, _shift("left")),
+    "right_shift": (5, _shift("right")),
 }  # fmt: skip
 
 COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from glassgrad.compile.emit.llvm.cuts import nest_cuts, nest_time, product_cuts, product_time, recut_tiles
+from glassgrad.compile.emit.llvm.cuts import nest_cuts, nest_time, recut_tiles
 from glassgrad.compile.emit.llvm.ir import Builder, Function, Module
 from glassgrad.compile.emit.llvm.loops import NestPlan, plan_nest
-from glassgrad.compile.emit.llvm.matmul import Product, accepts, emit_product, product_of
 from glassgrad.compile.emit.llvm.nest_code import NestFunction, emit_nest
+from glassgrad.compile.emit.llvm.solid import SOLIDS, HostCode, SolidCode
 from glassgrad.compile.emit.llvm.support import slot_offset
 from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var
@@ -23,19 +23,18 @@ BLAS_KINDS = ("f32", "f64")
 
 def accepts_layout(instr: Instr, position: int, strided: Strided) -> bool:
     """Tell whether a solid op can read an operand as it lies."""
-    if instr.op == "matmul":
-        return accepts(strided)
-    return strided.contiguous
+    solid = SOLIDS.get(instr.op)
+    return strided.contiguous if solid is None else solid.accepts(instr, position, strided)
 
 
 @dataclass(eq=False)
 class Code:
-    """How one kernel is emitted: a nest with its layout and function, or a product."""
+    """How one kernel is emitted: a nest with its layout and function, or code of another kind."""
 
     layout: NestPlan | None = None
     function: NestFunction | None = None
     name: str = ""
-    product: Product | None = None
+    solid: SolidCode | None = None
 
 
 class StepModule:
@@ -48,6 +47,7 @@ class StepModule:
 
     def __init__(self, plan: Plan, shares: int) -> None:
         self.plan = plan
+        self.is_host = plan.fusion.is_host
         self.shares = shares
         self.module = Module(host().vector_bytes)
         self.code: dict[Kernel, Code] = {}
@@ -66,15 +66,21 @@ class StepModule:
         assert kernel.nest is not None
         layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
         function = emit_nest(self.module, kernel.nest, layout)
-        digest = hashlib.sha256(f"{len(function.roots)}{function.body}".encode()).hexdigest()
+        return Code(layout, function, self.helper(function.definition))
+
+    def helper(self, definition: Callable[[str], str]) -> str:
+        """Add a function to the module, unless one with the same text is there; return its name."""
+        digest = hashlib.sha256(definition("").encode()).hexdigest()
         name = self._functions.get(digest)
         if name is None:
-            name = self._functions[digest] = f"nest{len(self._functions)}"
-            self.module.definitions[name] = function.definition(name)
-        return Code(layout, function, name)
+            name = self._functions[digest] = f"kernel{len(self._functions)}"
+            self.module.definitions[name] = definition(name)
+        return name
 
     def _solid(self, kernel: Kernel) -> Code:
-        return Code(product=product_of(kernel.instrs[0], kernel.operands))
+        instr = kernel.instrs[0]
+        solid = SOLIDS.get(instr.op)
+        return Code(solid=HostCode(kernel) if solid is None or self.is_host(instr) else solid(kernel))
 
     def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
         """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""
@@ -82,10 +88,9 @@ class StepModule:
         return {kernel: self._task(kernel, code) for kernel, code in self.code.items()}
 
     def _task(self, kernel: Kernel, code: Code) -> Task:
-        if code.product is not None:
-            out = kernel.instrs[0].output
-            cuts = product_cuts(code.product, self.alias.get(out, out), self.shares)
-            return Task(kernel, product_time(code.product), cuts)
+        if code.solid is not None:
+            cuts = code.solid.cuts(self.shares, self.alias)
+            return Task(kernel, code.solid.time(), cuts, by_host=isinstance(code.solid, HostCode))
         nest, layout = kernel.nest, code.layout
         assert nest is not None
         assert layout is not None
@@ -103,7 +108,8 @@ class StepModule:
         for _, task in schedule.tasks():
             for var in sorted(task.kernel.writes, key=lambda var: var.id):
                 self.slots.setdefault(self.alias.get(var, var), len(self.slots))
-        names = [self._phase(number, tasks) for number, tasks in enumerate(schedule.phases)]
+        native = [tasks for tasks in schedule.phases if not (tasks and tasks[0].by_host)]
+        names = [self._phase(number, tasks) for number, tasks in enumerate(native)]
         self.phases = len(names)
         entries = ", ".join(f"ptr @{name}" for name in names)
         self.module.definitions["phases"] = f"@phases = constant [{len(names)} x ptr] [{entries}]\n"
@@ -111,11 +117,13 @@ class StepModule:
         return "\n".join([host().header(), self.module.text(), host().attributes()])
 
     @property
+    def functions(self) -> int:
+        """Number of distinct kernel functions."""
+        return len(self._functions)
+
+    @property
     def scratch_slot(self) -> int:
         return len(self.slots) + len(BLAS_KINDS)
-
-    def _blas_slot(self, kind: str) -> int:
-        return len(self.slots) + BLAS_KINDS.index(kind)
 
     def _phase(self, number: int, tasks: Sequence[Task]) -> str:
         b = Builder(Function(self.module))
@@ -149,8 +157,8 @@ class StepModule:
         code = self.code[task.kernel]
         if code.layout is not None:
             return "0", str(code.layout.units)
-        assert code.product is not None
-        return "0", str(code.product.m)
+        assert code.solid is not None
+        return "0", str(code.solid.units())
 
     def _bounds(self, b: Builder, ends: Sequence[int]) -> tuple[str, str]:
         """Load [lo, hi) of this share."""
@@ -163,8 +171,8 @@ class StepModule:
 
     def _perform(self, b: Builder, task: Task, low: str, high: str) -> None:
         code = self.code[task.kernel]
-        if code.product is not None:
-            self._call_product(b, task, code.product, (low, high))
+        if code.solid is not None:
+            code.solid.emit(self, b, task, (low, high))
         else:
             self._call_nest(b, task.kernel, code, (low, high))
 
@@ -191,9 +199,12 @@ class StepModule:
         arguments += [f"ptr {scratch}", f"i64 {bounds[0]}", f"i64 {bounds[1]}", f"i64 {extent}"]
         b.raw(f"call void @{code.name}({', '.join(arguments)})")
 
-    def _call_product(self, b: Builder, task: Task, product: Product, bounds: tuple[str, str]) -> None:
-        roots = (product.a.root, product.b.root, task.kernel.instrs[0].output)
-        a_pointer, b_pointer, c_pointer = (self.pointer(b, root) for root in roots)
-        blas = self._slot_pointer(b, self._blas_slot(product.kind))
-        by = "all" if task.cut is None else task.cut.axis
-        emit_product(b, product, (blas, a_pointer, b_pointer, c_pointer), bounds, by)
+    def operand_pointer(self, b: Builder, operand: Strided) -> str:
+        """Return the address of an operand's first element."""
+        pointer = self.pointer(b, operand.root)
+        offset = operand.offset * operand.root.dtype.itemsize
+        return b.pointer(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
+
+    def blas_pointer(self, b: Builder, kind: str) -> str:
+        """Load the address of the matrix product for an element kind."""
+        return self._slot_pointer(b, len(self.slots) + BLAS_KINDS.index(kind))

@@ -274,10 +274,13 @@ finished:
 
 
 def _call(wake: str) -> str:
-    """Check arguments, publish the step to the pool if it is shared, take part in it."""
+    """Check arguments, then run phases: published to the pool, or alone.
+
+    `call_step` begins a step; `resume` runs more phases of it, after the host had its turn.
+    """
     wake_code = f"  {wake}" if wake else ""
     return f"""
-define i64 @call_step(ptr %ctx, ptr %args, i64 %alone) {{
+define i64 @call_step(ptr %ctx, ptr %args, i64 %alone, i64 %phases) {{
 entry:
   %unfit = call i64 @take_args(ptr %ctx, ptr %args)
   %fit = icmp eq i64 %unfit, 0
@@ -291,7 +294,13 @@ indices:
 refuse.index:
   ret i64 %bad
 start:
-{_field("shares", "ctx", SHARES)}{_field("phases", "ctx", PHASES)}{_field("pool", "ctx", POOL, "ptr")}\
+  %result = call i64 @resume(ptr %ctx, i64 %alone, i64 %phases)
+  ret i64 0
+}}
+
+define i64 @resume(ptr %ctx, i64 %alone, i64 %phases) {{
+entry:
+{_field("shares", "ctx", SHARES)}{_field("pool", "ctx", POOL, "ptr")}\
   %target.p = getelementptr i8, ptr %ctx, i64 {TARGET}
   %old = load i64, ptr %target.p, align 8
   %more = mul i64 %shares, %phases

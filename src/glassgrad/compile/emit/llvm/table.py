@@ -14,11 +14,12 @@ import numpy as np
 
 from glassgrad.compile.access import VIEWS, Extents, Index, Indices, broadcast, slice_indices, spec_entries
 from glassgrad.compile.build import LoopLowering, NestBuilder
+from glassgrad.compile.emit.llvm.composite import COMPOSITES
 from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE
 from glassgrad.compile.fusion import same_point
 from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.nests import Expr
-from glassgrad.ops.index import ARRAY, Slice
+from glassgrad.ops.places import ARRAY, Slice
 
 KindRule = Callable[[NestBuilder, Instr], str]
 
@@ -290,9 +291,80 @@ def _arange(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     return builder.exprs.apply("add", [builder.exprs.apply("multiply", [value, step], kind), start], kind)
 
 
+# --- windows and single places ----------------------------------------------------------------------
+
+
+def _at_place(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    """Whether an element is the one that the index of its row names."""
+    index = instr.inputs[-1]
+    place = wrapped_index(builder, index, _at(index, out), instr.output.shape[instr.params["axis"]])
+    return builder.exprs.apply("equal", [place, builder.exprs.counter(out[instr.params["axis"]])], "b1")
+
+
+def _put_one_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    value = builder.read(instr.inputs[0], _at(instr.inputs[0], out), kind)
+    return builder.exprs.apply("where", [_at_place(builder, instr, out), value, builder.exprs.const(0, kind)], kind)
+
+
+def _window(builder: NestBuilder, instr: Instr, out: Indices) -> tuple[Expr | None, list[Index | Expr]]:
+    """Return whether an element lies in the slice ``spec`` of the result, and its indices in there."""
+    shape = instr.output.shape
+    mask: Expr | None = None
+    inside: list[Index | Expr] = []
+    axis = 0
+    for part in spec_entries(instr.params["spec"], shape):
+        if part is None:
+            inside.append(Index())
+            continue
+        index, extent = out[axis], shape[axis]
+        axis += 1
+        if type(part) is not Slice:
+            mask = _both(builder, mask, builder.exprs.within(index.shifted(-(int(part) % extent)), 0, 1))
+            continue
+        start, stop, step = slice(*part).indices(extent)
+        count = len(range(start, stop, step))
+        if abs(step) == 1:
+            place: Index | Expr = index.shifted(-start).scaled(step)
+            if (start, count) != (0, extent):
+                mask = _both(builder, mask, builder.exprs.within(index.shifted(-start).scaled(step), 0, count))
+        else:
+            place, hit = _strided_place(builder, index.shifted(-start), step, count)
+            mask = _both(builder, mask, hit)
+        inside.append(place)
+    return mask, inside
+
+
+def _strided_place(builder: NestBuilder, index: Index, step: int, count: int) -> tuple[Expr, Expr]:
+    exprs = builder.exprs
+    distance, wide = exprs.counter(index), exprs.const(step, "i64")
+    place = exprs.apply("floor_divide", [distance, wide], "i64")
+    exact = exprs.apply("equal", [exprs.apply("multiply", [place, wide], "i64"), distance], "b1")
+    hit = exprs.apply("logical_and", [exact, exprs.apply("within", [place], "b1", (0, count))], "b1")
+    return exprs.apply("where", [hit, place, exprs.const(0, "i64")], "i64"), hit
+
+
+def _put_slice(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    """The value inside the slice; around it zeros, or for `set_slice` the array."""
+    value = instr.inputs[-1]
+    assert isinstance(value, Var)
+    kind = builder.kind(instr.output.dtype)
+    mask, inside = _window(builder, instr, out)
+    placed = builder.exprs.cast(builder.read_at_computed(value, inside, mask), kind)
+    if mask is None:
+        return placed
+    around = builder.exprs.const(0, kind) if len(instr.inputs) == 1 else builder.read(instr.inputs[0], out, kind)
+    return builder.exprs.apply("where", [mask, placed, around], kind)
+
+
+def _set_slice_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    return out if position == 0 else None
+
+
 # --- the table ---------------------------------------------------------------------------------------
 
 LOOPS: dict[str, LoopLowering] = {
+    **COMPOSITES,
     **{op: _elementwise() for op in ELEMENTWISE if op not in {"cast", "within", "wrap", "constant_power"}},
     **{op: _elementwise(common_kind) for op in _COMPARISONS},
     **{op: _elementwise(lambda builder, instr: builder.kind(instr.inputs[0].dtype)) for op in _TESTS},  # type: ignore[union-attr]
@@ -308,6 +380,10 @@ LOOPS: dict[str, LoopLowering] = {
     "concat": LoopLowering(_in_memory, build=_concat),
     "roll": LoopLowering(_in_memory, build=_roll),
     "tril": _triangle(lower=True), "triu": _triangle(lower=False),
+    "at_place": LoopLowering(same_point, build=_at_place),
+    "put_one_along": LoopLowering(same_point, build=_put_one_along),
+    "put_slice": LoopLowering(_in_memory, build=_put_slice),
+    "set_slice": LoopLowering(_set_slice_reads, build=_put_slice),
     "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
     "getitem": LoopLowering(_getitem_reads, build=_getitem),
     "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),

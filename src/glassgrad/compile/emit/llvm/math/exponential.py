@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from glassgrad.compile.emit.llvm.ir import Builder, Value
 from glassgrad.compile.emit.llvm.math.common import (
-    FORMATS, INF, NAN, clamp, nearest, polynomial, power_of_two, scale, to_integer_bits,
+    FORMATS,
+    INF,
+    NAN,
+    clamp,
+    nearest,
+    polynomial,
+    power_of_two,
+    scale,
+    to_integer_bits,
 )  # fmt: skip
 
 _LOG2E = 1.4426950408889634

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from glassgrad.compile.emit.llvm.ir import Builder, Value
 from glassgrad.compile.emit.llvm.math.common import INF, NAN, clamp, copysign, polynomial, scale
-from glassgrad.compile.emit.llvm.math.exponential import exp_tail, log_of_split, normalise, reduce_exponent, split_exponent
+from glassgrad.compile.emit.llvm.math.exponential import (
+    exp_tail,
+    log_of_split,
+    normalise,
+    reduce_exponent,
+    split_exponent,
+)
 
 # ln 2 and 2/3, 2/5 as sums of two doubles.
 _LN2 = (0.6931471805599453, 2.3190468138462996e-17)

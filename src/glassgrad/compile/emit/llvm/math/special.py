@@ -1,4 +1,4 @@
-"""tanh, sigmoid and erf, each from one exponential."""
+"""tanh, sigmoid, erf and erfc, each from one exponential."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ _ERF_FAR_64 = (
 )  # fmt: skip
 _ERF_LIMIT = {"f32": 3.95, "f64": 6.0}
 
+# erfc(a) exp(a^2) (1 + 2 a) in powers of (a - k) / (a + k): the point k and the coefficients.
+_ERFC = {
+    "f32": (2.0, (
+        1.2769783735275269, -0.0927639976143837, -0.16603076457977295, 0.164055734872818, -0.054209545254707336,
+        -0.00806300900876522, 0.008646431379020214, 0.0013236594386398792, -0.0012435454409569502,
+        -0.0004114409675821662,
+    )),
+    "f64": (4.0, (
+        1.2329951186255526, -0.13962111684056291, 0.015379652102605485, 0.06809705425473818, -0.10103906603554398,
+        0.09373283499692942, -0.06633036582824058, 0.03716751555642101, -0.016197733882950933, 0.005031969852196897,
+        -0.0007577744083664234, -0.00019925628048314146, 0.00015062615138765922, -2.4399625203261837e-05,
+        -1.1233453219579956e-05, 5.708197731843915e-06, 3.1225470644176996e-07, -8.195292371218927e-07,
+        5.6703369808865984e-08, 1.0160760455270526e-07, -8.63315299675942e-09, -8.593988046161739e-09,
+    )),
+}  # fmt: skip
+_ERFC_LIMIT = {"f32": 10.2, "f64": 27.5}
+
 
 def tanh(b: Builder, x: Value) -> Value:
     """tanh(a) = e / (e + 2) with e = expm1(2 a), for a = |x|."""
@@ -57,3 +74,17 @@ def erf(b: Builder, x: Value) -> Value:
         w = b.select(b.compare("ult", a, b.like(1, a)), near, far)
     size = b.fneg(expm1(b, b.fneg(b.fmul(a, w))))
     return copysign(b, size, x)
+
+
+def erfc(b: Builder, x: Value) -> Value:
+    """exp(-a^2) times a smooth factor for a = |x|; the square's rounding error is put back to first order."""
+    a = clamp(b, b.call("fabs", x), None, _ERFC_LIMIT[x.kind])
+    point, coefficients = _ERFC[x.kind]
+    t = b.fdiv(b.fsub(a, b.like(point, a)), b.fadd(a, b.like(point, a)))
+    smooth = b.fdiv(polynomial(b, t, coefficients), b.fma(a, b.like(2, a), b.like(1, a)))
+    square = b.fneg(b.fmul(a, a))
+    lost = b.fma(b.fneg(a), a, b.fneg(square))
+    decay = exp(b, square)
+    tail = b.fmul(b.fma(decay, lost, decay), smooth)
+    positive = b.compare("uge", x, b.like(0, x))
+    return b.select(positive, tail, b.fsub(b.like(2, x), tail))

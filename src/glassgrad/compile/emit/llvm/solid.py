@@ -1,0 +1,165 @@
+"""Kernels that are no loop nests: matrix products, scatters, calls of the host. One class each.
+
+A class says whether it can take an instruction, how long one thread takes, where the work can be cut, and emits it for
+a share. `SOLIDS` maps ops to classes; what is in no table is computed by the host, with NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from glassgrad.compile.access import Index, row_strides
+from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
+from glassgrad.compile.emit.llvm.ir import Builder
+from glassgrad.compile.emit.llvm.matmul import accepts, can_multiply, emit_product, product_of
+from glassgrad.compile.emit.llvm.scatter import ScatterWriter, scatter_of
+from glassgrad.compile.graph import Instr, Var
+from glassgrad.compile.plan import Kernel
+from glassgrad.compile.schedule import Cut, even_bounds, region_of
+from glassgrad.compile.views import Strided
+
+if TYPE_CHECKING:
+    from glassgrad.compile.emit.llvm.step import StepModule
+    from glassgrad.compile.schedule import Task
+
+
+class SolidCode:
+    """One kernel's code; subclasses fill in what is below."""
+
+    label: ClassVar[str] = "call"
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.instr = kernel.instrs[0]
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        """Tell whether this instruction has a form that can be emitted."""
+        return True
+
+    @staticmethod
+    def accepts(instr: Instr, position: int, strided: Strided) -> bool:
+        """Tell whether an operand can be read as it lies."""
+        return strided.contiguous
+
+    @property
+    def flops(self) -> int:
+        return 0
+
+    def time(self) -> float:
+        """Estimate one thread's nanoseconds."""
+        return 100.0
+
+    def units(self) -> int:
+        """Return how many units of work there are when it is not cut."""
+        return 1
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        """Return the ways to share the work."""
+        return []
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        """Emit the work on units [lo, hi)."""
+        raise AssertionError(f"{self.instr.op} has no code")
+
+
+class ProductCode(SolidCode):
+    """A matrix product by BLAS."""
+
+    label = "product"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self.product = product_of(self.instr, kernel.operands)
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        return can_multiply(instr)
+
+    @staticmethod
+    def accepts(instr: Instr, position: int, strided: Strided) -> bool:
+        return accepts(strided)
+
+    @property
+    def flops(self) -> int:
+        return self.product.flops
+
+    def time(self) -> float:
+        return product_time(self.product)
+
+    def units(self) -> int:
+        return self.product.m
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        return product_cuts(self.product, alias.get(self.instr.output, self.instr.output), shares)
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        roots = (self.product.a.root, self.product.b.root, self.instr.output)
+        a_pointer, b_pointer, c_pointer = (step.pointer(b, root) for root in roots)
+        blas = step.blas_pointer(b, self.product.kind)
+        by = "all" if task.cut is None else task.cut.axis
+        emit_product(b, self.product, (blas, a_pointer, b_pointer, c_pointer), bounds, by)
+
+
+class ScatterCode(SolidCode):
+    """Adding or writing at computed places."""
+
+    label = "scatter"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        scatter = scatter_of(self.instr)
+        assert scatter is not None
+        self.scatter = scatter
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        return scatter_of(instr) is not None
+
+    @property
+    def flops(self) -> int:
+        return math.prod(self.scatter.values)
+
+    def time(self) -> float:
+        return 50.0 + self.instr.output.nbytes / 20 + math.prod(self.scatter.values) * 0.5
+
+    def units(self) -> int:
+        return self.scatter.shape[0] if self.scatter.shape else 1
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        shape = self.scatter.shape
+        if not shape or shape[0] < 2:
+            return []
+        bounds = even_bounds(shape[0], shares)
+        index = Index(0, tuple(enumerate(row_strides(shape))))
+        out = self.instr.output
+        region = region_of(index, [(0, shape[0])], bounds, dict(enumerate(shape)), out.size)
+        return [Cut("rows", bounds, {alias.get(out, out): region})]
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        name = step.helper(ScatterWriter(step.module, self.scatter).definition)
+        operands = [operand for operand in self.kernel.operands if operand is not None]
+        pointers = [step.operand_pointer(b, operand) for operand in operands]
+        base = pointers.pop(0) if self.scatter.base else "null"
+        out = step.pointer(b, self.instr.output)
+        arguments = [f"ptr {pointer}" for pointer in (out, base, *pointers)]
+        b.raw(f"call void @{name}({', '.join(arguments)}, i64 {bounds[0]}, i64 {bounds[1]})")
+
+
+class HostCode(SolidCode):
+    """An op without native code: the step stops, Python computes it with NumPy, and the step goes on."""
+
+    label = "host"
+
+    def time(self) -> float:
+        return 5000.0
+
+
+SOLIDS: dict[str, type[SolidCode]] = {
+    "matmul": ProductCode,
+    "put_add": ScatterCode,
+    "put_along_add": ScatterCode,
+    "at_set": ScatterCode,
+}

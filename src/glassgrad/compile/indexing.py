@@ -1,0 +1,110 @@
+"""Indices that a program uses: which of its inputs to check before it runs, and which values while it runs.
+
+Native code clamps indices so that it never leaves an array; these checks are what turns a wrong index into an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.access import spec_entries
+from glassgrad.compile.executable import IndexCheck
+from glassgrad.compile.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.passes.rewriter import Rewriter
+from glassgrad.compile.views import is_view
+from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.places import ARRAY
+
+
+def index_uses(instr: Instr) -> Iterable[tuple[Operand, int]]:
+    """Iterate over the operands that are indices, with the extent of the axis each is used on."""
+    match instr.op:
+        case "getitem":
+            source = instr.inputs[0]
+            shape = source.shape if isinstance(source, Var) else ()
+            yield from _of_spec(instr, shape, 1)
+        case "put_add":
+            yield from _of_spec(instr, instr.output.shape, 1)
+        case "at_set":
+            yield from _of_spec(instr, instr.output.shape, 2)
+        case "take_along_axis":
+            source = instr.inputs[0]
+            assert isinstance(source, Var)
+            yield instr.inputs[1], source.shape[instr.params["axis"]]
+        case "put_along_add":
+            yield instr.inputs[1], instr.output.shape[instr.params["axis"]]
+
+
+def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[Operand, int]]:
+    arrays = iter(instr.inputs[skip:])
+    axis = 0
+    for part in spec_entries(instr.params["spec"], shape):
+        if part is None:
+            continue
+        if part is ARRAY:
+            yield next(arrays), shape[axis]
+        axis += 1
+
+
+def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[tuple[Var, int, Any]]]:
+    """Return the checks of inputs, and (value, extent, place) of the indices that the program computes."""
+    producer = graph.producers()
+    inputs, constants = set(graph.inputs), dict(graph.constants)
+    checks: dict[tuple[Var, int, Var], IndexCheck] = {}
+    computed: dict[tuple[Var, int], Any] = {}
+    for instr in graph.instrs:
+        for operand, extent in index_uses(instr):
+            if not isinstance(operand, Var) or not operand.size:
+                continue
+            base, select = _origin(operand, producer)
+            if base in inputs:
+                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where))
+            elif base in constants:
+                _check_constant(np.asarray(constants[base]), extent, instr)
+            else:
+                computed.setdefault((operand, extent), instr.where)
+    return list(checks.values()), [(var, extent, where) for (var, extent), where in computed.items()]
+
+
+def _check_constant(values: Any, extent: int, instr: Instr) -> None:
+    from glassgrad import errors
+
+    if values.size and (values.min() < -extent or values.max() >= extent):
+        raise errors.STEP_INDEX(index=values.max(), extent=extent, name="a constant", where=instr.where)
+
+
+def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
+    """Follow views to where a Var comes from; also return what takes the Var's part out of that array."""
+    steps: list[Instr] = []
+    while (instr := producer.get(var)) is not None and is_view(instr):
+        steps.append(instr)
+        source = instr.inputs[0]
+        assert isinstance(source, Var)
+        var = source
+
+    def select(array: Any) -> Any:
+        for step in reversed(steps):
+            array = REGISTRY[step.op].evaluate(array, **step.params)
+        return array
+
+    return var, select
+
+
+def with_guards(graph: Graph, computed: list[tuple[Var, int, Any]]) -> Graph:
+    """Add an output for every computed index that tells whether all its values are in range."""
+    if not computed:
+        return graph
+    rewriter = Rewriter(graph)
+    for instr in graph.instrs:
+        rewriter.keep(instr)
+    flags: list[Operand] = []
+    for var, extent, _ in computed:
+        low = rewriter.apply("greater_equal", var, -extent)
+        inside = rewriter.apply("logical_and", low, rewriter.apply("less", var, extent))
+        axes = tuple(range(var.ndim))
+        flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
+    return replace(rewriter.finish(), outputs=(*graph.outputs, *flags))

@@ -1,0 +1,185 @@
+"""What the native backend wants of a graph: few forms of each op, everything else marked as the host's.
+
+Pure rewriting, like the passes; the ops it introduces (`put_one_along`, `put_slice`, `set_slice`, `at_place`) exist only
+between here and the emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.passes.rewriter import Rewriter
+from glassgrad.ops.places import ARRAY, Slice
+
+
+class Normaliser(Rewriter):
+    """A rewriter that knows which ops run as loops."""
+
+    def __init__(self, graph: Graph, is_loop: Callable[[Instr], bool]) -> None:
+        super().__init__(graph)
+        self.is_loop = is_loop
+
+    def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
+        """Append an instruction that is in no registry, with a given result."""
+        self._append(Instr(op, inputs, (var,), params, like.where))
+        return var
+
+    def rename(self, instr: Instr, op: str, **params: Any) -> None:
+        """Append an instruction under another op name."""
+        inputs = tuple(map(self.now, instr.inputs))
+        self._append(replace(instr, op=op, inputs=inputs, params={**instr.params, **params}))
+
+    def reshaped(self, operand: Operand, shape: tuple[int, ...], like: Instr) -> Operand:
+        """Return an operand in another shape."""
+        if not isinstance(operand, Var) or operand.shape == shape:
+            return operand
+        return self.apply("reshape", operand, like=like, shape=shape)
+
+    def computed_by_loop(self, operand: Operand) -> bool:
+        """Tell whether a value comes out of a loop, so that it need not be stored if its reader is one, too."""
+        instr = self.producer.get(operand) if isinstance(operand, Var) else None
+        return instr is not None and self.is_loop(instr)
+
+
+def normalise(graph: Graph, is_loop: Callable[[Instr], bool]) -> Graph:
+    """Bring a graph into the forms that the native backend lowers."""
+    rewriter = Normaliser(graph, is_loop)
+    for instr in graph.instrs:
+        rule = RULES.get(instr.op)
+        if rule is None or not rule(rewriter, instr):
+            rewriter.keep(instr)
+    return rewriter.finish()
+
+
+def _matmul(rewriter: Normaliser, instr: Instr) -> bool:
+    """Vectors become matrices of one row or column."""
+    a, b = map(rewriter.now, instr.inputs)
+    if not isinstance(a, Var) or not isinstance(b, Var) or (a.ndim > 1 and b.ndim > 1):
+        return False
+    left = rewriter.reshaped(a, (1, *a.shape), instr) if a.ndim == 1 else a
+    right = rewriter.reshaped(b, (*b.shape, 1), instr) if b.ndim == 1 else b
+    product = rewriter.apply("matmul", left, right, like=instr)
+    rewriter.instead(instr.output, rewriter.reshaped(product, instr.output.shape, instr))
+    return True
+
+
+def _arg(rewriter: Normaliser, instr: Instr) -> bool:
+    """The axis as a tuple, as in every reduction."""
+    source = instr.inputs[0]
+    assert isinstance(source, Var)
+    axis = instr.params["axis"]
+    axes = tuple(range(source.ndim)) if axis is None else (axis % max(source.ndim, 1),)
+    rewriter.rename(instr, instr.op, axis=axes if source.ndim else (), keepdims=instr.params.get("keepdims", False))
+    return True
+
+
+def _one_per_row(rewriter: Normaliser, instr: Instr, source: tuple[int, ...], arrays: tuple[Operand, ...]) -> Var | None:
+    """Return the column picked in each row, of an index ``(arange(n), columns)`` into a matrix."""
+    if instr.params["spec"] != (ARRAY, ARRAY) or len(source) != 2:
+        return None
+    rows, columns = map(rewriter.now, arrays)
+    known = rewriter.known.get(rows) if isinstance(rows, Var) else None
+    if known is None or not isinstance(columns, Var) or columns.shape != (source[0],):
+        return None
+    return columns if np.array_equal(known, np.arange(source[0])) else None
+
+
+def _getitem(rewriter: Normaliser, instr: Instr) -> bool:
+    source, *arrays = map(rewriter.now, instr.inputs)
+    if not arrays:
+        return False
+    assert isinstance(source, Var)
+    columns = _one_per_row(rewriter, instr, source.shape, tuple(arrays))
+    if columns is None:
+        return False
+    index = rewriter.reshaped(columns, (*columns.shape, 1), instr)
+    picked = _pick(rewriter, instr, source, index, axis=1)
+    rewriter.instead(instr.output, rewriter.reshaped(picked, instr.output.shape, instr))
+    return True
+
+
+def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis: int) -> Var:
+    """Read one element along an axis. Out of a loop's result it is summed from a mask, so that loop and reader fuse."""
+    if not rewriter.computed_by_loop(source):
+        return rewriter.apply("take_along_axis", source, index, like=instr, axis=axis)
+    mask = rewriter.internal(
+        "at_place", (index,), instr, rewriter.var(source.shape, np.bool_), axis=axis, extent=source.shape[axis]
+    )
+    chosen = rewriter.apply("where", mask, source, 0, like=instr)
+    return rewriter.apply("sum", chosen, like=instr, axis=(axis,), keepdims=True)
+
+
+def _take_along(rewriter: Normaliser, instr: Instr) -> bool:
+    source, index = map(rewriter.now, instr.inputs)
+    axis = instr.params["axis"]
+    assert isinstance(source, Var)
+    assert isinstance(index, Var)
+    others = zip(source.shape, index.shape, strict=True)
+    same = all(a == b for place, (a, b) in enumerate(others) if place != axis)
+    if index.shape[axis] != 1 or not same or source.dtype.kind != "f" or not rewriter.computed_by_loop(source):
+        return False
+    rewriter.instead(instr.output, _pick(rewriter, instr, source, index, axis))
+    return True
+
+
+def _put_along(rewriter: Normaliser, instr: Instr) -> bool:
+    """With one place a row, every element of the result knows whether it is that place: a loop, not a scatter."""
+    index = rewriter.now(instr.inputs[1])
+    shape, axis = instr.output.shape, instr.params["axis"]
+    assert isinstance(index, Var)
+    fits = all(a == b for place, (a, b) in enumerate(zip(shape, index.shape, strict=True)) if place != axis)
+    if index.shape[axis] != 1 or not fits:
+        return False
+    rewriter.rename(instr, "put_one_along")
+    return True
+
+
+def _put(rewriter: Normaliser, instr: Instr) -> bool:
+    value, *arrays = map(rewriter.now, instr.inputs)
+    shape = instr.output.shape
+    if not arrays:
+        rewriter.rename(instr, "put_slice")
+        return True
+    columns = _one_per_row(rewriter, instr, shape, tuple(arrays))
+    if columns is None or not isinstance(value, Var) or value.shape != columns.shape:
+        return False
+    index = rewriter.reshaped(columns, (*columns.shape, 1), instr)
+    column = rewriter.reshaped(value, (*value.shape, 1), instr)
+    made = rewriter.internal("put_one_along", (column, index), instr, rewriter.var(shape, instr.output.dtype), axis=1)
+    rewriter.instead(instr.output, made)
+    return True
+
+
+def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
+    """The value in its full shape; without arrays a loop."""
+    x, value, *arrays = map(rewriter.now, instr.inputs)
+    assert isinstance(x, Var)
+    sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
+    supply = iter(sample)
+    key = tuple(
+        next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in instr.params["spec"]
+    )
+    shape = np.broadcast_to(np.zeros((), np.bool_), x.shape)[key].shape
+    if not isinstance(value, Var):
+        value = rewriter.constant(np.asarray(value, x.dtype))
+    if value.dtype != x.dtype:
+        value = rewriter.apply("astype", value, like=instr, dtype=x.dtype)
+    if value.shape != shape:
+        value = rewriter.apply("broadcast_to", value, like=instr, shape=shape)
+    op = "at_set" if arrays else "set_slice"
+    rewriter.instead(
+        instr.output,
+        rewriter.internal(op, (x, value, *arrays), instr, rewriter.var(x.shape, instr.output.dtype), **instr.params),
+    )
+    return True
+
+
+RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
+    "matmul": _matmul, "argmax": _arg, "argmin": _arg, "getitem": _getitem, "take_along_axis": _take_along,
+    "put_along_add": _put_along, "put_add": _put, "at_set": _at_set,
+}  # fmt: skip

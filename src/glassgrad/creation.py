@@ -23,7 +23,7 @@ def _finish(array: Any, requires_grad: bool) -> Tensor:
     return tensor
 
 
-def _to_array(data: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def _to_array(data: Any, dtype: Any) -> Any:
     if isinstance(data, Tensor):
         data = data.lifted()
     if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):

@@ -28,7 +28,7 @@ _is_internal = provenance.is_internal
 _getframe = sys._getframe
 
 
-def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912 - the hot path, written out: a call more for each op would cost a tenth of it
+def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
     """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
     flags = MODE.flags
     if flags > RECORDING:

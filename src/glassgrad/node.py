@@ -69,7 +69,8 @@ class Node:
 
     @property
     def name(self) -> str:
-        return self.prim.name
+        name: str = self.prim.name
+        return name
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -82,7 +83,13 @@ class Node:
 
 
 def record(
-    prim: Primitive, parents: tuple[Any, ...], saved: Any, params: dict[str, Any], result: Array, code: CodeType, lasti: int
+    prim: Primitive,
+    parents: tuple[Any, ...],
+    saved: Any,
+    params: dict[str, Any],
+    result: Array,
+    code: CodeType,
+    lasti: int,
 ) -> Node:
     """Build a node. A plain function: calling a class with an __init__ takes twice the time."""
     node = _new(Node)

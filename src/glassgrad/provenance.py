@@ -13,9 +13,10 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import CodeType, FrameType
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 # Models and training loops that ship with the package are read as a user's code would be.
 _AS_USER = (_PACKAGE + "models" + os.sep, _PACKAGE + "train" + os.sep, _PACKAGE + "cli" + os.sep)
 
@@ -85,7 +86,8 @@ def resolve(code: CodeType, lasti: int) -> Place:
     line, end_line, column, end_column = _position(code, lasti)
     file = code.co_filename
     source = linecache.getline(file, line).strip()
-    variable, operands = None, ()
+    variable: str | None = None
+    operands: tuple[str, ...] = ()
     if column is not None and end_line is not None and end_column is not None:
         variable, operands = _names(file, (line, end_line, column, end_column))
     return Place(file, line, source, code.co_name, variable, operands)

@@ -246,5 +246,6 @@ def test_a_parameter_updated_between_forward_and_backward_is_reported_with_both_
     product = x @ w
     product.sum().backward(retain_graph=True)
     optimizer.step()
-    with pytest.raises(errors.AutogradError, match=r"'w' was saved by matmul at .*:\d+.*overwritten in place at .*:\d+"):
+    both = r"'w' was saved by matmul at .*:\d+.*overwritten in place at .*:\d+"
+    with pytest.raises(errors.AutogradError, match=both):
         product.sum().backward()

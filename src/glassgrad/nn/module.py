@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.tape import no_grad
 from glassgrad.tensor import Handle, Tensor, make
-
-_Self = TypeVar("_Self", bound="Module")
 
 
 class Parameter(Tensor):
@@ -89,7 +88,7 @@ class Module:
             changed = hook(self, args, result)
             result = result if changed is None else changed
         for hook in self._hooks["backward"]:
-            _watch_output(self, hook, args, result)
+            _BackwardWatch(self, hook, args, result)
         return result
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -332,40 +331,36 @@ def _as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def _watch_output(module: Module, hook: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
-    """Call a backward hook when the gradients of the output and of the inputs are both known."""
-    outputs = [x for x in (result if isinstance(result, tuple) else (result,)) if isinstance(x, Tensor)]
-    inputs = [x if isinstance(x, Tensor) and x.requires_grad else None for x in args]
-    grad_output: list[Any] = [None] * len(outputs)
-    grad_input: list[Any] = [None] * len(inputs)
-    waiting = [sum(x is not None for x in inputs)]
+class _BackwardWatch:
+    """Calls a backward hook when the gradients of a module's output and of its inputs are both known."""
 
-    def finish() -> None:
-        hook(module, tuple(grad_input), tuple(grad_output))
+    def __init__(self, module: Module, hook: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        self.module = module
+        self.hook = hook
+        outputs = [x for x in (result if isinstance(result, tuple) else (result,)) if isinstance(x, Tensor)]
+        self.grad_output: list[Any] = [None] * len(outputs)
+        self.grad_input: list[Any] = [None] * len(args)
+        inputs = [(at, x) for at, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
+        self.waiting = len(inputs)
+        for position, x in enumerate(outputs):
+            if x.requires_grad:
+                x.register_hook(partial(self.output_arrived, position))
+        for position, x in inputs:
+            x.register_hook(partial(self.input_arrived, position))
 
-    def output_hook(position: int) -> Callable[[Tensor], None]:
-        def keep(g: Tensor) -> None:
-            grad_output[position] = g
-            if not waiting[0]:
-                finish()
+    def output_arrived(self, position: int, g: Tensor) -> None:
+        self.grad_output[position] = g
+        if not self.waiting:
+            self.finish()
 
-        return keep
+    def input_arrived(self, position: int, g: Tensor) -> None:
+        self.grad_input[position] = g
+        self.waiting -= 1
+        if not self.waiting:
+            self.finish()
 
-    def input_hook(position: int) -> Callable[[Tensor], None]:
-        def keep(g: Tensor) -> None:
-            grad_input[position] = g
-            waiting[0] -= 1
-            if waiting[0] == 0:
-                finish()
-
-        return keep
-
-    for position, x in enumerate(outputs):
-        if x.requires_grad:
-            x.register_hook(output_hook(position))
-    for position, source in enumerate(inputs):
-        if source is not None:
-            source.register_hook(input_hook(position))
+    def finish(self) -> None:
+        self.hook(self.module, tuple(self.grad_input), tuple(self.grad_output))
 
 
 __all__ = ["Buffer", "Incompatible", "Module", "Parameter", "make"]

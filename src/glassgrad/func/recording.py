@@ -142,8 +142,13 @@ def zeros(like: Any) -> Tensor:
 
 
 def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
-    """Tell whether the history of `outputs` leads to anything differentiable but the aliases in `own`."""
-    mine, seen = set(own), set()
+    """Tell whether the history of `outputs` leads to anything differentiable but the aliases in `own`.
+
+    Aliases of transforms around this one are older than ours; younger ones were left behind by transforms
+    that ran, and ended, inside.
+    """
+    began = min((node.seq for node in own), default=0)
+    seen: set[Node] = set()
     stack = [place(y) for y in outputs if y.requires_grad]
     while stack:
         target = stack.pop()
@@ -153,7 +158,7 @@ def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
             continue
         seen.add(target)
         parents = [parent for parent in target.parents if parent is not None]
-        if not parents and target not in mine:
+        if not parents and target.seq < began:
             return True  # the alias of another transform
         stack.extend(parents)
     return False

@@ -161,10 +161,10 @@ def _number(level: Level) -> int:
 INTERPRETERS[Batched] = Interpreter(RANK, apply)
 
 
-def aligned(values: list[Any], batched: list[bool]) -> list[Any]:
+def aligned(values: list[Any], batched: list[bool], widest: int = 0) -> list[Any]:
     """Give batched values of fewer dimensions size-1 axes behind the batch, so that shapes broadcast from the right."""
     ranks = [len(v.shape) - mine if hasattr(v, "shape") else 0 for v, mine in zip(values, batched, strict=True)]
-    widest = max(ranks)
+    widest = max(widest, *ranks)
     return [
         reshape_p(v, shape=(v.shape[0], *(1,) * (widest - rank), *v.shape[1:])) if mine and rank < widest else v
         for v, mine, rank in zip(values, batched, ranks, strict=True)

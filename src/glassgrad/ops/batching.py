@@ -3,7 +3,8 @@
 A rule ``(prim, size, values, batched, params)`` gets arrays with the batch along axis 0 where `batched`
 says so and returns the result with the batch along axis 0. Elementwise primitives need none and fused
 ones are decomposed, so what is left are a few patterns, and indexing and products, which are work.
-`RULES` names the pattern of each primitive; one that is not named is computed one example after the other.
+An entry of the table names its rule (``batch=shifted``); what this file itself stands on is listed at its end.
+A primitive without a rule is computed one example after the other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.batched import aligned
+from glassgrad.ops.batched import aligned, one_by_one
 from glassgrad.ops.core import REGISTRY, Array
 from glassgrad.ops.places import ARRAY, EVERYTHING, Spec
 from glassgrad.ops.reduce import sum_p
@@ -57,6 +58,8 @@ def _axis(axis: Any) -> Any:
 # How a parameter of this name changes when an axis is put in front.
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "axis": lambda axis, _size: _axis(axis),
+    "axis1": lambda axis, _size: axis + 1,
+    "axis2": lambda axis, _size: axis + 1,
     "axes": lambda axes, _size: (0, *_axis(axes)),
     "shape": lambda shape, size: (size, *shape),
     "widths": lambda widths, _size: ((0, 0), *widths),
@@ -183,6 +186,33 @@ def _keeps_axis(part: Any) -> bool:
     return part is None or isinstance(part, tuple)
 
 
+def _put_along(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    x, value, index = values
+    x, index = (v if mine else expanded(v, size) for v, mine in ((x, batched[0]), (index, batched[2])))
+    # The value broadcasts against the index, from the right.
+    (value,) = aligned([value], [batched[1]], widest=len(index.shape) - 1)
+    return prim(x, value, index, axis=params["axis"] + 1)
+
+
+def searched(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For `searchsorted`: one row of edges for everything, or a row of edges for each row."""
+    edges, x = values
+    if not batched[0] and len(edges.shape) == 1:
+        return prim(edges, x, **params)
+    edges, x = all_expanded(values, batched, size)
+    if len(edges.shape) > 2:
+        return prim(edges, x, **params)
+    rows = reshape_p(x, shape=(size, math.prod(x.shape[1:])))
+    return reshape_p(prim(edges, rows, **params), shape=tuple(x.shape))
+
+
+def first_only(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For elementwise functions of the first argument whose others are lists of numbers."""
+    if any(batched[1:]):
+        return one_by_one(prim, size, values, batched, params)
+    return prim(*values, **params)
+
+
 def _getitem(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
     x, *arrays = values
     index = _Index(params["spec"], arrays, batched[1:], len(x.shape) - batched[0], size, batched[0])
@@ -215,7 +245,7 @@ _PATTERNS: dict[Rule, Sequence[str]] = {
     native: ("astype", "copy", "alias", "tril", "triu", "one_hot"),
     shifted: (
         "reshape", "permute_dims", "flip", "roll", "pad", "concat", "sum", "max", "min", "logsumexp", "softmax",
-        "log_softmax", "all", "any", "take_along_axis", "put_along_add",
+        "log_softmax", "all", "any", "take_along_axis", "put_along_add", "scatter_extreme",
     ),
     _broadcast_to: ("broadcast_to",),
     _over_axis_or_all: ("argmax", "argmin"),
@@ -223,6 +253,7 @@ _PATTERNS: dict[Rule, Sequence[str]] = {
     _getitem: ("getitem",),
     _put_add: ("put_add",),
     _at_set: ("at_set",),
+    _put_along: ("put_along_axis",),
 }  # fmt: skip
 
 RULES: dict[str, Rule] = {name: rule for rule, names in _PATTERNS.items() for name in names}

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore
+from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, sum_p
@@ -53,7 +54,7 @@ def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
 
 cumsum_p: Linear = linear(
     "cumsum", _cumsum, (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
-    formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated,
+    formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
 )  # fmt: skip
 
@@ -102,6 +103,7 @@ def _recurrence_jvp(tangents: Sequence[Any], y: Array, a: Array, b: Any, *, axis
 recurrence_p = custom(
     "recurrence", _recurrence, joint_vjp=_recurrence_vjp, joint_jvp=_recurrence_jvp, saves=("x", "y"),
     formula="h[i] = a[i] * h[i-1] + b[i]", derivative="c[i] * h[i-1], c;  c[i] = g[i] + a[i+1] * c[i+1]",
+    batch=shifted,
     shape=_same_shape, samples=(S((2, 4), (2, 4), axis=1, reverse=False), S((3, 2), (3, 2), axis=0, reverse=True),
                                 S((70,), (70,), axis=0, reverse=False)),
 )  # fmt: skip
@@ -119,7 +121,7 @@ cumprod_p = custom(
     vjp=(_cumprod_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(x, t * _shifted(y, axis, fill=1.0), axis=axis, reverse=False),),
     saves=("x", "y"), formula="y[i] = x[0] * ... * x[i]", derivative="c[i] * y[i-1];  c[i] = g[i] + x[i+1] * c[i+1]",
-    shape=_accumulated,
+    shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)),
 )  # fmt: skip
 
@@ -188,7 +190,7 @@ logcumsumexp_p = custom(
     "logcumsumexp", lambda _xp, x, *, axis: np.logaddexp.accumulate(x, axis=axis), vjp=(_logcumsumexp_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(_carry(y, axis), t * _weight(y, x), axis=axis, reverse=False),),
     saves=("x", "y"), formula="y[i] = log(exp(x[0]) + ... + exp(x[i]))",
-    derivative="c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]", shape=_same_shape,
+    derivative="c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]", shape=_same_shape, batch=shifted,
     samples=(S((2, 4), axis=1), S((5,), axis=0)),
 )  # fmt: skip
 
@@ -206,7 +208,7 @@ def _running(largest: bool) -> Any:
 
     name = "cummax_index" if largest else "cummin_index"
     return custom(
-        name, positions, vjp=(None,), jvp=(None,), derivative="none",
+        name, positions, vjp=(None,), jvp=(None,), derivative="none", batch=shifted,
         formula=f"where the {'largest' if largest else 'smallest'} so far is",
         shape=lambda x, *, axis: Aval(tuple(x.shape), np.dtype(np.int64)),
     )  # fmt: skip

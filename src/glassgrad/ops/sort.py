@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.batching import first_only, searched, shifted
 from glassgrad.ops.core import Array, Aval, bad_option, canonical_axis, custom
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, any, sum
@@ -23,7 +24,7 @@ _INTEGER = np.dtype(np.int64)
 
 def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
     return custom(
-        name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none",
+        name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none", batch=shifted,
         shape=lambda x, **params: Aval(shape(x, **params), _INTEGER),
     )  # fmt: skip
 
@@ -81,11 +82,11 @@ def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
 
 searchsorted_p = custom(
     "searchsorted", _searchsorted, vjp=(None, None), jvp=(None, None), formula="where x fits into sorted edges",
-    derivative="none", shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER),
+    derivative="none", shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER), batch=searched,
 )  # fmt: skip
 isin_p = custom(
     "isin", lambda _xp, x, choices: np.isin(x, choices), vjp=(None, None), jvp=(None, None),
-    formula="whether x is one of the choices", derivative="none",
+    formula="whether x is one of the choices", derivative="none", batch=first_only,
     shape=lambda x, choices: Aval(tuple(x.shape), np.dtype(bool)),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p
@@ -36,13 +37,14 @@ def _put_diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int, sha
 
 diagonal_p: Linear = linear(
     "diagonal", _diagonal, (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),), is_view=True,
-    formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape,
+    formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape, batch=shifted,
     samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
              S((4, 2, 3), offset=1, axis1=0, axis2=2)),
 )  # fmt: skip
 put_diagonal_p: Linear = linear(
     "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
     formula="zeros(shape) with x on a diagonal", derivative="the diagonal of g", shape=lambda x, *, shape, **at: shape,
+    batch=shifted,
     samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
              S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
 )  # fmt: skip
@@ -77,12 +79,13 @@ unfold_p: Linear = linear(
     "sliding_window", _windows,
     (lambda g, x, *, axis, size, step: overlap_add_p(g, axis=axis, step=step, length=x.shape[axis]),),
     formula="y[i, k] = x[i * step + k]", derivative="windows added where they overlap", shape=_windows_shape,
+    batch=shifted,
     samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
 )  # fmt: skip
 overlap_add_p: Linear = linear(
     "overlap_add", _overlap_add,
     (lambda g, x, *, axis, step, length: unfold_p(g, axis=axis, size=x.shape[-1], step=step),),
-    formula="y[i * step + k] = sum of x[i, k]", derivative="windows of g",
+    formula="y[i * step + k] = sum of x[i, k]", derivative="windows of g", batch=shifted,
     shape=lambda x, *, axis, step, length: (*x.shape[:axis], length, *x.shape[axis + 1 : -1]),
     samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
              S((2, 3), axis=0, step=2, length=5)),

@@ -128,9 +128,10 @@ def _kernel(
     fusion: Fusion, group: Group, lowerings: Lowerings, inlined: set[Var], keep: set[Var]
 ) -> Kernel | None:
     if group.solid:
-        return _solid_kernel(fusion, group.members[0])
+        instr = group.members[0]
+        return _solid_kernel(fusion, instr) if any(out.size for out in instr.outputs) else None
     stored = [instr.output for instr in group.members if _is_stored(fusion, group, instr, keep, inlined)]
-    if not stored:
+    if not any(var.size for var in stored):
         return None
     nest = build_nest(fusion, group, stored, lowerings.loops, lowerings.kind_of, inlined, lowerings.costs)
     reads = {access.root for access, is_store in nest.accesses() if not is_store}

@@ -171,6 +171,14 @@ class NestWriter(NestEmitter):
         self._store_all([number for number in rest if number not in varying], chunks[:1] or [Chunk(0)])
 
     def _pass(self, chunks: list[Chunk], reductions: list[Reduction], stores: list[int]) -> None:
+        if any(self.nest.extents[axis] == 0 for axis in self.nest.inner):
+            for reduction in reductions:
+                state = reduce.start(self.b, reduction, 1)
+                for expr in self.reduced.get(id(reduction), ()):
+                    value = reduce.result(self.b, reduction, state)
+                    for key in [None, *chunks]:
+                        self.levels[-1].cache[expr, key] = value
+            return
         if self.plan.lane_mode:
             slots = [(red, chunk) for red in reductions for chunk in chunks]
             totals = self._over(list(self.nest.inner), slots, lambda: self._point(slots, chunks, stores))

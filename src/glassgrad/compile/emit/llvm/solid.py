@@ -139,7 +139,8 @@ class ScatterCode(SolidCode):
         return [Cut("rows", bounds, {alias.get(out, out): region})]
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
-        name = step.helper(ScatterWriter(step.module, self.scatter).definition)
+        text = ScatterWriter(step.module, self.scatter).definition("NAME")
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
         operands = [operand for operand in self.kernel.operands if operand is not None]
         pointers = [step.operand_pointer(b, operand) for operand in operands]
         base = pointers.pop(0) if self.scatter.base else "null"

@@ -9,7 +9,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from glassgrad.compile.api import Compiled, compile  # noqa: A004 - PyTorch's name
+from glassgrad.compile.api import Compiled, compile
 
 __all__ = ["Compiled", "compile"]
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.compile import backends
-from glassgrad.compile.capture import Capture, capture
+from glassgrad.compile import backends, verification
+from glassgrad.compile.capture import capture
+from glassgrad.compile.captured import Capture
 from glassgrad.compile.graph import Graph
-from glassgrad.compile.trace import TRACING
 from glassgrad.compile.tracecall import TraceCall, describe_difference, signature
-from glassgrad.tape import MODE
+from glassgrad.tape import MODE, TRACING
 
 # Tracing replaces the arrays of shared tensors for a moment, so one function is traced at a time.
 _TRACING_LOCK = threading.RLock()
@@ -60,7 +60,9 @@ class Compiled:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
+        return (
+            f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
+        )
 
     # --- finding or making a trace --------------------------------------------------------------------
 
@@ -75,14 +77,17 @@ class Compiled:
             made = self._trace(args, kwargs)
             self._traces.setdefault(key, []).append(made)
             self._latest = made
-            return made.first(self, leaves) if self._verify else made.run(leaves)
+            if self._verify:
+                return verification.checked(made, self.function, args, kwargs, leaves)
+            return made.run(leaves)
 
     def _note_reason(self, key: Any, leaves: list[Any]) -> None:
         if not self._traces:
             return
         same = self._traces.get(key)
         if same:
-            self.retraces.append(same[-1].why(leaves) or "what the function reads has changed")
+            nearest = self._latest if self._latest in same else same[-1]
+            self.retraces.append(nearest.why(leaves) or "what the function reads has changed")
         else:
             assert self._latest is not None
             self.retraces.append(describe_difference(self._latest.key, key, self._names))
@@ -92,7 +97,9 @@ class Compiled:
         captured = capture(self.function, args, kwargs, names=self._names, keep_grads=self.keep_grads)
         traced = time.perf_counter()
         graph, program = backends.build(captured.graph, self.backend, self.threads)
-        made = TraceCall(captured, graph, program, signature(args, kwargs)[0])
+        if captured.boundary is not None:
+            _, captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
+        made = TraceCall(captured, graph, program, signature(args, kwargs)[0], self.backend)
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
 
@@ -142,7 +149,7 @@ def _parameter_names(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-def compile(  # noqa: A001 - PyTorch's name
+def compile(
     function: Callable[..., Any] | None = None,
     *,
     backend: str = "auto",
@@ -181,6 +188,4 @@ def compile(  # noqa: A001 - PyTorch's name
         return functools.partial(compile, **options)  # type: ignore[arg-type]  # the same options
     if not callable(function):
         raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
-    return Compiled(
-        function, backend=backends.chosen(backend), verify=verify, threads=threads, keep_grads=keep_grads
-    )
+    return Compiled(function, backend=backends.chosen(backend), verify=verify, threads=threads, keep_grads=keep_grads)

@@ -59,7 +59,7 @@ def _concatenate(*xs: Any, axis: int) -> None:
 def _place(shape: tuple[int, ...], arrays: tuple[Any, ...], spec: Any) -> tuple[int, ...]:
     """Return the shape of ``x[index]`` for x of this shape."""
     zeros = [np.broadcast_to(np.int64(0), _shape(array)) for array in arrays]
-    return np.broadcast_to(np.empty(()), shape)[join_index(spec, zeros)].shape
+    return tuple(np.broadcast_to(np.empty(()), shape)[join_index(spec, zeros)].shape)
 
 
 def _at_set(x: Any, value: Any, *arrays: Any, spec: Any) -> None:

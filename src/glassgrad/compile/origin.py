@@ -22,7 +22,7 @@ _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = autograd._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
 # Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
-_FORMULAS = tuple(os.path.join(provenance._PACKAGE, folder) + os.sep for folder in ("ops", "nn", "optim"))
+_FORMULAS = tuple(f"{provenance._PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
 _PLUMBING = {core.__file__, names.__file__}
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
 

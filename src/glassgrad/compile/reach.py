@@ -81,7 +81,7 @@ def same(now: Any, before: Any) -> bool:
         return False
     if isinstance(before, tuple):
         return len(now) == len(before) and all(map(same, now, before))
-    return bool(now == before) or (now != now and before != before)
+    return bool(now == before) or repr(now) == repr(before) == "nan"
 
 
 @dataclass
@@ -135,30 +135,27 @@ class _Walk:
         if id(value) in self.seen or is_constant(value):
             return
         self.seen[id(value)] = value
-        match value:
-            case Tensor():
-                self.found.tensors[id(value)] = (value, path)
-            case types.FunctionType():
-                self.function(path, value)
-            case types.MethodType():
-                self.queue.append((path, value.__func__))
-                self.queue.append((path or "self", value.__self__))
-            case functools.partial():
-                self.queue.extend((path, part) for part in (value.func, *value.args, *value.keywords.values()))
-            case types.ModuleType():
-                self.module(path, value)
-            case type() | np.ndarray() | types.BuiltinFunctionType() | types.CodeType():
-                pass
-            case Generator():
-                self.found.streams.append((path, value))
-            case np.random.Generator() | np.random.RandomState() | random.Random():
-                self.found.streams.append((path, value))
-            case dict():
-                self.mapping(path, value)
-            case list() | tuple() | set() | frozenset() | deque():
-                self.sequence(path, value)
-            case _:
-                self.instance(path, value)
+        for kinds, looker in _LOOKERS:
+            if isinstance(value, kinds):
+                looker(self, path, value)
+                return
+        self.instance(path, value)
+
+    def tensor(self, path: str, value: Tensor) -> None:
+        self.found.tensors[id(value)] = (value, path)
+
+    def bound(self, path: str, value: types.MethodType) -> None:
+        self.queue.append((path, value.__func__))
+        self.queue.append((path or "self", value.__self__))
+
+    def partial(self, path: str, value: functools.partial[Any]) -> None:
+        self.queue.extend((path, part) for part in (value.func, *value.args, *value.keywords.values()))
+
+    def stream(self, path: str, value: Any) -> None:
+        self.found.streams.append((path, value))
+
+    def nothing(self, path: str, value: Any) -> None:
+        """Neither state nor a way to some."""
 
     # --- code -----------------------------------------------------------------------------------------
 
@@ -218,7 +215,11 @@ class _Walk:
             return
         whole = hasattr(kind, "named_parameters")  # a Module: its children are found by iteration, not by name
         state = getattr(value, "__dict__", {})
+        # What an optimizer of ours keeps to itself is scratch memory; its state lies in public attributes.
+        scratch = is_engine(kind.__module__) and not whole
         for name in list(state):
+            if scratch and name.startswith("_"):
+                continue
             if name in self.known or (whole and not is_constant(state[name])):
                 self.edge(f"{path}.{name}", "item", state, name, state[name])
         self.class_of(path, kind, value, state)
@@ -249,7 +250,13 @@ class _Walk:
         for key, value in list(items.items()):
             steers = not isinstance(key, str) or key in self.known
             if steers or not is_constant(value):
-                self.edge(f"{path}[{_key_text(key)}]", "item", items, key, value)
+                self.edge(f"{path}[{self.key_text(key)}]", "item", items, key, value)
+
+    def key_text(self, key: Any) -> str:
+        """Write a key as the user would; a tensor by where it was found, as in the state of an optimizer."""
+        if isinstance(key, Tensor) and id(key) in self.found.tensors:
+            return self.found.tensors[id(key)][1]
+        return repr(key) if is_constant(key) else type(key).__name__
 
     def sequence(self, path: str, items: Any) -> None:
         self.found.edges.append(Edge(f"len({path})", "length", items, None, len(items)))
@@ -264,9 +271,22 @@ class _Walk:
                 self.queue.append((f"{path}[{position}]", value))
 
 
+_LOOKERS: tuple[tuple[Any, Any], ...] = (
+    (Tensor, _Walk.tensor),
+    (types.FunctionType, _Walk.function),
+    (types.MethodType, _Walk.bound),
+    (functools.partial, _Walk.partial),
+    (types.ModuleType, _Walk.module),
+    ((type, np.ndarray, types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
+    ((Generator, np.random.Generator, np.random.RandomState, random.Random), _Walk.stream),
+    (dict, _Walk.mapping),
+    ((list, tuple, set, frozenset, deque), _Walk.sequence),
+)
+
+
 def is_engine(module: str) -> bool:
     """Tell whether a module is part of the library itself rather than a model or a training loop in it."""
-    return module.split(".")[0] == _OWN and not module.startswith(_AS_USER)
+    return module.split(".", maxsplit=1)[0] == _OWN and not module.startswith(_AS_USER)
 
 
 def _is_users(module: types.ModuleType) -> bool:
@@ -279,7 +299,3 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _nested(constant)
-
-
-def _key_text(key: Any) -> str:
-    return repr(key) if is_constant(key) else type(key).__name__

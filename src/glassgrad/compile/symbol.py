@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from glassgrad.compile.graph import Var, dtype_text
 from glassgrad.compile.origin import Origin, described
 from glassgrad.ops import index, names, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.places import split_index
 from glassgrad.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ class Symbol:
         if key is Ellipsis or (isinstance(key, slice) and key == slice(None)) or key == ():
             self.write(value)
             return
-        spec, arrays = index.split_index(key)
+        spec, arrays = split_index(key)
         value = value if hasattr(value, "shape") else self.dtype.type(value)
         self.write(index.at_set_p(self, value, *arrays, spec=spec))
 
@@ -160,7 +162,9 @@ class Symbol:
 
     # --- what a trace cannot give -------------------------------------------------------------------
 
-    def no_numbers(self, call: str, advice: str = "use a function of glassgrad on the tensor, or do it outside.") -> Exception:
+    def no_numbers(
+        self, call: str, advice: str = "use a function of glassgrad on the tensor, or do it outside."
+    ) -> Exception:
         """Return the error to raise where somebody needs the numbers."""
         return self._refuse(call, advice)
 
@@ -220,9 +224,7 @@ class Symbol:
     # --- NumPy's protocols --------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from glassgrad.protocols import UFUNCS
-
-        prim = UFUNCS.get(ufunc)
+        prim = _ufuncs().get(ufunc)
         out = kwargs.pop("out", None)
         plain_out = out is None or isinstance(out[0], Symbol)
         if any(isinstance(x, Tensor) for x in inputs):
@@ -239,9 +241,7 @@ class Symbol:
         return ours(*args, **kwargs)
 
     def _no_numpy(self, call: str) -> Exception:
-        return errors.TRACED_NUMPY(
-            call=call, where=provenance.here(2), what=self.described(), origin=self.history()
-        )
+        return errors.TRACED_NUMPY(call=call, where=provenance.here(2), what=self.described(), origin=self.history())
 
 
 # What Python calls on a value, what the user wrote for it, and what to write instead.
@@ -258,6 +258,15 @@ _DUNDER = {
     ),
     "__contains__": ("`in`", "compare with == and keep the result a tensor."),
 }
+
+
+@lru_cache(maxsize=1)
+def _ufuncs() -> dict[Any, Primitive]:
+    """Return NumPy's functions that are the forward of a primitive."""
+    named = {prim.forward: prim for prim in REGISTRY.values() if isinstance(prim.forward, str)}
+    named |= {"matmul": REGISTRY["matmul"], "reciprocal": REGISTRY["reciprocal"], "power": REGISTRY["power"]}
+    functions = {getattr(np, name, None): prim for name, prim in named.items() if prim.name != "root"}
+    return {function: prim for function, prim in functions.items() if isinstance(function, np.ufunc)}
 
 
 def _asked(call: str, advice: str) -> tuple[str, str]:
@@ -346,8 +355,6 @@ def undo_view(view: View, value: Any) -> Any:
             return value
         case "getitem":
             return index.at_set_p(source, value, spec=params["spec"])
+        case "flip":
+            return REGISTRY["flip"](value, axis=params["axis"])
     return None
-
-
-# Views whose source can be written through them.
-WRITABLE_VIEWS = frozenset({"reshape", "permute_dims", "alias", "getitem"})

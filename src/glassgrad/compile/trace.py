@@ -20,7 +20,6 @@ from glassgrad import errors, provenance, tape
 from glassgrad.compile import origin, symbol
 from glassgrad.compile.graph import GraphBuilder, Instr, Operand, Var
 from glassgrad.compile.infer import infer
-from glassgrad.compile.origin import Origin
 from glassgrad.compile.symbol import Symbol, View
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import astype_p, broadcast_to_p
@@ -79,6 +78,7 @@ class Tracer:
         self.lifted: list[Lifted] = []
         self.feeds: list[Feed] = []
         self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self.generators: list[Any] = []
         self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
@@ -111,7 +111,7 @@ class Tracer:
         if prim.multiple:
             return tuple(self._symbol(var) for var in outputs)
         result = self._symbol(outputs[0], weak)
-        if prim.name in symbol.WRITABLE_VIEWS and isinstance(args[0], Symbol) and len(args) == 1:
+        if (prim.is_view or prim.name == "getitem") and len(args) == 1 and isinstance(args[0], Symbol):
             result.view = View(args[0], prim, params)
         return result
 
@@ -144,7 +144,11 @@ class Tracer:
             written = arg.written if isinstance(arg, Symbol) else None
             if written is not None and written[0] > node.seq and any(arg is saved for saved in here.saved):
                 raise errors.SAVED_OVERWRITTEN(
-                    what=arg.described(), op=node.prim.name, saved=node.place, written=written[1].place, hint="x = x + ..."
+                    what=arg.described(),
+                    op=node.prim.name,
+                    saved=node.place,
+                    written=written[1].place,
+                    hint="x = x + ...",
                 )
 
     def instr_of(self, sequence: int) -> Instr | None:
@@ -212,6 +216,10 @@ class Tracer:
         value = self._fitted(target, value)
         if target.view is not None:
             undone = symbol.undo_view(target.view, value)
+            if undone is None:
+                raise errors.TRACE_VIEW_WRITE(
+                    where=provenance.here(2), what=target.described(), op=target.view.prim.name
+                )
             self.write(target.view.source, undone)
             target.view.seen = target.view.source.stamp
         target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
@@ -328,6 +336,8 @@ class Tracer:
             self.grads.stop()
 
     def _draws(self, generator: Any) -> Any:
+        if not any(known is generator for known in self.generators):
+            self.generators.append(generator)
         return Draws(self, generator)
 
     def restore(self) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
 from glassgrad.compile import trees
-from glassgrad.compile.capture import Capture, Given, Output
+from glassgrad.compile.boundary import connect
+from glassgrad.compile.captured import Capture, Given, Output
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.guards import Guards
-from glassgrad.compile.reach import is_constant, same
+from glassgrad.compile.reach import is_constant
 from glassgrad.tape import MODE, RECORDING
 from glassgrad.tensor import Tensor, make
 
@@ -74,14 +74,16 @@ class TraceCall:
         graph: what runs.
         program: runs it.
         key: the signature of the arguments.
+        backend: what made the program.
         trace_seconds, compile_seconds: what making it took.
     """
 
     trace_seconds = 0.0
     compile_seconds = 0.0
 
-    def __init__(self, capture: Capture, graph: Graph, program: Any, key: Any) -> None:
+    def __init__(self, capture: Capture, graph: Graph, program: Any, key: Any, backend: str) -> None:
         self.capture = capture
+        self.backend = backend
         self.graph = graph
         self.program = program
         self.key = key
@@ -92,7 +94,7 @@ class TraceCall:
         self._tensors = [one.tensor for one in capture.state]
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
-        self._simple = _simple_result(capture.result)
+        self._simple = _simple_result(capture.result) if capture.boundary is None else None
 
     # --- does it fit ----------------------------------------------------------------------------------
 
@@ -103,7 +105,9 @@ class TraceCall:
 
     def fits(self, leaves: list[Any]) -> bool:
         """Tell whether everything but the arguments' types is as it was."""
-        return self._check() and self._state_fits() and all(leaves[at] is one for at, one in self.capture.state_arguments)
+        return (
+            self._check() and self._state_fits() and all(leaves[at] is one for at, one in self.capture.state_arguments)
+        )
 
     def _state_fits(self) -> bool:
         for position, (tensor, array) in enumerate(zip(self._tensors, self._arrays, strict=True)):
@@ -129,8 +133,8 @@ class TraceCall:
 
     # --- running --------------------------------------------------------------------------------------
 
-    def run(self, leaves: list[Any]) -> Any:
-        """Run the program on the leaves of the arguments."""
+    def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:
+        """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
         capture = self.capture
         arrays = []
         for at in self._at:
@@ -141,6 +145,8 @@ class TraceCall:
             drawn = feed.draw()
             if feed.var is not None:
                 arrays.append(drawn)
+        if watch is not None:
+            watch(arrays)
         results = self.program(*arrays)
         for leaf, grad in capture.grads:
             leaf._grad = grad
@@ -150,11 +156,14 @@ class TraceCall:
             call()
         if self._simple is not None:
             return make(results[self._simple], None, False)
-        return self._result(results, leaves)
+        tracked = {} if capture.boundary is None else connect(capture.boundary, arrays, results, leaves)
+        return self._result(results, leaves, tracked)
 
-    def _result(self, results: Sequence[Any], leaves: list[Any]) -> Any:
+    def _result(self, results: Sequence[Any], leaves: list[Any], tracked: dict[int, Tensor]) -> Any:
         def leaf(spec: Any, _path: trees.Path) -> Any:
             if isinstance(spec, Output):
+                if spec.at in tracked:
+                    return tracked[spec.at]
                 return make(results[spec.at], None, False) if spec.wrapped else results[spec.at]
             assert isinstance(spec, Given)
             if spec.leaf is not None:
@@ -162,10 +171,6 @@ class TraceCall:
             return spec.value.copy() if isinstance(spec.value, _ndarray) else spec.value
 
         return trees.map_tree(leaf, self.capture.result)
-
-    def first(self, compiled: Any, leaves: list[Any]) -> Any:
-        """Run for the first time, compared with eager mode."""
-        raise errors.NOT_CALLED_YET(what=str(same))
 
 
 def _simple_result(result: Any) -> int | None:

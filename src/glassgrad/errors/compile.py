@@ -90,10 +90,10 @@ COMPILE_OUTSIDE_GRAPH = Message(
     "an argument of the compiled function, {what}, is the result of {op} at {where} and requires a gradient; gradients do "
     "not flow into a compiled function from outside.\nNext: pass {what}.detach(), or compute it inside of the function.",
 )
-COMPILE_TRACKED_RESULT = Message(
+COMPILE_SECOND_ORDER = Message(
     CompileError,
-    "the compiled function returns {what}, which still requires a gradient.\nNext: call backward() on it inside of the compiled "
-    "function, compile the whole step, or return it as .detach().",
+    "create_graph=True was asked for through a compiled function ({where}); its backward pass is a finished program.\n"
+    "Next: compute the derivatives inside of the compiled function, or leave it uncompiled.",
 )
 TOO_MANY_TRACES = Message(
     CompileError,

@@ -78,7 +78,9 @@ class Writer:
         arguments = ", ".join(self.names[var] for var in self.graph.inputs)
         for var, value in self.graph.constants:
             self.values[self.names[var]] = value
-        parts = ["import math", "", "import numpy as np", helper_text(self.helpers)] if self.helpers else ["import numpy as np", ""]
+        parts = ["import math", "", "import numpy as np", "", ""]
+        if self.helpers:
+            parts += [helper_text(self.helpers), ""]
         return "\n".join([*parts, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
 
     def _body(self) -> list[str]:
@@ -102,7 +104,9 @@ class Writer:
         return lines
 
     def _goes_inline(self, out: Var, result: Text, users: list[Instr]) -> bool:
-        return self.uses[out] == 1 and len(users) == 1 and len(result.code) <= _INLINE_WIDTH and result.level >= ATOM - 7
+        return (
+            self.uses[out] == 1 and len(users) == 1 and len(result.code) <= _INLINE_WIDTH and result.level >= ATOM - 7
+        )
 
     def operand(self, operand: Operand) -> Text:
         """Return an operand as text."""

@@ -1,15 +1,16 @@
 """How each op is written in NumPy: one entry an op, giving an expression for its operands' expressions.
 
-`HELPERS` holds the functions that NumPy lacks, as text that is put in front of a program that uses them. An op
-with neither is called through the registry, which works in a running program but not in a file of its own.
+`HELPERS` holds the functions that NumPy lacks; their text is put in front of a program that uses them. An op with
+neither is called through the registry, which works in a running program but not in a file of its own.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad.compile.emit.numpy import text
+from glassgrad.compile.emit.numpy import helpers, text
 from glassgrad.compile.emit.numpy.text import ATOM, BITWISE, COMPARISON, POWER, PRODUCT, SUM, UNARY, Text, call, method
 from glassgrad.compile.graph import Instr, Var
 
@@ -248,93 +249,16 @@ TEMPLATES: dict[str, Template] = {
     "put_along_add": _put_along, "one_hot": _one_hot,
 }  # fmt: skip
 
-_SIGMOID = '''
-def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow."""
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
-'''
-_SOFTPLUS = '''
-def softplus(x):
-    """log(1 + exp(x)), without overflow."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
-'''
-_ERF = '''
-def erf(x):
-    """The error function, element by element."""
-    return np.array([math.erf(v) for v in np.ravel(x).tolist()], dtype=x.dtype).reshape(x.shape)
-'''
-_ERFC = '''
-def erfc(x):
-    """1 - erf(x), accurate where erf(x) is close to 1."""
-    return np.array([math.erfc(v) for v in np.ravel(x).tolist()], dtype=x.dtype).reshape(x.shape)
-'''
-
-# op -> (function text, helpers it needs itself)
-HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "sigmoid": (_SIGMOID, ()),
-    "softplus": (_SOFTPLUS, ()),
-    "log_sigmoid": ("\ndef log_sigmoid(x):\n    return -softplus(-x)\n", ("softplus",)),
-    "silu": ("\ndef silu(x):\n    return x * sigmoid(x)\n", ("sigmoid",)),
-    "erf": (_ERF, ()),
-    "erfc": (_ERFC, ()),
-    "gelu": (
-        "\ndef gelu(x):\n    return x * 0.5 * erfc(-x * math.sqrt(0.5))\n", ("erfc",)
-    ),
-    "gelu_tanh": (
-        "\ndef gelu_tanh(x):\n    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))\n", ()
-    ),
-    "gammaln": (
-        "\ndef gammaln(x):\n"
-        "    return np.array([math.lgamma(v) for v in np.ravel(x).tolist()], dtype=x.dtype).reshape(x.shape)\n", ()
-    ),
-    "softmax": (
-        "\ndef softmax(x, axis):\n    e = np.exp(x - x.max(axis=axis, keepdims=True))\n"
-        "    return e / e.sum(axis=axis, keepdims=True)\n", ()
-    ),
-    "log_softmax": (
-        "\ndef log_softmax(x, axis):\n    shifted = x - x.max(axis=axis, keepdims=True)\n"
-        "    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))\n", ()
-    ),
-    "logsumexp": (
-        "\ndef logsumexp(x, axis, keepdims):\n    top = x.max(axis=axis, keepdims=True)\n"
-        "    shift = np.where(np.isfinite(top), top, 0)\n"
-        "    with np.errstate(divide='ignore'):\n"
-        "        y = np.log(np.exp(x - shift).sum(axis=axis, keepdims=True)) + shift\n"
-        "    return y if keepdims else y.reshape([n for d, n in enumerate(x.shape) if d not in np.atleast_1d(axis)])\n", ()
-    ),
-    "put_add": (
-        "\ndef put_add(g, index, shape):\n    '''Zeros with g added at the index; equal indices add up.'''\n"
-        "    out = np.zeros(shape, g.dtype)\n    np.add.at(out, index, g)\n    return out\n", ()
-    ),
-    "at_set": (
-        "\ndef at_set(x, index, value):\n    '''x with another value at the index.'''\n"
-        "    out = x.copy()\n    out[index] = value\n    return out\n", ()
-    ),
-    "take_along_axis": (
-        "\ndef take_along_axis(x, index, axis):\n    '''x[..., index, ...] along one axis; the others may be cut short.'''\n"
-        "    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])\n    places[axis] = index\n"
-        "    return x[tuple(places)]\n", ()
-    ),
-    "put_along_add": (
-        "\ndef put_along_add(g, index, shape, axis):\n    '''Zeros with g added at the index along one axis.'''\n"
-        "    out = np.zeros(shape, g.dtype)\n"
-        "    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])\n    places[axis] = index\n"
-        "    np.add.at(out, tuple(places), g)\n    return out\n", ()
-    ),
-}  # fmt: skip
+# op -> the helper that it calls
+HELPERS = {name: function for name, function in vars(helpers).items() if inspect.isfunction(function)}
 
 
 def helper_text(names: set[str]) -> str:
-    """Return the helpers that a program calls, each after those it needs."""
-    ordered: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        code, needs = HELPERS[name]
-        for other in needs:
-            add(other)
-        ordered.setdefault(name, code)
-
-    for name in sorted(names):
-        add(name)
-    return "\n".join(ordered.values())
+    """Return the source of the helpers a program calls and of those they need, in the order of their file."""
+    wanted = set(names)
+    while True:
+        called = {name for one in wanted for name in HELPERS[one].__code__.co_names if name in HELPERS}
+        if called <= wanted:
+            break
+        wanted |= called
+    return "\n\n".join(inspect.getsource(function) for name, function in HELPERS.items() if name in wanted)

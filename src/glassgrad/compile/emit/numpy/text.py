@@ -42,7 +42,7 @@ def number(value: Any) -> Text:
     """Write a Python number, exactly."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not np.isfinite(value):
-        name = "np.nan" if value != value else "np.inf"
+        name = "np.nan" if np.isnan(value) else "np.inf"
         return Text(f"-{name}", UNARY) if value < 0 else Text(name)
     return Text(repr(value), UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
 

@@ -1,0 +1,88 @@
+"""What a trace becomes: the program with its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from glassgrad.compile.boundary import Boundary
+from glassgrad.compile.graph import Graph, Var
+from glassgrad.compile.reach import Edge
+from glassgrad.compile.trace import Feed
+from glassgrad.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Output:
+    """A leaf of the result that the program computes: output number `at`, as a Tensor or as an array."""
+
+    at: int
+    wrapped: bool
+
+
+@dataclass(frozen=True)
+class Given:
+    """A leaf of the result that is an argument, or something that exists already, handed back."""
+
+    leaf: int | None
+    value: Any = None
+
+
+@dataclass(eq=False)
+class State:
+    """A tensor that the program reads or writes: its array is passed, and written in place.
+
+    Attributes:
+        tensor: the tensor.
+        var: its input.
+        path: how the user would write it.
+        tracks: whether it required a gradient in the trace.
+    """
+
+    tensor: Tensor
+    var: Var
+    path: str
+    tracks: bool
+
+
+@dataclass(eq=False)
+class Capture:
+    """A traced function as a program with its surroundings.
+
+    Attributes:
+        graph: inputs in the order arguments, state, feeds.
+        arguments: which leaf of the arguments each argument input is.
+        state: the tensors behind the state inputs, gradients that stay behind among them.
+        feeds: what is drawn before each call.
+        after: Python code to run again after each call.
+        grads: leaves and the gradient tensors (or None) they have after a call.
+        argument_grads: leaf of the arguments -> number of the output that is its gradient.
+        result: the result with `Output` and `Given` for leaves.
+        edges: what has to be as it was, with the paths for messages.
+        entry: leaves whose gradient before the call matters, and what it was.
+        cotangents: forward value -> cotangent, for printing.
+        state_arguments: leaves of the arguments that are state, and which tensor.
+        streams, options: random generators it draws from, dictionaries whose numbers it reads in every call.
+        keeps_grads: whether gradients stay behind.
+        boundary: how gradients flow through, when results still require one.
+        changed: places of Python values that the function itself changes.
+    """
+
+    graph: Graph
+    arguments: list[int]
+    state: list[State]
+    feeds: list[Feed]
+    after: list[Callable[[], Any]]
+    grads: list[tuple[Tensor, Tensor | None]]
+    argument_grads: dict[int, int]
+    result: Any
+    edges: list[Edge]
+    entry: list[tuple[Tensor, Tensor | None]]
+    cotangents: dict[Var, Var]
+    state_arguments: list[tuple[int, Tensor]]
+    streams: list[Any]
+    options: list[dict[str, Any]]
+    keeps_grads: bool
+    boundary: Boundary | None
+    changed: list[tuple[Edge, Any]] = field(default_factory=list)

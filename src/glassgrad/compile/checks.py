@@ -1,0 +1,107 @@
+"""What must hold at the end of a trace, or the compiled function would do something else than eager mode."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.captured import State
+from glassgrad.compile.graph import Var
+from glassgrad.compile.reach import Edge, Reach, is_constant
+from glassgrad.compile.symbol import Symbol
+from glassgrad.compile.trace import Tracer
+from glassgrad.tensor import Tensor
+
+
+def holder(left: Symbol) -> str:
+    """Say, as well as the garbage collector knows, what holds on to a traced value."""
+    referrers = gc.get_referrers(left)
+    for tensor in referrers:
+        if not isinstance(tensor, Tensor):
+            continue
+        for holder in gc.get_referrers(tensor):
+            found = "" if holder is referrers else _named(holder, tensor)
+            if found:
+                return found
+    return "an object that outlives the function"
+
+
+def _named(holder: Any, tensor: Tensor) -> str:
+    if isinstance(holder, types.CellType):
+        return "a variable of the enclosing function"
+    if isinstance(holder, list | set | tuple):
+        return f"a {type(holder).__name__}"
+    if not isinstance(holder, dict):
+        return ""
+    name = ""
+    for key, value in holder.items():
+        if value is tensor:
+            name = str(key)
+    for owner in gc.get_referrers(holder):
+        if getattr(owner, "__dict__", None) is holder:
+            return f"{type(owner).__name__}.{name}"
+    return f"a dictionary, under {name!r}"
+
+
+def state_of(stream: Any) -> Any:
+    """Return what the next draws of a random stream depend on, in a form that can be compared."""
+    if hasattr(stream, "get_state") and not isinstance(stream, np.random.RandomState):
+        return stream.get_state()
+    if hasattr(stream, "getstate"):
+        return stream.getstate()
+    return repr(stream.bit_generator.state if hasattr(stream, "bit_generator") else stream.get_state())
+
+
+def check_streams(streams: list[tuple[str, Any, Any]]) -> None:
+    """Raise when the function drew from a stream that cannot be drawn from again in each call."""
+    for path, stream, before in streams:
+        if state_of(stream) != before:
+            raise errors.TRACE_RANDOM(what=f"{path} ({type(stream).__name__})")
+
+
+def check_numbers(tracer: Tracer) -> None:
+    """Raise when the function changed an option that is read in every call."""
+    for options, name, before in tracer.numbers.values():
+        if options[name] != before:
+            after, options[name] = options[name], before
+            raise errors.TRACE_NUMBER_CHANGED(name=name, before=before, after=after)
+
+
+def check_overlap(state: list[State], updates: Mapping[Var, Var]) -> None:
+    """Raise when two inputs share memory and one of them is written to."""
+    spans = sorted(
+        ((*np.lib.array_utils.byte_bounds(one.tensor.array), one) for one in state if one.tensor.array.size),
+        key=lambda span: span[0],
+    )
+    for (_, end, first), (start, _, second) in itertools.pairwise(spans):
+        written = next((one for one in (first, second) if one.var in updates), None)
+        if start < end and written is not None and np.shares_memory(first.tensor.array, second.tensor.array):
+            raise errors.TRACE_OVERLAP(first=first.path, second=second.path, written=written.path)
+
+
+def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], list[tuple[Edge, Any]]]:
+    """Return the places to guard, and the Python values that the function itself changed."""
+    fed = {(id(options), name) for options, name, _ in tracer.numbers.values()}
+    changed = []
+    unsteady = set()
+    for edge in before.edges:
+        if is_constant(edge.value) and edge.kind != "length" and not edge.holds():
+            try:
+                now = edge.now()
+            except (LookupError, AttributeError):
+                continue
+            unsteady.add((id(edge.holder), edge.key))
+            if (id(edge.holder), edge.key) not in fed:
+                changed.append((edge, now))
+    kept = {}
+    for edge in after.edges:
+        place = (id(edge.holder), edge.key)
+        if place not in fed and place not in unsteady:
+            kept[(edge.kind, *place)] = edge
+    return list(kept.values()), changed

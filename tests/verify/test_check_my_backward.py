@@ -250,3 +250,43 @@ def test_messages():
         check_my_backward("dx = 1", lambda x: x * 2, {"x": np.ones((4, 2))})
     with pytest.raises(errors.ArgumentError, match="Expected: one of dx, dw, db"):
         check_my_backward("y = 1", forward, INPUTS)
+
+
+STROKES = """
+dlogits = probs.copy()
+dlogits[np.arange(n), y] -= 1
+dlogits /= n
+dw = x.T @ dlogits
+"""
+
+
+def cross_entropy(x, w, y):
+    n = x.shape[0]
+    logits = x @ w
+    probs = logits.softmax(-1)
+    return -probs.log()[np.arange(n), y].sum() / n
+
+
+STROKES_INPUTS = {"x": RNG.normal(size=(5, 4)), "w": RNG.normal(size=(4, 3)), "y": np.array([0, 2, 1, 1, 0])}
+
+
+def test_a_gradient_may_be_made_in_several_strokes():
+    report = check_my_backward(STROKES, cross_entropy, STROKES_INPUTS, show=False)
+    assert report
+    assert [line.complete for line in report.lines] == [False, False, True, True]
+    assert "All 2 gradients are right." in str(report)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "kind"),
+    [
+        ("-= 1", "+= 1", 3, edits.SIGN),
+        ("dlogits /= n\n", "", 3, edits.SCALE),
+        ("dlogits /= n", "dlogits *= n", 4, edits.SCALE),
+        ("probs.copy()", "-probs", 2, edits.SIGN),
+        ("x.T @ dlogits", "dlogits.T @ x", 5, edits.TRANSPOSE),
+    ],
+)
+def test_mistakes_in_one_of_the_strokes(right, wrong, line, kind):
+    report = check_my_backward(STROKES.replace(right, wrong), cross_entropy, STROKES_INPUTS, show=False)
+    assert (report.wrong_line, report.diagnosis.kind) == (line, kind), str(report)

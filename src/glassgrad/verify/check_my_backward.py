@@ -69,7 +69,7 @@ class BackwardReport:
             out += ["", f"The first wrong line is line {self.wrong_line}:", f"    {self.wrong_source}"]
             out += [f"{self.wrong_name}: {self.diagnosis.kind}. {self.diagnosis.words}."]
         else:
-            out += ["", f"All {len(self.lines)} gradients are right."]
+            out += ["", f"All {len({line.comparison.name for line in self.lines})} gradients are right."]
         if self.missing:
             out += [f"Not derived: {', '.join(f'd{name}' for name in self.missing)}."]
         return "\n".join(out)
@@ -113,10 +113,11 @@ def check_my_backward(
         **getattr(forward, "__globals__", {}),
         **inspect.getclosurevars(forward).nonlocals,
     }
-    report, failed = _check(derivation, truth, {**names, **_values(truth, as_tensors=False)})
-    if failed:
+    run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=False)})
+    report = run.report
+    if run.failed:
         # A line in PyTorch's spelling fails on arrays; if Tensors get further, the spelling was the reason.
-        again, _ = _check(derivation, truth, {**names, **_values(truth, as_tensors=True)})
+        again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=True)}).report
         if len(again.lines) > len(report.lines) or again:
             report = again
     derived = {name for step in derivation.steps for _, name in step.targets}
@@ -141,31 +142,68 @@ def _values(truth: Truth, as_tensors: bool) -> dict[str, Any]:
     return {name: copied(value) for name, value in truth.values.items()}
 
 
-def _check(derivation: Derivation, truth: Truth, names: dict[str, Any]) -> tuple[BackwardReport, bool]:
-    """Run the steps up to the first wrong one. Returns the report, and whether a line failed to run."""
-    report = BackwardReport()
-    history: list[tuple[Step, dict[str, Any]]] = []  # each step that ran, with the names before it
-    for step in derivation.steps:
-        before = {key: copied(value) for key, value in names.items()}
-        error = _execute(step, names, derivation.file)
+class _Run:
+    """Runs the steps up to the first wrong one. `failed` tells whether a line could not be run."""
+
+    def __init__(self, derivation: Derivation, truth: Truth, names: dict[str, Any]) -> None:
+        self.derivation, self.truth, self.names = derivation, truth, names
+        self.report = BackwardReport()
+        self.failed = False
+        self.history: list[_Past] = []
+        for step in derivation.steps:
+            if not self.take(step):
+                break
+
+    def take(self, step: Step) -> bool:
+        """Run one step and judge what it assigned; False ends the run."""
+        past = _Past(step, {key: copied(value) for key, value in self.names.items()}, judged=bool(step.targets))
+        error = _execute(step, self.names, self.derivation.file)
+        self.failed = error is not None
         if error is not None and not step.targets:
-            _blame(report, step, None, Diagnosis(FAILS, f"{type(error).__name__}: {error}"))
-            return report, True
+            self.blame(step, None, Diagnosis(FAILS, f"{type(error).__name__}: {error}"))
+            return False
         for spelling, name in step.targets:
-            later = any((spelling, name) in other.targets for other in derivation.steps[step.number + 1 :])
-            mine = None if error is not None else names[spelling]
-            gradients = truth.gradients[name]
-            lost = later and _overwrites(step, spelling, before)
-            if error is None and acceptable(mine, gradients, later=later and not lost):
-                report.lines.append(_compared(step, spelling, mine, gradients))
-                continue
-            wrong = WrongLine(step, name, spelling, before, mine, error, later, truth, gradients)
+            rest = [other for other in self.derivation.steps[step.number + 1 :] if (spelling, name) in other.targets]
+            gradients = self.truth.gradients[name]
+            mine = None if error is not None else self.names[spelling]
             if error is None:
-                report.lines.append(_compared(step, spelling, mine, gradients))
-            _blame(report, *_explain(wrong, history))
-            return report, error is not None
-        history.append((step, before))
-    return report, False
+                self.report.lines.append(_compared(step, spelling, mine, gradients))
+            may_grow = bool(rest) and not _overwrites(step, spelling, past.before)
+            if error is None and acceptable(mine, gradients, later=may_grow):
+                continue
+            if error is None and any(_reworks(other, spelling) for other in rest):
+                past.judged = False  # unfinished: judged when the last line of it has run
+                continue
+            wrong = WrongLine(step, name, spelling, past.before, mine, error, bool(rest), self.truth, gradients)
+            self.blame(*_explain(wrong, self.history))
+            return False
+        self.history.append(past)
+        return True
+
+    def blame(self, step: Step, name: str | None, diagnosis: Diagnosis) -> None:
+        report = self.report
+        report.wrong_line, report.wrong_source, report.wrong_name = step.line, step.source, name
+        report.diagnosis = diagnosis
+
+
+@dataclass
+class _Past:
+    """A step that ran, with the names before it; `judged` unless it assigned nothing that could be compared yet."""
+
+    step: Step
+    before: dict[str, Any]
+    judged: bool
+
+
+def _reworks(step: Step, spelling: str) -> bool:
+    """Tell whether a later line changes a gradient otherwise than by adding a share: dx /= n, dx[i] -= 1, dx = dx.T."""
+    node = step.node
+    if isinstance(node, ast.AugAssign):
+        return not isinstance(node.op, ast.Add) or isinstance(node.target, ast.Subscript)
+    if isinstance(node, ast.Assign):
+        indexed = any(isinstance(target, ast.Subscript) for target in node.targets)
+        return indexed or any(isinstance(part, ast.Name) and part.id == spelling for part in ast.walk(node.value))
+    return not (isinstance(node, ast.Expr) and ".add" in ast.unparse(node))
 
 
 def _overwrites(step: Step, spelling: str, before: Mapping[str, Any]) -> bool:
@@ -193,29 +231,24 @@ def _compared(step: Step, spelling: str, mine: Any, gradients: list[Gradient]) -
     return CheckedLine(step.line, step.source, best, right)
 
 
-def _blame(report: BackwardReport, step: Step, name: str | None, diagnosis: Diagnosis) -> None:
-    report.wrong_line, report.wrong_source, report.wrong_name = step.line, step.source, name
-    report.diagnosis = diagnosis
-
-
-def _explain(wrong: WrongLine, history: list[tuple[Step, dict[str, Any]]]) -> tuple[Step, str | None, Diagnosis]:
-    """Find the guilty line: this one, or a helper before it that assigns no gradient known by name."""
+def _explain(wrong: WrongLine, history: list[_Past]) -> tuple[Step, str | None, Diagnosis]:
+    """Find the guilty line: this one, or one before it that was not judged."""
     diagnosis = diagnose(wrong)
     if diagnosis.kind in {UNKNOWN, FAILS}:
-        for position, (step, _) in enumerate(history):
-            if not step.targets:
-                found = _repair_helper(wrong, history[position:])
-                if found is not None:
-                    return step, None, found
+        for position, past in enumerate(history):
+            found = None if past.judged else _repair_earlier(wrong, history[position:])
+            if found is not None:
+                names = [spelling for spelling, _ in past.step.targets]
+                return past.step, names[0] if names else None, found
     return wrong.step, wrong.spelling, diagnosis
 
 
-def _repair_helper(wrong: WrongLine, path: list[tuple[Step, dict[str, Any]]]) -> Diagnosis | None:
+def _repair_earlier(wrong: WrongLine, path: list[_Past]) -> Diagnosis | None:
     """Try the edits of the first step of `path`, running what follows up to the wrong line."""
-    (helper, before), *rest = path
-    for edit in all_edits(helper.node, surroundings(wrong.truth, before)):
-        names = after(edit.node, before)
-        for node in (*(step.node for step, _ in rest), wrong.step.node):
+    first, *rest = path
+    for edit in all_edits(first.step.node, surroundings(wrong.truth, first.before)):
+        names = after(edit.node, first.before)
+        for node in (*(past.step.node for past in rest), wrong.step.node):
             names = None if names is None else after(node, names)
         if names is not None and acceptable(names.get(wrong.spelling, ()), wrong.gradients, wrong.later):
             return Diagnosis(edit.kind, edit.words)

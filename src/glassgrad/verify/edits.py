@@ -131,6 +131,11 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
             other = ast.Sub() if isinstance(statement.op, ast.Add) else ast.Add()
             new = ast.AugAssign(target=statement.target, op=other, value=statement.value)
             yield Edit(SIGN, "add instead of subtract, or the other way round", _placed(new, statement))
+        elif isinstance(statement.op, ast.Mult | ast.Div):
+            divide = isinstance(statement.op, ast.Mult)
+            new = ast.AugAssign(target=statement.target, op=ast.Div() if divide else ast.Mult(), value=statement.value)
+            kind, words = (SCALE, "divide (/=)") if divide else (EXTRA_SCALE, "multiply (*=)")
+            yield Edit(kind, f"{words} instead of the opposite", _placed(new, statement))
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Name | ast.Subscript):

@@ -45,6 +45,12 @@ class Line:
         self.spacing = spacing  # the relative distance of neighbouring numbers
         self._known: dict[float, tuple[Array, float]] = {}
 
+    def scaled(self, scale: float) -> Line:
+        """Return the same line, with steps of another length."""
+        line = Line(self.moved, self.weights, scale, self.spacing)
+        line._known = self._known
+        return line
+
     def at(self, t: float) -> tuple[Array, float]:
         if t not in self._known:
             self._known[t] = self.moved(t)
@@ -60,7 +66,10 @@ class Line:
         return self.combine(ahead - behind) / (forth - back), left, right
 
     def combine(self, results: Array) -> Array:
-        return self.weights @ results
+        if np.isfinite(results).all():
+            return self.weights @ results
+        # What has no weight does not count, whatever it is.
+        return (self.weights * np.where(self.weights == 0, 0.0, results)).sum(axis=1)
 
     @cached_property
     def noise(self) -> Array:

@@ -163,7 +163,10 @@ def _check(
             return Verdict(NONDETERMINISTIC, differing, (), "two runs on the same numbers differ", title)
     kind = _decide(entries)
     chosen = [entry for entry in entries if entry.status == kind]
-    worst = max(chosen, key=check.badness) if chosen else None
+    # Of several that are infinitely bad, the one whose own derivative is not finite.
+    worst = max(chosen, key=lambda entry: (check.badness(entry), not math.isfinite(entry.analytic)), default=None)
+    if worst is not None:
+        worst = check.locate(worst)
     return Verdict(kind, worst, _rows(subject, entries), _why(kind, subject, chosen, entries), title)
 
 
@@ -171,8 +174,11 @@ def _check_as_given(subject: Subject, verdict: Verdict, eps: float | None, toler
     """Look whether what is right in float64 can be seen in the precision that was given."""
     exact = Check(subject, eps, tolerance)
     subject.exact = False
+    try:
+        subject.evaluate([variable.value for variable in subject.variables])
+    except Exception:  # noqa: BLE001 - what was given may not fit together before it is all float64
+        return verdict
     found = as_given(exact, Check(subject, eps, tolerance))
-    subject.exact = True
     if found is None:
         return verdict
     name = subject.lowest.name

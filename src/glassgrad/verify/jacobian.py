@@ -14,6 +14,7 @@ from glassgrad.verify.verdict import NOISE, RIGHT, WRONG, Entry
 
 Array = Any
 UNIT_ROWS = 32  # up to so many results the whole Jacobian is compared, beyond it random combinations of its rows
+LOCATED = 256  # so many results are tried one by one, to name the one that is wrong
 STUDIED = 40  # so many suspicious entries are looked at closely, once one is known to be wrong
 
 Probe = tuple[int, tuple[int, ...] | None, Array]  # variable, position or None, direction
@@ -58,7 +59,6 @@ class Check:
         self.eps = eps
         self.base = eps or (1e-6 if self.spacing < 1e-10 else float(np.cbrt(self.spacing)))
         self._suspects: dict[int, tuple[Entry, Line, int, Array]] = {}
-        self._located = False
 
     def _row(self, weights: Array) -> list[Array]:
         """Return the gradient of one combination of the results."""
@@ -121,22 +121,23 @@ class Check:
         for count, (entry, line, row, direction) in enumerate(suspects):
             if count >= STUDIED and any(known.status == WRONG for known in judged.values()):
                 break
-            finding = study(line, row, entry.analytic, self._steps(entry), self.tolerance)
+            finding = self._study(entry, line, row)
             found = self._entry(entry.variable, entry.position, entry.output, entry.analytic, finding)
             if found.status == WRONG and entry.position is None:
                 found = self._narrow(found, row, direction)
-            judged[id(entry)] = self._locate(found, line) if found.status != RIGHT else found
+            judged[id(entry)] = found
         return [judged.get(id(entry), entry) for entry in entries]
 
-    def _steps(self, entry: Entry) -> tuple[float, ...]:
-        if self.eps is not None:
-            return (self.eps * 10, self.eps, self.eps / 10)
-        if entry.position is not None:
+    def _study(self, entry: Entry, line: Line, row: int) -> Finding:
+        """Look at one entry over many steps; beside a tiny number they are tiny, unless that shows nothing."""
+        steps = STEPS if self.eps is None else (self.eps * 10, self.eps, self.eps / 10)
+        if entry.position is not None and self.eps is None:
             size = abs(float(self.values[entry.variable][entry.position]))
             if 0 < size < 1e-3:
-                # Beside a tiny number the usual steps are huge.
-                return (*(size * step for step in (1e-4, 1e-3, 1e-2)), *(step for step in STEPS if step > size))
-        return STEPS
+                finding = study(line.scaled(size), row, entry.analytic, steps, self.tolerance)
+                if finding.status != NOISE:
+                    return finding
+        return study(line, row, entry.analytic, steps, self.tolerance)
 
     def badness(self, entry: Entry) -> float:
         """The error in units of what is tolerated; NaN is the worst."""
@@ -152,8 +153,8 @@ class Check:
         unit = _unit(direction.shape, position)
         line = self.line(found.variable, unit)
         analytic = float(self.jacobian[row][found.variable][position])
-        finding = study(line, row, analytic, STEPS if self.eps is None else self._steps(found), self.tolerance)
-        entry = self._entry(found.variable, position, found.output, analytic, finding)
+        start = replace(found, position=position, analytic=analytic)
+        entry = self._entry(found.variable, position, found.output, analytic, self._study(start, line, row))
         return entry if entry.status == WRONG else found
 
     def _error_of(self, number: int, row: int, direction: Array, half: Array) -> float:
@@ -162,22 +163,23 @@ class Check:
         analytic = float(np.sum(self.jacobian[row][number] * part))
         return abs(analytic - float(self.line(number, part).slopes(self.base)[0][row]))
 
-    def _locate(self, found: Entry, line: Line) -> Entry:
+    def locate(self, found: Entry) -> Entry:
         """Name the result in which a combination of results is wrong, if there are not too many to try."""
         total = sum(y.size for y in self.results)
         alone = found.output is not None or found.position is None or not np.isfinite(found.analytic)
-        if alone or total > 256 or self._located:
+        if found.status == RIGHT or alone or total > LOCATED:
             return found
-        self._located = True  # one is enough: it takes a backward pass per result
-        flat = Line(line.moved, np.eye(total), line.scale, line.spacing)
-        best = found
+        assert found.position is not None
+        line = self.line(found.variable, _unit(self.values[found.variable].shape, found.position))
+        line = Line(line.moved, np.eye(total), line.scale, line.spacing)
+        candidates = []
         for at, output in enumerate(_places(self.results)):
-            analytic = float(self._row(flat.weights[at])[found.variable][found.position])
-            finding = study(flat, at, analytic, self._steps(found), self.tolerance)
-            entry = self._entry(found.variable, found.position, output, analytic, finding)
-            if finding.status == found.status and (best is found or self.badness(entry) > self.badness(best)):
-                best = entry
-        return best
+            analytic = float(self._row(line.weights[at])[found.variable][found.position])
+            entry = replace(found, output=output, analytic=analytic)
+            finding = self._study(entry, line, at)
+            if finding.status == found.status:
+                candidates.append(self._entry(found.variable, found.position, output, analytic, finding))
+        return max(candidates, key=self.badness, default=found)
 
 
 def as_given(exact: Check, given: Check) -> Entry | None:
@@ -186,17 +188,17 @@ def as_given(exact: Check, given: Check) -> Entry | None:
     Either the rule loses its digits, or the function does, so that no step shows its slope to one in a hundred.
     """
     worst: tuple[float, Entry] | None = None
+    largest = [max(float(np.max(np.abs(g), initial=0.0)) for g in row) for row in exact.jacobian]
     steps = (given.eps,) if given.eps else tuple(given.base * factor for factor in (0.3, 1, 3))
     for number, position, direction in probes(given.subject, 25):
         line = given.line(number, direction)
         slopes = [line.slopes(step)[0] for step in steps]
         for row, output in enumerate(exact.outputs):
-            largest = float(np.max(np.abs(exact.jacobian[row][number])))
             right, rule = (check.analytic(row, number, position, direction) for check in (exact, given))
             numeric = min((float(slope[row]) for slope in slopes), key=lambda slope: _distance(slope, right))
-            allowed = exact.tolerance.absolute + exact.tolerance.relative * (abs(right) + 0.01 * largest)
+            allowed = exact.tolerance.absolute + exact.tolerance.relative * (abs(right) + 0.01 * largest[row])
             by_rule = _distance(rule, right) / allowed
-            by_slope = _distance(numeric, right) / (exact.tolerance.absolute + 0.01 * (abs(right) + largest))
+            by_slope = _distance(numeric, right) / (exact.tolerance.absolute + 0.01 * (abs(right) + largest[row]))
             if max(by_rule, by_slope) <= max(1.0, worst[0] if worst is not None else 0.0):
                 continue
             note = "the numeric value is that of float64" if by_rule > 1 else f"in float64 both are {right:.10g}"

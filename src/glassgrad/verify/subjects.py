@@ -302,7 +302,8 @@ def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
 
 
 def _name_of(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__name__
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    return str(name).rpartition("<locals>.")[2]
 
 
 def _argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:

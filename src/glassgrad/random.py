@@ -167,6 +167,7 @@ def multinomial(
 def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
     """`multinomial` in ops that can be batched: the smallest of exponential clocks, once or for each draw."""
     *lead, classes = weights.shape
+    weights = weights.clip(1e-30)  # the clock of an impossible class rings last
     if replacement:
         clocks = make(rng.exponential(size=(*lead, num_samples, classes)), None, False)
         drawn: Tensor = (clocks / weights.unsqueeze(-2)).argmin(-1)

@@ -187,6 +187,11 @@ class Walk:
             else:
                 self.owned.discard(target)
 
+    @staticmethod
+    def is_running(level: Level) -> bool:
+        """Tell whether a call of vmap is still running: then this walk is inside it."""
+        return level in MODE.levels
+
     def meet_batches(self) -> None:
         """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
         if not self.batched:

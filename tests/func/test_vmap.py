@@ -231,9 +231,7 @@ def test_companions_agree_with_a_loop(name: str) -> None:
 def test_a_primitive_without_a_rule_is_looped() -> None:
     prim = REGISTRY["histogram"]
     assert prim.batch is None
-    found = vmap(lambda a: gg.histogram(a, gg.tensor([-9.0, 0.0, 9.0]).numpy())[0] if False else prim(a, np.array([-9.0, 0.0, 9.0])))(
-        gg.tensor(normal(4, 7))
-    )
+    found = vmap(lambda a: prim(a, np.array([-9.0, 0.0, 9.0])))(gg.tensor(normal(4, 7)))
     assert found.shape == (4, 2)
     assert found.sum(1).tolist() == [7, 7, 7, 7]
 
@@ -257,7 +255,7 @@ def test_there_is_no_single_value(take: Any) -> None:
 
 
 def test_shapes_that_depend_on_numbers_are_refused() -> None:
-    with pytest.raises(errors.NoValueError, match="needs the numbers"):
+    with pytest.raises(errors.NoValueError, match="stands for 2 examples"):
         vmap(lambda x: x[x > 0])(gg.ones(2, 3))
 
 

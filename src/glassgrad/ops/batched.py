@@ -91,8 +91,12 @@ class Batched:
 
     __hash__ = object.__hash__
 
+    def no_numbers(self, _call: str) -> Exception:
+        """Return the error for somebody who asks for the numbers of one example."""
+        return errors.VMAP_NO_VALUE(size=self.level.size, shape=self.shape, where=provenance.here(1))
+
     def _no_number(self, *_args: Any, **_kwargs: Any) -> Any:
-        raise errors.VMAP_NO_VALUE(size=self.level.size, shape=self.shape, where=provenance.here())
+        raise self.no_numbers("")
 
     __array__ = __bool__ = __float__ = __int__ = __index__ = item = tolist = __setitem__ = _no_number
 
@@ -277,7 +281,7 @@ def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
 
 enter_p = Boundary("vmap_enter", _enter, formula="x[i] in example i", derivative="all examples", register=False)
 exit_p = Boundary("vmap_exit", _exit, formula="all examples", derivative="g[i] in example i", register=False)
-enter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
+enter_p.joint_vjp = lambda g, needs, y, x, **params: (exit_p(g, **params),)
 enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 exit_p.joint_vjp = lambda g, needs, y, x, **params: (enter_p(g, **params),)
 exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
@@ -289,4 +293,17 @@ def _visit_exit(walk: Any, node: Any, g: Array) -> None:
     walk.accumulate(node.parents[0], enter_p(g, **node.params))
 
 
+def _visit_enter(walk: Any, node: Any, g: Array) -> None:
+    level, axis = node.params["level"], node.params["axis"]
+    if not walk.is_running(level):
+        walk.accumulate(node.parents[0], exit_p(g, **node.params))
+        return
+    # Inside the level everything is meant for one example, and what that depends on is its own row alone.
+    own = Batched(np.eye(level.size, dtype=bool), level)
+    column = reshape_p(own, shape=(level.size, *(1,) * len(g.shape)))
+    rows = elementwise.where(column, reshape_p(g, shape=(1, *g.shape)), 0)
+    walk.accumulate(node.parents[0], _move(rows, 0, axis))
+
+
 exit_p.visit = _visit_exit
+enter_p.visit = _visit_enter

@@ -23,14 +23,15 @@ MAX_FUNCTION = 60
 # fmt: off
 ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
     "mode", "node", "mutations", "tape", "tensor", "views", "methods", "saving", "inplace", "tangents", "autograd",
-    "creation", "random", "dtypes", "protocols", "interop", "explain_failure", "_repr",
+    "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "provenance", "settings", "typing", "device", "_version"),
+    ("errors", "missing", "provenance", "settings", "typing", "device", "_version"),
     ("ops",),
     ENGINE_PARTS,
-    ("func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special", "optimize", "profiler"),
+    ("protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special", "optimize",
+     "profiler"),
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization"),
     ("compat", "datasets"),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, AutogradError, GlassgradError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import (
+    ArgumentError,
+    AutogradError,
+    GlassgradError,
+    KindError,
+    Message,
+    MissingError,
+    ShapeError,
+)
 
 STATE_DICT_MISMATCH = Message(
     AutogradError,
@@ -59,4 +67,55 @@ FORWARD_MISSING = Message(
 NO_SUCH_DEVICE = Message(
     ArgumentError,
     "device {given!r} is not available ({where}): glassgrad computes on the cpu.\nNext: use 'cpu', or leave the device out.",
+)
+
+ONE_VALUE_PER_CHANNEL = Message(
+    ShapeError,
+    "batch or instance norm of shape {given} at {where}: one value for each channel has no variance to normalise by.\n"
+    "Next: train with more than one example (drop_last=True in the loader), or call model.eval() to use the running "
+    "statistics.",
+)
+
+MASK_AND_CAUSAL = Message(
+    ArgumentError,
+    "attn_mask and is_causal=True were both given ({where}).\n"
+    "Next: leave out is_causal and put the triangle into the mask: mask & ones(L, S).tril().",
+)
+
+CONTAINER_ENTRY = Message(
+    KindError,
+    "{owner} at {where} holds entries of type {expected}, given a {kind}.",
+)
+
+PARAMETER_REPLACED = Message(
+    KindError,
+    "{owner}.{name} is a Parameter, and a plain tensor was assigned to it ({where}): it would cease to be trained.\n"
+    "Next: assign glassgrad.nn.Parameter(...), or write the values: {name}.data = ... .",
+)
+
+MISSING_NAME = Message(
+    MissingError,
+    "{module} has no {name!r}.{nearest}",
+)
+
+
+class LossBroadcastWarning(UserWarning):
+    """A loss got an input and a target of different shapes, which broadcast."""
+
+
+LOSS_BROADCASTS = Message(
+    LossBroadcastWarning,
+    "{op}: the input has shape {input}, the target {target} ({where}): they broadcast, which is rarely meant.\n"
+    "Next: give both the same shape, for example by .squeeze(-1) or .unsqueeze(-1) on one of them.",
+)
+
+LOSS_SHAPES = Message(
+    ShapeError,
+    "{op}: the input has shape {input}, the target {target} ({where}).\nExpected: a target of shape {expected}.",
+)
+
+CTC_SIZES = Message(
+    ShapeError,
+    "ctc_loss: log_probs holds {examples} examples, targets {targets}, input_lengths {inputs}, target_lengths {lengths} "
+    "({where}).\nExpected: the same number of each.",
 )

@@ -1,15 +1,54 @@
-"""Neural-network building blocks with PyTorch's names."""
+"""Neural-network building blocks with PyTorch's names; each family is loaded when it is first used."""
 
-from glassgrad.nn import functional, init
-from glassgrad.nn.activation import *  # noqa: F403 - every layer of the family is public
-from glassgrad.nn.containers import Sequential
-from glassgrad.nn.embedding import Embedding
-from glassgrad.nn.linear import Flatten, Identity, Linear
-from glassgrad.nn.losses import CrossEntropyLoss, MSELoss, NLLLoss
-from glassgrad.nn.module import Buffer, Module, Parameter
-from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d
+from __future__ import annotations
 
-__all__ = [
-    "BatchNorm1d", "BatchNorm2d", "Buffer", "CrossEntropyLoss", "Embedding", "Flatten", "Identity", "Linear", "MSELoss",
-    "Module", "NLLLoss", "Parameter", "Sequential", "functional", "init",
-]  # fmt: skip
+import importlib
+from typing import Any
+
+_FAMILIES = {
+    "activation": (
+        "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
+        "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
+        "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    ),
+    "containers": ("ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"),
+    "conv": ("Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"),
+    "dropout": ("AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
+    "embedding": ("Embedding",),
+    "linear": ("Flatten", "Identity", "Linear"),
+    "losses": ("CrossEntropyLoss", "MSELoss", "NLLLoss"),
+    "module": ("Module",),
+    "norm": (
+        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm",
+        "LocalResponseNorm", "RMSNorm",
+    ),
+    "parameter": ("Buffer", "Parameter"),
+    "pooling": ("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d"),
+}  # fmt: skip
+_HOME = {name: family for family, names in _FAMILIES.items() for name in names}
+_MODULES = ("functional", "init", "parameter")
+
+# What PyTorch has and this library has not, and what to use in its place.
+_INSTEAD = {
+    "DataParallel": "a single process computes here; use more threads, or distributed data parallel over MPI.",
+    "SyncBatchNorm": "use BatchNorm1d or BatchNorm2d: there is one process.",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"glassgrad.nn.{name}")
+    family = _HOME.get(name)
+    if family is None:
+        from glassgrad.missing import missing
+
+        raise missing("glassgrad.nn", name, [*_HOME, *_MODULES], _INSTEAD)
+    value = globals()[name] = getattr(importlib.import_module(f"glassgrad.nn.{family}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - names from the table

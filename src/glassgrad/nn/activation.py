@@ -1,58 +1,361 @@
-"""Activations as layers: each calls the function of the same name."""
+"""Activations as layers: each calls the function of `nn.functional` with its options."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.nn.module import Module
+from glassgrad import creation
+from glassgrad.nn import functional_activation as F
+from glassgrad.nn import init
+from glassgrad.nn.module import Module, Parameter
 from glassgrad.ops.names import PUBLIC
 
+# The public forms skip a step of the dispatch that matters for layers as small as these.
+_relu, _tanh, _sigmoid = PUBLIC["relu"], PUBLIC["tanh"], PUBLIC["sigmoid"]
 
-class Tanh(Module):
+
+class _Activation(Module):
+    """An activation without parameters; `shown` names the options that `repr` prints.
+
+    `inplace` is accepted for PyTorch's sake: the result is the same, only PyTorch's memory saving is not there.
+    """
+
+    shown: tuple[str, ...] = ()
+    inplace: bool = False
+
+    def extra_repr(self) -> str:
+        parts = [f"{name}={getattr(self, name)!r}" for name in self.shown]
+        return ", ".join([*parts, "inplace=True"] if self.inplace else parts)
+
+
+# --- without options ------------------------------------------------------------------------------
+
+
+class Tanh(_Activation):
     """tanh(x), elementwise."""
 
-    def forward(self, x: Any) -> Any:
-        return PUBLIC["tanh"](x)
+    def forward(self, input: Any) -> Any:
+        return _tanh(input)
 
 
-class Sigmoid(Module):
+class Sigmoid(_Activation):
     """1 / (1 + exp(-x)), elementwise."""
 
-    def forward(self, x: Any) -> Any:
-        return PUBLIC["sigmoid"](x)
+    def forward(self, input: Any) -> Any:
+        return _sigmoid(input)
 
 
-class ReLU(Module):
-    """max(x, 0), elementwise. `inplace` is accepted and has no effect."""
+class LogSigmoid(_Activation):
+    """log(1 / (1 + exp(-x))), elementwise."""
 
+    def forward(self, input: Any) -> Any:
+        return F.logsigmoid(input)
+
+
+class Softsign(_Activation):
+    """x / (1 + |x|), elementwise."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softsign(input)
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x), elementwise."""
+
+    def forward(self, input: Any) -> Any:
+        return F.tanhshrink(input)
+
+
+# --- with `inplace` only --------------------------------------------------------------------------
+
+
+class _Inplace(_Activation):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Any:
-        return PUBLIC["relu"](x)
+
+class ReLU(_Inplace):
+    """max(x, 0), elementwise.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReLU()(gg.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+
+    def forward(self, input: Any) -> Any:
+        return _relu(input)
 
 
-class Softmax(Module):
+class ReLU6(_Inplace):
+    """x limited to [0, 6]."""
+
+    def forward(self, input: Any) -> Any:
+        return F.relu6(input)
+
+
+class SiLU(_Inplace):
+    """x * sigmoid(x), elementwise (Hendrycks and Gimpel 2016; Ramachandran et al. 2017)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.silu(input)
+
+
+class Mish(_Inplace):
+    """x * tanh(softplus(x)), elementwise (Misra 2019)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.mish(input)
+
+
+class SELU(_Inplace):
+    """Scaled ELU, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.selu(input)
+
+
+class Hardswish(_Inplace):
+    """x * relu6(x + 3) / 6, elementwise (Howard et al. 2019)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.hardswish(input)
+
+
+class Hardsigmoid(_Inplace):
+    """relu6(x + 3) / 6, elementwise."""
+
+    def forward(self, input: Any) -> Any:
+        return F.hardsigmoid(input)
+
+
+# --- with numbers ---------------------------------------------------------------------------------
+
+
+class GELU(_Activation):
+    """x * Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016).
+
+    `approximate="tanh"` is the formula of GPT-2.
+    """
+
+    shown = ("approximate",)
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Any) -> Any:
+        return F.gelu(input, self.approximate)
+
+
+class LeakyReLU(_Activation):
+    """x where it is positive, else `negative_slope` * x (Maas et al. 2013)."""
+
+    shown = ("negative_slope",)
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.leaky_relu(input, self.negative_slope)
+
+
+class ELU(_Activation):
+    """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
+
+    shown = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.elu(input, self.alpha)
+
+
+class CELU(_Activation):
+    """x where it is positive, else alpha * (exp(x / alpha) - 1) (Barron 2017)."""
+
+    shown = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.celu(input, self.alpha)
+
+
+class Softplus(_Activation):
+    """log(1 + exp(beta * x)) / beta; exact for every x, so `threshold` is not needed and only shown."""
+
+    shown = ("beta", "threshold")
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Any) -> Any:
+        return F.softplus(input, self.beta)
+
+
+class Hardtanh(_Activation):
+    """x limited to [min_val, max_val]."""
+
+    shown = ("min_val", "max_val")
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.hardtanh(input, self.min_val, self.max_val)
+
+
+class Threshold(_Activation):
+    """x where it is above `threshold`, else `value`."""
+
+    shown = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.threshold(input, self.threshold, self.value)
+
+
+class Softshrink(_Activation):
+    """x moved towards 0 by `lambd`, and 0 within."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Any:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(_Activation):
+    """x, and 0 where |x| <= `lambd`."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Any:
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class RReLU(_Activation):
+    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+
+    shown = ("lower", "upper")
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.rrelu(input, self.lower, self.upper, self.training)
+
+
+# --- along a dimension ----------------------------------------------------------------------------
+
+
+class _Along(_Activation):
+    shown = ("dim",)
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class Softmax(_Along):
     """exp(x) / sum(exp(x)) along `dim`."""
 
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, x: Any) -> Any:
-        return PUBLIC["softmax"](x, self.dim)
+    def forward(self, input: Any) -> Any:
+        return F.softmax(input, self.dim)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(_Along):
     """x - logsumexp(x) along `dim`."""
 
+    def forward(self, input: Any) -> Any:
+        return F.log_softmax(input, self.dim)
+
+
+class Softmin(_Along):
+    """softmax(-x) along `dim`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(_Activation):
+    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softmax(input, -3)
+
+
+class GLU(_Activation):
+    """a * sigmoid(b), a and b the halves of x along `dim` (Dauphin et al. 2016)."""
+
+    shown = ("dim",)
+
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Any) -> Any:
-        return PUBLIC["log_softmax"](x, self.dim)
+    def forward(self, input: Any) -> Any:
+        return F.glu(input, self.dim)
 
 
-__all__ = ["LogSoftmax", "ReLU", "Sigmoid", "Softmax", "Tanh"]
+# --- with parameters ------------------------------------------------------------------------------
+
+
+class PReLU(Module):
+    """Leaky relu with a learned slope: one, or one for each channel (He et al. 2015)."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(creation.empty(num_parameters, dtype=dtype).array)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to where they start."""
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Any) -> Any:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
+    "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+]  # fmt: skip

@@ -1,23 +1,31 @@
-"""The functions behind the layers, with PyTorch's names: `torch.nn.functional`."""
+"""The functions behind the layers, with PyTorch's names: `torch.nn.functional`.
+
+They live in one file a family, `functional_*.py`; here they come together. `functional.pyi` says the same to a
+type checker.
+"""
 
 from __future__ import annotations
 
-import math
+import importlib
 from typing import Any
 
 import numpy as np
 
-from glassgrad import tape
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops import names as _names
 from glassgrad.ops.core import Array
-from glassgrad.ops.fused import batch_norm_p, cross_entropy_p, linear_p
+from glassgrad.ops.fused import cross_entropy_p, linear_p
 from glassgrad.ops.index import embedding as _embedding
-from glassgrad.ops.index import one_hot
-from glassgrad.ops.reduce import log_softmax, softmax
-from glassgrad.random import Generator, bernoulli_mask
 
-relu, sigmoid, tanh = (_names.PUBLIC[name] for name in ("relu", "sigmoid", "tanh"))
+_FAMILIES = ("activation", "attention", "dropout", "norm")
+# Ops that PyTorch keeps here as well.
+_OPS = {
+    "arrange": ("pad",),
+    "index": ("one_hot",),
+    "spatial": (
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d",
+        "conv_transpose1d", "conv_transpose2d", "interpolate", "max_pool1d", "max_pool2d", "pixel_shuffle",
+    ),
+}  # fmt: skip
 
 
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -32,55 +40,6 @@ def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Ar
         kept = np.arange(weight.shape[0])[:, None] != row
         weight = ew.where(kept, weight, weight.detach())
     return _embedding(input, weight)
-
-
-def dropout(input: Array, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Array:
-    """Zero each element with probability `p` and scale the rest by 1/(1-p), in training only."""
-    if not training or p == 0:
-        return input
-    if p == 1:
-        return input * 0
-    kept = bernoulli_mask(1 - p, tuple(input.shape), generator)
-    return ew.where(kept, input * (1 / (1 - p)), 0)
-
-
-def batch_norm(
-    input: Array,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Array:
-    """Normalise each channel (axis 1) by the batch, or outside training by the running statistics.
-
-    The running statistics are updated in place with the unbiased variance (Ioffe and Szegedy 2015).
-    """
-    channels = input.shape[1]
-    if weight is None:
-        weight = np.ones(channels, input.dtype)
-    if bias is None:
-        bias = np.zeros(channels, input.dtype)
-    if not training:
-        beside = (1, channels, *(1,) * (len(input.shape) - 2))
-        scale = weight.reshape(beside) * ew.rsqrt(running_var.reshape(beside) + eps)
-        return (input - running_mean.reshape(beside)) * scale + bias.reshape(beside)
-    y, mean, var = batch_norm_p(input, weight, bias, eps=eps)
-    if running_mean is not None:
-        count = math.prod(input.shape) // channels
-        _blend(running_mean, mean, 1 - momentum, momentum)
-        _blend(running_var, var, 1 - momentum, momentum * count / max(count - 1, 1))
-    return y
-
-
-def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
-    """running = keep * running + take * batch, in place; a Symbol is rebound."""
-    mixed = running.lifted()
-    mixed *= keep
-    mixed += tape.unwrap(batch) * take
-    running.array = mixed
 
 
 def cross_entropy(
@@ -134,7 +93,24 @@ def reduce_loss(losses: Array, reduction: str) -> Array:
     return losses.mean() if reduction == "mean" else losses.sum()
 
 
-__all__ = [
-    "batch_norm", "cross_entropy", "dropout", "embedding", "linear", "log_softmax", "mse_loss", "nll_loss", "one_hot",
-    "reduce_loss", "relu", "sigmoid", "softmax", "tanh",
-]  # fmt: skip
+def _collect() -> dict[str, Any]:
+    """Return every function of the families and of the ops."""
+    sources = {f"glassgrad.nn.functional_{family}": None for family in _FAMILIES}
+    found: dict[str, Any] = {}
+    for path, names in {**sources, **{f"glassgrad.ops.{name}": names for name, names in _OPS.items()}}.items():
+        module = importlib.import_module(path)
+        found.update({name: getattr(module, name) for name in names or module.__all__})
+    return found
+
+
+_COLLECTED = _collect()
+globals().update(_COLLECTED)
+
+
+def __getattr__(name: str) -> Any:
+    from glassgrad.missing import missing
+
+    raise missing("glassgrad.nn.functional", name, __all__)
+
+
+__all__ = ["cross_entropy", "embedding", "linear", "mse_loss", "nll_loss", "reduce_loss", *_COLLECTED]  # noqa: PLE0604

@@ -39,8 +39,8 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Any) -> Any:
-        return linear_p(x, self.weight) if self.bias is None else linear_p(x, self.weight, self.bias)
+    def forward(self, input: Any) -> Any:
+        return linear_p(input, self.weight) if self.bias is None else linear_p(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
@@ -52,8 +52,8 @@ class Identity(Module):
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
-        return x
+    def forward(self, input: Any) -> Any:
+        return input
 
 
 class Flatten(Module):
@@ -64,8 +64,8 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, x: Any) -> Any:
-        return x.flatten(self.start_dim, self.end_dim)
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -1,4 +1,4 @@
-"""Module, Parameter and Buffer: state, found by looking at the object's own attributes.
+"""Module: state, found by looking at the object's own attributes.
 
 A module has no registries beside its attributes. What is a `Parameter`, a `Buffer` or a `Module` among
 them, in the order of assignment, is its state; so reading `self.weight` costs a plain attribute lookup.
@@ -6,44 +6,20 @@ them, in the order of assignment, is its state; so reading `self.weight` costs a
 
 from __future__ import annotations
 
+import builtins
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import errors
-from glassgrad.tape import no_grad
+from glassgrad import device as devices
+from glassgrad import errors, provenance
+from glassgrad.nn import state
+from glassgrad.nn.hooks import Hooks
+from glassgrad.nn.parameter import Buffer, Parameter
+from glassgrad.nn.state import Incompatible
 from glassgrad.tensor import Handle, Tensor, make
-
-
-class Parameter(Tensor):
-    """A tensor that belongs to the trainable state of the module it is assigned to."""
-
-    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
-        super().__init__(data, requires_grad)
-
-    def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"
-
-
-class Buffer(Tensor):
-    """A tensor of the state that is not trained, such as a running mean.
-
-    `persistent=False` keeps it out of `state_dict`.
-    """
-
-    def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
-        super().__init__(data)
-        self.persistent = persistent
-
-
-class Incompatible(NamedTuple):
-    """What `load_state_dict` found: keys of the model without a value, and values without a key."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
 
 
 class Module:
@@ -62,7 +38,7 @@ class Module:
     """
 
     training: bool = True
-    _hooks: OrderedDict[str, list[Callable[..., Any]]] | None = None
+    _hooks: Hooks | None = None
 
     def __init__(self) -> None:
         # Nothing to prepare: defaults live on the class, state in the attributes.
@@ -75,26 +51,16 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        assert self._hooks is not None
-        for hook in self._hooks["pre"]:
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in self._hooks["forward"]:
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        for hook in self._hooks["backward"]:
-            _BackwardWatch(self, hook, args, result)
-        return result
+        return self._hooks.call(self, args, kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A buffer stays one when a plain tensor is assigned to its name.
-        if type(value) is Tensor and isinstance(self.__dict__.get(name), Buffer):
-            value = Buffer(value.array, persistent=self.__dict__[name].persistent)
+        if type(value) is Tensor:
+            current = self.__dict__.get(name)
+            # A buffer stays one when a plain tensor is assigned to its name; a parameter would cease to be one.
+            if isinstance(current, Buffer):
+                value = Buffer(value.array, persistent=current.persistent)
+            elif isinstance(current, Parameter):
+                raise errors.PARAMETER_REPLACED(owner=type(self).__name__, name=name, where=provenance.here())
         object.__setattr__(self, name, value)
 
     # --- state --------------------------------------------------------------------------------------
@@ -113,26 +79,48 @@ class Module:
 
     add_module = register_module
 
+    def _own(self, kind: builtins.type[Any]) -> OrderedDict[str, Any]:
+        """Return the attributes of a kind, in the order of assignment."""
+        return OrderedDict((name, value) for name, value in self.__dict__.items() if isinstance(value, kind))
+
+    @property
+    def _modules(self) -> OrderedDict[str, Any]:
+        return self._own(Module)  # a copy, for code that reads PyTorch's registries
+
+    @property
+    def _parameters(self) -> OrderedDict[str, Any]:
+        return self._own(Parameter)
+
+    @property
+    def _buffers(self) -> OrderedDict[str, Any]:
+        return self._own(Buffer)
+
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield the direct submodules with their names."""
-        for name, value in self.__dict__.items():
-            if isinstance(value, Module):
+        """Yield the direct submodules with their names, each once."""
+        seen: set[int] = set()
+        for name, value in list(self.__dict__.items()):
+            if isinstance(value, Module) and id(value) not in seen:
+                seen.add(id(value))
                 yield name, value
 
     def children(self) -> Iterator[Module]:
-        """Yield the direct submodules."""
+        """Yield the direct submodules, each once."""
         for _, child in self.named_children():
             yield child
 
-    def named_modules(self, prefix: str = "", _seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
-        """Yield this module and all below it, each once, with dotted names."""
-        seen = set() if _seen is None else _seen
-        if id(self) in seen:
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield this module and all below it with dotted names; shared ones once, unless told otherwise."""
+        seen = set() if memo is None else memo
+        if self in seen:
             return
-        seen.add(id(self))
+        if remove_duplicate:
+            seen.add(self)
         yield prefix, self
-        for name, child in self.named_children():
-            yield from child.named_modules(f"{prefix}.{name}" if prefix else name, seen)
+        for name, value in list(self.__dict__.items()):
+            if isinstance(value, Module):
+                yield from value.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and all below it, each once."""
@@ -140,10 +128,11 @@ class Module:
             yield module
 
     def _named_state(
-        self, kind: type[Tensor], prefix: str, recurse: bool, unique: bool
+        self, kind: builtins.type[Tensor], prefix: str, recurse: bool, unique: bool
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+        walked = self.named_modules(prefix=prefix, remove_duplicate=unique) if recurse else [(prefix, self)]
+        for path, module in walked:
             for name, value in module.__dict__.items():
                 if isinstance(value, kind) and not (unique and id(value) in seen):
                     seen.add(id(value))
@@ -184,42 +173,40 @@ class Module:
         parameter: Parameter = getattr(self.get_submodule(path), name)
         return parameter
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
+    def get_buffer(self, target: str) -> Buffer:
+        """Return the buffer with a dotted name."""
+        path, _, name = target.rpartition(".")
+        buffer: Buffer = getattr(self.get_submodule(path), name)
+        return buffer
+
+    def state_dict(
+        self, destination: OrderedDict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Tensor]:
         """Return all parameters and persistent buffers by name, sharing memory with the model."""
-        result: OrderedDict[str, Tensor] = OrderedDict()
-        for path, module in _all_paths(self, prefix.rstrip(".")):
+        result: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
+        for path, module in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
             for kind in (Parameter, Buffer):  # within a module parameters come first, as in PyTorch
                 for name, value in module.__dict__.items():
                     if isinstance(value, kind) and getattr(value, "persistent", True):
                         result[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
         return result
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Incompatible:
         """Copy values into the parameters and buffers of the same names, in place.
+
+        Args:
+            state_dict: tensors of ours or of PyTorch's, or arrays, by name.
+            strict: every name has to be on both sides.
+            assign: take over memory and dtype in place of copying.
 
         Raises:
             AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is
                 changed then.
         """
-        own = self.state_dict()
-        missing = [key for key in own if key not in state_dict]
-        unexpected = [key for key in state_dict if key not in own]
-        arrays = {key: _as_array(value) for key, value in state_dict.items() if key in own}
-        wrong = [
-            f"{key}: {array.shape}, expected {own[key].shape}"
-            for key, array in arrays.items()
-            if array.shape != own[key].shape
-        ]
-        if wrong or (strict and (missing or unexpected)):
-            raise errors.STATE_DICT_MISMATCH(
-                model=type(self).__name__,
-                missing="\n  missing: " + ", ".join(missing) if missing else "",
-                unexpected="\n  unexpected: " + ", ".join(unexpected) if unexpected else "",
-                wrong="\n  wrong shape: " + "; ".join(wrong) if wrong else "",
-            )
-        for key, array in arrays.items():
-            np.copyto(own[key].array, array, casting="unsafe")
-        return Incompatible(missing, unexpected)
+        own = self.state_dict(keep_vars=True)
+        return state.load(type(self).__name__, own, state_dict, strict, assign)
 
     # --- what is done to all --------------------------------------------------------------------------
 
@@ -254,22 +241,28 @@ class Module:
         fn(self)
         return self
 
-    def to(self, *args: Any, dtype: Any = None, **_kwargs: Any) -> Self:
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, **_kwargs: Any) -> Self:
         """Convert floating-point parameters and buffers to a dtype, in place; devices other than cpu raise."""
-        from glassgrad import device as devices
-
         for arg in args:
-            dtype = arg if devices.is_dtype(arg) else dtype
+            if isinstance(arg, Tensor):
+                dtype = arg.dtype
+            elif devices.is_dtype(arg):
+                dtype = arg
+            elif not isinstance(arg, bool):
+                device = arg
+        devices.check(device)
         if dtype is not None:
-            with no_grad():
-                for kind in (Parameter, Buffer):
-                    for _, value in self._named_state(kind, "", True, True):
-                        if value.array.dtype.kind == "f":
-                            value.array = value.array.astype(dtype)
-        for arg in args:
-            if not devices.is_dtype(arg):
-                devices.check(arg)
+            for kind in (Parameter, Buffer):
+                for _, value in self._named_state(kind, "", True, True):
+                    if value.array.dtype.kind == "f":
+                        value.array = value.array.astype(dtype)
+                        if value._grad is not None:
+                            value._grad.array = value._grad.array.astype(dtype)
         return self
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert floating-point parameters and buffers to a dtype, in place."""
+        return self.to(np.dtype(dst_type))
 
     def double(self) -> Self:
         """Convert to float64."""
@@ -279,29 +272,50 @@ class Module:
         """Convert to float32."""
         return self.to(np.float32)
 
+    def half(self) -> Self:
+        """Convert to float16."""
+        return self.to(np.float16)
+
     def cpu(self) -> Self:
         """Return self: everything lives in the computer's memory."""
         return self
 
+    def cuda(self, device: Any = None) -> Self:
+        """Raise: there is only the cpu."""
+        return self.to("cuda" if device is None else device)
+
     # --- hooks ----------------------------------------------------------------------------------------
 
-    def _hook(self, kind: str, hook: Callable[..., Any]) -> Handle:
+    def _hook(self, kind: str, hook: Any, first: bool) -> Handle:
         if self._hooks is None:
-            self._hooks = OrderedDict(pre=[], forward=[], backward=[])
-        self._hooks[kind].append(hook)
-        return Handle(self._hooks[kind], hook)
+            self._hooks = Hooks()
+        return self._hooks.add(kind, hook, first)
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, args)` before forward; it may return other arguments."""
-        return self._hook("pre", hook)
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Call `hook(module, args)` before forward; it may return other arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, args, output)` after forward; it may return another output."""
-        return self._hook("forward", hook)
+        With `with_kwargs` it is called with the keyword arguments as well, and returns both or None.
+        """
+        return self._hook("before", (hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, grad_input, grad_output)` in the backward pass."""
-        return self._hook("backward", hook)
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
+        """Call `hook(module, args, output)` after forward; it may return another output.
+
+        With `with_kwargs` the keyword arguments come before the output.
+        """
+        return self._hook("after", (hook, with_kwargs), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""
+        return self._hook("backward_before", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(module, grad_input, grad_output)` in the backward pass; it may return another grad_input."""
+        return self._hook("backward", hook, prepend)
 
     # --- printing ---------------------------------------------------------------------------------------
 
@@ -309,58 +323,16 @@ class Module:
         """Return what stands in the brackets of `repr`."""
         return ""
 
+    def _get_name(self) -> str:
+        return type(self).__name__
+
     def __repr__(self) -> str:
-        lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self.named_children()]
+        lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._own(Module).items()]
         extra = self.extra_repr()
         if not lines:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
-
-
-def _all_paths(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
-    """Yield every path to every module, shared ones under each of their names."""
-    yield prefix, module
-    for name, child in module.named_children():
-        yield from _all_paths(child, f"{prefix}.{name}" if prefix else name)
-
-
-def _as_array(value: Any) -> np.ndarray[Any, Any]:
-    """Return the values of a Tensor of ours, of PyTorch's, or of an array."""
-    if hasattr(value, "detach"):
-        value = value.detach()
-    return np.asarray(value)
-
-
-class _BackwardWatch:
-    """Calls a backward hook when the gradients of a module's output and of its inputs are both known."""
-
-    def __init__(self, module: Module, hook: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
-        self.module = module
-        self.hook = hook
-        outputs = [x for x in (result if isinstance(result, tuple) else (result,)) if isinstance(x, Tensor)]
-        self.grad_output: list[Any] = [None] * len(outputs)
-        self.grad_input: list[Any] = [None] * len(args)
-        inputs = [(at, x) for at, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
-        self.waiting = len(inputs)
-        for position, x in enumerate(outputs):
-            if x.requires_grad:
-                x.register_hook(partial(self.output_arrived, position))
-        for position, x in inputs:
-            x.register_hook(partial(self.input_arrived, position))
-
-    def output_arrived(self, position: int, g: Tensor) -> None:
-        self.grad_output[position] = g
-        if not self.waiting:
-            self.finish()
-
-    def input_arrived(self, position: int, g: Tensor) -> None:
-        self.grad_input[position] = g
-        self.waiting -= 1
-        if not self.waiting:
-            self.finish()
-
-    def finish(self) -> None:
-        self.hook(self.module, tuple(self.grad_input), tuple(self.grad_output))
+            return f"{self._get_name()}({extra})"
+        inner = [*([extra] if extra else []), *lines]
+        return f"{self._get_name()}(\n  " + "\n  ".join(inner) + "\n)"
 
 
 __all__ = ["Buffer", "Incompatible", "Module", "Parameter", "make"]

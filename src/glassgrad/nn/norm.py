@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalisation layers: batch, layer, RMS, group, instance and local response norm."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from typing import Any
 import numpy as np
 
 from glassgrad import creation, errors, provenance
-from glassgrad.nn import functional as F
+from glassgrad.nn import functional_norm as F
 from glassgrad.nn.module import Buffer, Module, Parameter
 
 
-class _BatchNorm(Module):
-    """What the batch norms share; they differ in the shapes they take."""
+class _Tracked(Module):
+    """What batch and instance norm share: a scale for each channel and running statistics."""
 
     dims: tuple[int, ...] = ()
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -39,27 +33,54 @@ class _BatchNorm(Module):
         self.running_var = Buffer(creation.ones(num_features, dtype=dtype).array) if tracked else None
         self.num_batches_tracked = Buffer(np.zeros((), np.int64)) if tracked else None
 
-    def forward(self, x: Any) -> Any:
-        if len(x.shape) not in self.dims or x.shape[1] != self.num_features:
+    def reset_running_stats(self) -> None:
+        """Forget the running statistics."""
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            self.running_mean.array[...] = 0
+            self.running_var.array[...] = 1
+            self.num_batches_tracked.array[...] = 0
+
+    def reset_parameters(self) -> None:
+        """Forget the running statistics, and set the scale to 1 and the shift to 0."""
+        self.reset_running_stats()
+        if self.weight is not None and self.bias is not None:
+            self.weight.array[...] = 1
+            self.bias.array[...] = 0
+
+    def _check(self, x: Any, channel: int) -> None:
+        if len(x.shape) not in self.dims or x.shape[channel] != self.num_features:
             raise errors.WRONG_INPUT(
                 layer=repr(self),
                 expected=f"(N, {self.num_features}, ...) with {' or '.join(map(str, self.dims))} dimensions",
                 given=tuple(x.shape),
-                where=provenance.here(),
+                where=provenance.here(2),
             )
-        training = self.training or self.running_mean is None
-        momentum = self.momentum
-        if self.training and self.num_batches_tracked is not None:
-            seen = self.num_batches_tracked.lifted()
-            seen += 1
-            self.num_batches_tracked.array = seen
-            if momentum is None:  # a cumulative average
-                momentum = 1 / float(seen)
-        mean, var = self.running_mean, self.running_var
-        return F.batch_norm(x, mean, var, self.weight, self.bias, training, momentum or 0.0, self.eps)
+
+    def _share(self) -> float:
+        """Count a batch; return the weight that it gets in the running statistics."""
+        if not self.training or self.num_batches_tracked is None:
+            return self.momentum or 0.0
+        seen = self.num_batches_tracked.lifted()
+        seen += 1
+        self.num_batches_tracked.array = seen
+        return 1 / float(seen) if self.momentum is None else self.momentum  # None: a cumulative average
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_Tracked):
+    """What the batch norms share; they differ in the shapes they take."""
+
+    def forward(self, input: Any) -> Any:
+        self._check(input, 1)
+        training = self.training or self.running_mean is None
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, training, self._share(), self.eps
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -67,6 +88,13 @@ class BatchNorm1d(_BatchNorm):
 
     In training by the statistics of the batch, which also move `running_mean` and `running_var`
     (unbiased) by `momentum`; otherwise by those.
+
+    Args:
+        num_features: channels.
+        eps: added to the variance.
+        momentum: weight of a new batch in the running statistics; None for their plain average.
+        affine: whether a scale and a shift are learned.
+        track_running_stats: without, the statistics of the batch are used outside training too.
     """
 
     dims = (2, 3)
@@ -76,3 +104,171 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalisation of (N, C, H, W) over all but the channels; see `BatchNorm1d`."""
 
     dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W) over all but the channels; see `BatchNorm1d`."""
+
+    dims = (5,)
+
+
+class _InstanceNorm(_Tracked):
+    """What the instance norms share."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        alone = len(input.shape) == self.dims[0]
+        x = input[None] if alone else input
+        if len(x.shape) != self.dims[1] or (self.affine and x.shape[1] != self.num_features):
+            self._check(input, 0 if alone else 1)
+        own = self.training or self.running_mean is None
+        y = F.instance_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, own, self.momentum or 0.0, self.eps
+        )
+        return y[0] if alone else y
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises each channel of each example of (N, C, L) or (C, L) (Ulyanov et al. 2016)."""
+
+    dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalises each channel of each example of (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016)."""
+
+    dims = (3, 4)
+
+
+class LayerNorm(Module):
+    """Normalises over the last dimensions, `normalized_shape` (Ba et al. 2016).
+
+    Args:
+        normalized_shape: sizes of the last dimensions, or of the last one.
+        eps: added to the variance.
+        elementwise_affine: whether a scale is learned for each element.
+        bias: whether a shift is learned too.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LayerNorm(2)(gg.tensor([[1.0, 3.0]]))
+        tensor([[-1.,  1.]], grad_fn=<layer_norm at <stdin>:1>)
+    """
+
+    def __init__(
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        one = isinstance(normalized_shape, int)
+        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        shape = self.normalized_shape
+        self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if elementwise_affine else None
+        self.bias = Parameter(creation.zeros(shape, dtype=dtype).array) if elementwise_affine and bias else None
+
+    def reset_parameters(self) -> None:
+        """Set the scale to 1 and the shift to 0."""
+        if self.weight is not None:
+            self.weight.array[...] = 1
+        if self.bias is not None:
+            self.bias.array[...] = 0
+
+    def forward(self, input: Any) -> Any:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        bias = self.bias is not None
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={bias}"
+
+
+class RMSNorm(Module):
+    """Divides by the root mean square over the last dimensions (Zhang and Sennrich 2019).
+
+    Without `eps` it is the smallest step of the input's dtype.
+    """
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        one = isinstance(normalized_shape, int)
+        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        scale = Parameter(creation.ones(self.normalized_shape, dtype=dtype).array) if elementwise_affine else None
+        self.weight = scale
+
+    def reset_parameters(self) -> None:
+        """Set the scale to 1."""
+        if self.weight is not None:
+            self.weight.array[...] = 1
+
+    def forward(self, input: Any) -> Any:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Normalises each example of (N, C, ...) over groups of channels (Wu and He 2018)."""
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if num_groups <= 0 or num_channels % num_groups:
+            raise errors.BAD_OPTION(
+                owner="GroupNorm", name="num_channels", given=num_channels, where=provenance.here(),
+                expected=f"a multiple of num_groups={num_groups}",
+            )  # fmt: skip
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self.weight = Parameter(creation.ones(num_channels, dtype=dtype).array) if affine else None
+        self.bias = Parameter(creation.zeros(num_channels, dtype=dtype).array) if affine else None
+
+    def reset_parameters(self) -> None:
+        """Set the scale to 1 and the shift to 0."""
+        if self.weight is not None and self.bias is not None:
+            self.weight.array[...] = 1
+            self.bias.array[...] = 0
+
+    def forward(self, input: Any) -> Any:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Module):
+    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012)."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Any) -> Any:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm",
+    "LocalResponseNorm", "RMSNorm",
+]  # fmt: skip

@@ -1,0 +1,16 @@
+# ruff: noqa: F403 - the lists of names are those of the families
+# What a type checker sees: the same names, loaded at once.
+from glassgrad.nn import functional as functional
+from glassgrad.nn import init as init
+from glassgrad.nn import parameter as parameter
+from glassgrad.nn.activation import *
+from glassgrad.nn.containers import *
+from glassgrad.nn.conv import *
+from glassgrad.nn.dropout import *
+from glassgrad.nn.embedding import *
+from glassgrad.nn.linear import *
+from glassgrad.nn.losses import *
+from glassgrad.nn.module import Module as Module
+from glassgrad.nn.norm import *
+from glassgrad.nn.parameter import *
+from glassgrad.nn.pooling import *

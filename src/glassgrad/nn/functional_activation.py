@@ -1,0 +1,129 @@
+"""Activations with PyTorch's signatures; `inplace` is accepted and does not save the memory that it saves there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.ops import activation as ops
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops import reduce
+from glassgrad.ops.core import Array
+from glassgrad.random import Generator, rand
+
+tanh, sigmoid, logsigmoid = ew.tanh, ops.sigmoid, ops.log_sigmoid
+gelu, softsign, softplus, tanhshrink, prelu = ops.gelu, ops.softsign, ops.softplus, ops.tanhshrink, ops.prelu
+softshrink, hardshrink, glu = ops.softshrink, ops.hardshrink, ops.glu
+
+
+def relu(input: Array, inplace: bool = False) -> Array:
+    """max(x, 0)."""
+    return ops.relu(input)
+
+
+def relu6(input: Array, inplace: bool = False) -> Array:
+    """x limited to [0, 6]."""
+    return ops.relu6(input)
+
+
+def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Array:
+    """x where it is positive, else `negative_slope` * x."""
+    return ops.leaky_relu(input, negative_slope)
+
+
+def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    return ops.elu(input, alpha)
+
+
+def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    return ops.celu(input, alpha)
+
+
+def selu(input: Array, inplace: bool = False) -> Array:
+    """Scaled elu, whose fixed point has mean 0 and variance 1."""
+    return ops.selu(input)
+
+
+def silu(input: Array, inplace: bool = False) -> Array:
+    """x * sigmoid(x)."""
+    return ops.silu(input)
+
+
+def mish(input: Array, inplace: bool = False) -> Array:
+    """x * tanh(softplus(x))."""
+    return ops.mish(input)
+
+
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
+    """x limited to [min_val, max_val]."""
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def hardswish(input: Array, inplace: bool = False) -> Array:
+    """x * relu6(x + 3) / 6."""
+    return ops.hardswish(input)
+
+
+def hardsigmoid(input: Array, inplace: bool = False) -> Array:
+    """relu6(x + 3) / 6."""
+    return ops.hardsigmoid(input)
+
+
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
+    """x where it is above `threshold`, else `value`."""
+    return ops.threshold(input, threshold, value)
+
+
+def rrelu(
+    input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Array:
+    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+    if not training:
+        return ops.leaky_relu(input, (lower + upper) / 2)
+    slopes = lower + (upper - lower) * rand(tuple(input.shape), dtype=input.dtype)
+    return ew.where(input >= 0, input, input * slopes)
+
+
+def _default_dim(input: Array, dim: int | None) -> int:
+    # What PyTorch has kept from its first versions for a call that does not say.
+    return dim if dim is not None else 0 if len(input.shape) in {0, 1, 3} else 1
+
+
+def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) along `dim`."""
+    return reduce.softmax(input, _default_dim(input, dim), dtype=dtype)
+
+
+def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """x - logsumexp(x) along `dim`."""
+    return reduce.log_softmax(input, _default_dim(input, dim), dtype=dtype)
+
+
+def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
+    """softmax(-x) along `dim`."""
+    return reduce.softmin(input, _default_dim(input, dim), dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Array, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1, *,
+    generator: Generator | None = None,
+) -> Array:  # fmt: skip
+    """Softmax of logits plus Gumbel noise: a differentiable draw (Jang et al. 2017).
+
+    With `hard` the result is one-hot, and the gradient that of the soft one.
+    """
+    noise = -ew.log(-ew.log(rand(tuple(logits.shape), dtype=logits.dtype, generator=generator).clip(1e-20, 1 - 1e-7)))
+    soft = reduce.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    plain = soft.detach()
+    picked = (plain == plain.max(dim, keepdim=True)[0]).to(plain.dtype)
+    return picked - plain + soft
+
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid",
+    "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip

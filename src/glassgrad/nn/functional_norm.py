@@ -1,0 +1,157 @@
+"""Normalisations as functions: batch, layer, RMS, group, instance and local response norm, and unit vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance, tape
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops import reduce
+from glassgrad.ops.arrange import pad
+from glassgrad.ops.core import Array
+from glassgrad.ops.fused import batch_norm_p
+from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
+from glassgrad.ops.shape import reshape_p
+from glassgrad.ops.spatial import avg_pool1d
+
+
+def batch_norm(
+    input: Array, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Array:  # fmt: skip
+    """Normalise each channel (axis 1) by the batch, or outside training by the running statistics.
+
+    The running statistics are updated in place with the unbiased variance (Ioffe and Szegedy 2015).
+
+    Raises:
+        ShapeError: a single value for each channel in training, which has no variance.
+    """
+    channels = input.shape[1]
+    if not training:
+        beside = (1, channels, *(1,) * (len(input.shape) - 2))
+        scale = ew.rsqrt(running_var.reshape(beside) + eps)
+        if weight is not None:
+            scale = scale * weight.reshape(beside)
+        y = (input - running_mean.reshape(beside)) * scale
+        return y if bias is None else y + bias.reshape(beside)
+    count = math.prod(input.shape) // channels if channels else 0
+    if count == 1:
+        raise errors.ONE_VALUE_PER_CHANNEL(given=tuple(input.shape), where=provenance.here())
+    if weight is None:
+        weight = np.ones(channels, input.dtype)
+    if bias is None:
+        bias = np.zeros(channels, input.dtype)
+    y, mean, var = batch_norm_p(input, weight, bias, eps=eps)
+    if running_mean is not None:
+        _blend(running_mean, mean, 1 - momentum, momentum)
+        _blend(running_var, var, 1 - momentum, momentum * count / max(count - 1, 1))
+    return y
+
+
+def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
+    """running = keep * running + take * batch, in place; a Symbol is rebound."""
+    mixed = running.lifted()
+    mixed *= keep
+    mixed += tape.unwrap(batch) * take
+    running.array = mixed
+
+
+def _trailing(input: Array, normalized_shape: Any, op: str) -> int:
+    """Return how many last dimensions are normalised, having checked that they are `normalized_shape`."""
+    given = tuple(input.shape)
+    wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    dims = len(wanted)
+    if dims == 0 or given[len(given) - dims :] != wanted:
+        sizes = ", ".join(map(str, wanted))
+        raise errors.WRONG_INPUT(layer=op, expected=f"(..., {sizes})", given=given, where=provenance.here())
+    return dims
+
+
+def layer_norm(
+    input: Array, normalized_shape: Any, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> Array:
+    """(x - mean) / sqrt(var + eps) * weight + bias, over the last dimensions (Ba et al. 2016).
+
+    Raises:
+        ShapeError: the last dimensions of the input are not `normalized_shape`.
+    """
+    dims = _trailing(input, normalized_shape, "layer_norm")
+    if weight is None:
+        y = layer_norm_p(input, dims=dims, eps=eps)
+        return y if bias is None else y + bias
+    parts = (weight,) if bias is None else (weight, bias)
+    return layer_norm_p(input, *parts, dims=dims, eps=eps)
+
+
+def rms_norm(input: Array, normalized_shape: Any, weight: Array | None = None, eps: float | None = None) -> Array:
+    """x / sqrt(mean(x**2) + eps) * weight, over the last dimensions (Zhang and Sennrich 2019).
+
+    Without `eps` it is the smallest step of the dtype, as in PyTorch.
+    """
+    dims = _trailing(input, normalized_shape, "rms_norm")
+    small = float(np.finfo(input.dtype).eps) if eps is None else eps
+    return rms_norm_p(input, *(() if weight is None else (weight,)), dims=dims, eps=small)
+
+
+def group_norm(
+    input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> Array:
+    """Normalise each example over groups of channels, (N, C, ...) (Wu and He 2018).
+
+    Raises:
+        ArgumentError: the channels do not divide into `num_groups`.
+    """
+    shape = tuple(input.shape)
+    channels = shape[1]
+    if num_groups <= 0 or channels % num_groups:
+        expected = f"a divisor of the {channels} channels"
+        raise errors.BAD_OPTION(
+            owner="group_norm", name="num_groups", given=num_groups, expected=expected, where=provenance.here()
+        )
+    size = math.prod(shape[1:]) // num_groups
+    y = reshape_p(layer_norm_p(reshape_p(input, shape=(shape[0], num_groups, size)), dims=1, eps=eps), shape=shape)
+    beside = (1, channels, *(1,) * (len(shape) - 2))
+    if weight is not None:
+        y = y * reshape_p(weight, shape=beside)
+    return y if bias is None else y + reshape_p(bias, shape=beside)
+
+
+def instance_norm(
+    input: Array, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Array:  # fmt: skip
+    """Normalise each channel of each example, (N, C, ...) (Ulyanov et al. 2016)."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    shape = tuple(input.shape)
+    size = math.prod(shape[2:])
+    if size == 1:
+        raise errors.ONE_VALUE_PER_CHANNEL(given=shape, where=provenance.here())
+    if running_mean is not None:
+        axes = tuple(range(2, len(shape)))
+        plain = input.detach()
+        _blend(running_mean, plain.mean((0, *axes)), 1 - momentum, momentum)
+        _blend(running_var, plain.var(axes).mean(0), 1 - momentum, momentum)
+    return group_norm(input, shape[1], weight, bias, eps)
+
+
+def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
+    """x / (k + alpha * mean of x**2 over `size` neighbouring channels)**beta (Krizhevsky et al. 2012)."""
+    shape = tuple(input.shape)
+    squares = ew.square(input).reshape(shape[0], 1, shape[1], -1).transpose(2, 3)
+    flat = pad(squares.reshape(-1, 1, shape[1]), (size // 2, (size - 1) // 2))
+    mean = avg_pool1d(flat, size, 1).reshape(shape[0], 1, -1, shape[1]).transpose(2, 3).reshape(shape)
+    return input / (mean * alpha + k) ** beta
+
+
+def normalize(input: Array, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12) -> Array:
+    """x / max(norm of x along `dim`, eps)."""
+    norm = reduce.vector_norm(input, p, dim, keepdim=True)
+    return input / ew.maximum(norm, eps)
+
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]

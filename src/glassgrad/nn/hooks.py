@@ -1,0 +1,123 @@
+"""Hooks of modules: what they are called with, and how a backward hook learns the gradients of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from glassgrad import tape
+from glassgrad.tensor import Handle, Tensor
+
+Hook = Callable[..., Any]
+
+
+class Hooks:
+    """The hooks of one module, in the order in which they are called."""
+
+    def __init__(self) -> None:
+        self.before: list[tuple[Hook, bool]] = []
+        self.after: list[tuple[Hook, bool]] = []
+        self.backward: list[Hook] = []
+        self.backward_before: list[Hook] = []
+
+    def add(self, kind: str, hook: Any, first: bool) -> Handle:
+        """Add a hook at the end or at the start of those of its kind."""
+        listed: list[Any] = getattr(self, kind)
+        listed.insert(0 if first else len(listed), hook)
+        return Handle(listed, hook)
+
+    def call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the module's `forward` with everything around it."""
+        for hook, with_kwargs in list(self.before):
+            args, kwargs = _changed_arguments(hook, with_kwargs, module, args, kwargs)
+        watch = None
+        if self.backward or self.backward_before:
+            watch = _BackwardWatch(module, self)
+            args = watch.inputs(args)
+        result = module.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self.after):
+            changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+            result = result if changed is None else changed
+        return result if watch is None else watch.outputs(result)
+
+
+def _changed_arguments(
+    hook: Hook, with_kwargs: bool, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if with_kwargs:
+        changed = hook(module, args, kwargs)
+        return (args, kwargs) if changed is None else changed
+    changed = hook(module, args)
+    if changed is None:
+        return args, kwargs
+    return (changed if isinstance(changed, tuple) else (changed,)), kwargs
+
+
+class _BackwardWatch:
+    """Calls the backward hooks of one call of a module.
+
+    Inputs and outputs pass through aliases of their own, so that the gradients are those of this call alone,
+    whatever else the tensors are used for. A hook's replacement for the gradient of the input is used where the
+    module has one input that requires a gradient, or where all arrive before it is called.
+    """
+
+    def __init__(self, module: Any, hooks: Hooks) -> None:
+        self.module = module
+        self.hooks = hooks
+        self.grad_input: list[Any] = []
+        self.grad_output: list[Any] = []
+        self.waiting_in = self.waiting_out = 0
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.grad_input = [None] * len(args)
+        return tuple([self._watched(x, partial(self._input_arrived, at), True) for at, x in enumerate(args)])
+
+    def outputs(self, result: Any) -> Any:
+        several = isinstance(result, tuple)
+        parts = result if several else (result,)
+        self.grad_output = [None] * len(parts)
+        parts = tuple([self._watched(y, partial(self._output_arrived, at), False) for at, y in enumerate(parts)])
+        return parts if several else parts[0]
+
+    def _watched(self, x: Any, hook: Hook, is_input: bool) -> Any:
+        if not isinstance(x, Tensor) or not x.requires_grad or not tape.is_grad_enabled():
+            return x
+        if is_input:
+            self.waiting_in += 1
+        else:
+            self.waiting_out += 1
+        alias: Tensor = tape.alias(x)
+        alias.register_hook(hook)
+        return alias
+
+    def _output_arrived(self, position: int, g: Tensor) -> Tensor | None:
+        self.grad_output[position] = g
+        self.waiting_out -= 1
+        replaced = None
+        if self.waiting_out == 0:
+            for hook in self.hooks.backward_before:
+                changed = hook(self.module, tuple(self.grad_output))
+                if changed is not None:
+                    self.grad_output = list(changed if isinstance(changed, tuple) else (changed,))
+                    replaced = self.grad_output[position]
+            if self.waiting_in == 0:
+                self._finish()
+        return replaced
+
+    def _input_arrived(self, position: int, g: Tensor) -> Tensor | None:
+        self.grad_input[position] = g
+        self.waiting_in -= 1
+        if self.waiting_in == 0:
+            self._finish()
+        replaced: Tensor | None = self.grad_input[position]
+        return replaced
+
+    def _finish(self) -> None:
+        for hook in self.hooks.backward:
+            changed = hook(self.module, tuple(self.grad_input), tuple(self.grad_output))
+            if changed is not None:
+                self.grad_input = list(changed if isinstance(changed, tuple) else (changed,))
+
+
+__all__ = ["Hooks"]

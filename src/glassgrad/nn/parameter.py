@@ -1,0 +1,44 @@
+"""Parameter and Buffer: what a module's state consists of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that belongs to the trainable state of the module it is assigned to."""
+
+    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+        super().__init__(data, requires_grad)
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+
+class Buffer(Tensor):
+    """A tensor of the state that is not trained, such as a running mean.
+
+    `persistent=False` keeps it out of `state_dict`.
+    """
+
+    persistent: bool
+
+    def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
+        super().__init__(data)
+        self.persistent = persistent
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return _buffer, (self.array, self.persistent)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        twin = memo[id(self)] = Buffer(self.array.copy(), persistent=self.persistent)
+        return twin
+
+
+def _buffer(array: Any, persistent: bool) -> Buffer:
+    return Buffer(array, persistent=persistent)
+
+
+__all__ = ["Buffer", "Parameter"]

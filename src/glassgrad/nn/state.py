@@ -1,0 +1,65 @@
+"""Taking a state dictionary over: what is compared, what is reported, and when nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.tape import MUTATIONS
+
+
+class Incompatible(NamedTuple):
+    """What `load_state_dict` found: keys of the model without a value, and values without a key."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any]:
+    """Return the values of a Tensor of ours, of PyTorch's, or of an array."""
+    if hasattr(value, "detach"):
+        value = value.detach()
+    return np.asarray(value)
+
+
+def load(model: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
+    """Copy what is given into the tensors of the same names.
+
+    Args:
+        model: its name, for the message.
+        own: the model's tensors by name.
+        given: tensors (ours or PyTorch's) or arrays by name.
+        strict: every name has to be on both sides.
+        assign: take over the memory and dtype of what is given in place of copying.
+
+    Raises:
+        AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is changed then.
+    """
+    missing = [key for key in own if key not in given]
+    unexpected = [key for key in given if key not in own]
+    arrays = {key: as_array(value) for key, value in given.items() if key in own}
+    wrong = [
+        f"{key}: {array.shape}, expected {tuple(own[key].shape)}"
+        for key, array in arrays.items()
+        if array.shape != tuple(own[key].shape)
+    ]
+    if wrong or (strict and (missing or unexpected)):
+        raise errors.STATE_DICT_MISMATCH(
+            model=model,
+            missing="\n  missing: " + ", ".join(missing) if missing else "",
+            unexpected="\n  unexpected: " + ", ".join(unexpected) if unexpected else "",
+            wrong="\n  wrong shape: " + "; ".join(wrong) if wrong else "",
+        )
+    for key, array in arrays.items():
+        if assign:
+            own[key].array = array
+        else:
+            np.copyto(own[key].array, array, casting="unsafe")
+            MUTATIONS.record(own[key].array)
+    return Incompatible(missing, unexpected)
+
+
+__all__ = ["Incompatible", "as_array", "load"]

@@ -7,14 +7,15 @@ operands are worked out later, from Python's own position tables and the parsed 
 
 from __future__ import annotations
 
-import ast
-import linecache
 import os
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ast
 
 _PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 # Models and training loops that ship with the package are read as a user's code would be.
@@ -52,8 +53,7 @@ def here(depth: int = 1) -> Place:
     return resolve(frame.f_code, frame.f_lasti)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A place in the user's source.
 
     `variable` is the name that the result was assigned to, when the statement is a plain assignment of
@@ -83,6 +83,8 @@ def shorten(path: str) -> str:
 @lru_cache(maxsize=4096)
 def resolve(code: CodeType, lasti: int) -> Place:
     """Turn a recorded (code object, instruction offset) into a `Place`."""
+    import linecache
+
     line, end_line, column, end_column = _position(code, lasti)
     file = code.co_filename
     source = linecache.getline(file, line).strip()
@@ -103,6 +105,9 @@ def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, 
 
 @lru_cache(maxsize=64)
 def _tree(file: str, _stamp: int) -> ast.Module | None:
+    import ast
+    import linecache
+
     lines = linecache.getlines(file)
     try:
         return ast.parse("".join(lines)) if lines else None
@@ -112,6 +117,9 @@ def _tree(file: str, _stamp: int) -> ast.Module | None:
 
 def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tuple[str, ...]]:
     """Find the assigned variable and the operand texts of the expression that covers `span`."""
+    import ast
+    import linecache
+
     lines = linecache.getlines(file)
     tree = _tree(file, len(lines))
     if tree is None:
@@ -135,6 +143,8 @@ def _span(node: ast.expr | ast.stmt) -> tuple[int, int | None, int, int | None]:
 
 
 def _operand_nodes(node: ast.AST) -> list[ast.expr]:
+    import ast
+
     match node:
         case ast.BinOp():
             return [node.left, node.right]

@@ -17,7 +17,6 @@ from glassgrad.ops.batched import Stream
 from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor, make
 
-
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
@@ -35,19 +34,26 @@ class Generator:
     """
 
     def __init__(self, device: Any = None) -> None:
-        self.rng = np.random.Generator(np.random.PCG64())
-        self._seed = 0
+        self._seed: int | None = None
+        self._rng: np.random.Generator | None = None
         _generators.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; return self."""
         self._seed = int(seed)
-        self.rng = np.random.Generator(np.random.PCG64(self._seed % (1 << 64)))
+        self._rng = None
         return self
 
+    @property
+    def rng(self) -> np.random.Generator:
+        """NumPy's generator, made when it is first asked for: importing `numpy.random` takes a while."""
+        if self._rng is None:
+            self._rng = np.random.Generator(np.random.PCG64(None if self._seed is None else self._seed % (1 << 64)))
+        return self._rng
+
     def initial_seed(self) -> int:
-        """Return the seed last given."""
-        return self._seed
+        """Return the seed last given, 0 if none was."""
+        return self._seed or 0
 
     def get_state(self) -> dict[str, Any]:
         """Return the state as a dictionary of plain numbers that JSON can hold."""

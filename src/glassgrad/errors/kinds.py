@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 
 class GlassgradError(Exception):
     """Base of all errors that glassgrad raises on purpose."""
@@ -41,12 +39,14 @@ class NonLeafGradWarning(UserWarning):
     """`.grad` was read on a tensor that does not keep one."""
 
 
-@dataclass(frozen=True)
 class Message:
     """One message: calling it with the facts builds the exception."""
 
-    kind: type[Exception]
-    template: str
+    __slots__ = ("kind", "template")
+
+    def __init__(self, kind: type[Exception], template: str) -> None:
+        self.kind = kind
+        self.template = template
 
     def __call__(self, **facts: object) -> Exception:
         return self.kind(self.text(**facts))

@@ -6,17 +6,13 @@ An elementwise entry names one domain per argument (`reals`, `booleans`); any ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray[Any, Any]]
 
-
-@dataclass(frozen=True)
-class Domain:
+class Domain(NamedTuple):
     """The inputs on which one argument of an elementwise op is sampled.
 
     `avoid` lists kinks; draws keep `gap` away from them, so that finite differences hold.
@@ -50,16 +46,14 @@ def reals(low: float, high: float, *avoid: float) -> Domain:
 booleans = Domain(0, 1, boolean=True)
 
 
-@dataclass(frozen=True, init=False)
 class S:
     """One sample call of a primitive: a shape or a drawing function per argument, and its parameters."""
 
-    args: tuple[Any, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
+    __slots__ = ("args", "params")
 
     def __init__(self, *args: Any, **params: Any) -> None:
-        object.__setattr__(self, "args", args)
-        object.__setattr__(self, "params", params)
+        self.args = args
+        self.params = params
 
     def draw(self, rng: np.random.Generator, dtype: Any = np.float64) -> list[np.ndarray[Any, Any]]:
         """Return the arguments as arrays."""

@@ -29,6 +29,7 @@ from glassgrad.creation import (
     zeros_like,
 )
 from glassgrad.ops import names as _names
+from glassgrad.protocols import from_dlpack
 from glassgrad.random import (
     Generator,
     bernoulli,
@@ -80,8 +81,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Generator", "Tensor", "arange", "as_tensor", "autograd", "bernoulli", "default_generator", "double", "e", "empty",
-    "empty_like", "enable_grad", "eye", "float16", "float32", "float64", "from_numpy", "full", "full_like", "half",
-    "inf", "int8", "int16", "int32", "int64", "is_grad_enabled", "linspace", "long", "manual_seed", "multinomial",
+    "empty_like", "enable_grad", "eye", "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like",
+    "half", "inf", "int8", "int16", "int32", "int64", "is_grad_enabled", "linspace", "long", "manual_seed", "multinomial",
     "nan", "no_grad", "normal", "ones", "ones_like", "pi", "rand", "rand_like", "randint", "randn", "randn_like",
     "randperm", "set_grad_enabled", "tensor", "uint8", "zeros", "zeros_like", *_names.PUBLIC,
 ]  # fmt: skip

@@ -289,6 +289,12 @@ def _place(x: Tensor) -> Any:
     return (x if x.node is None else x.node) if x._tracks else None
 
 
+def log(x: Tensor) -> None:
+    """Note that somebody else has written to the memory of `x`."""
+    if type(x.array) is _ndarray:
+        MUTATIONS.record(x.array)
+
+
 def fill(x: Tensor, value: Any) -> Tensor:
     """Write `value` everywhere; return x."""
     setitem(x, ..., value)

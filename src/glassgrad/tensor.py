@@ -370,11 +370,6 @@ class Tensor:
     def __getitem__(self, key: Any) -> Any:
         return index.getitem(self, key)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from glassgrad import protocols
-
-        return protocols.ufunc(ufunc, method, inputs, kwargs)
-
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return _rebuild, (type(self), self.detach().array, self._tracks)
 

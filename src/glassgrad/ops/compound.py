@@ -54,6 +54,11 @@ for _function, _prim in ((add, ew.add), (subtract, ew.subtract), (divide, ew.div
     _function.primitive = _prim  # type: ignore[attr-defined]
 
 
+def lerp(x: Array, end: Array, weight: Array) -> Array:
+    """x + weight * (end - x), exact at both ends."""
+    return ew.lerp(x, end, weight)
+
+
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
     product = ew.multiply(tensor1, tensor2)

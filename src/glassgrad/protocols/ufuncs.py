@@ -39,8 +39,8 @@ def _modf(x: Array) -> tuple[Array, Array]:
 def _table() -> dict[Any, Callable[..., Any]]:
     """Match by what the primitive computes with, then by name."""
     table: dict[Any, Callable[..., Any]] = {}
-    for name in dir(np):
-        ufunc = getattr(np, name)
+    # Not dir(np): that names submodules as well, and asking for one imports it.
+    for ufunc in vars(np).values():
         if isinstance(ufunc, np.ufunc) and ufunc.__name__ in PUBLIC:
             table[ufunc] = PUBLIC[ufunc.__name__]
     for prim in REGISTRY.values():

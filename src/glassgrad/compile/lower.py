@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad.compile.emit.llvm.blas import GEMM, blas_pointers
+from glassgrad.compile.emit.llvm.blas import GEMM, blas
 from glassgrad.compile.emit.llvm.ir import kind_of
 from glassgrad.compile.emit.llvm.scalar import COSTS
 from glassgrad.compile.emit.llvm.solid import SOLIDS
@@ -110,10 +110,9 @@ class _Lowering:
     def finish(self) -> Executable:
         """Compile and put everything together."""
         code = host().compile(self.text)
-        pointers = blas_pointers()
         layout = Layout(
             shares=self.shares, phases=max(self.module.phases, 1), slots=self.module.slots,
-            pointers=[pointers.get(name, 0) for name in GEMM.values()], inputs=self.prepared.inputs,
+            pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=self.prepared.inputs,
             outputs=self.outputs, written={target for target, _ in self.prepared.updates},
             buffers=self.memory.offsets, constants=self.prepared.constants, checks=self.checks,
             segments=[(count, None if task is None else self._host_call(task.kernel))

@@ -6,6 +6,7 @@ between here and the emitter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.passes.clean import eliminate_dead
 from glassgrad.compile.passes.rewriter import Rewriter
 from glassgrad.ops.places import ARRAY, Slice
 
@@ -23,6 +25,8 @@ class Normaliser(Rewriter):
     def __init__(self, graph: Graph, is_loop: Callable[[Instr], bool]) -> None:
         super().__init__(graph)
         self.is_loop = is_loop
+        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
+        self.uses.update(graph.results())
 
     def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
         """Append an instruction that is in no registry, with a given result."""
@@ -53,7 +57,34 @@ def normalise(graph: Graph, is_loop: Callable[[Instr], bool]) -> Graph:
         rule = RULES.get(instr.op)
         if rule is None or not rule(rewriter, instr):
             rewriter.keep(instr)
-    return rewriter.finish()
+    return eliminate_dead(rewriter.finish())
+
+
+def _permute(rewriter: Normaliser, instr: Instr) -> bool:
+    """A product that is only used transposed is computed transposed: (a b)T = bT aT, and no copy."""
+    source = rewriter.now(instr.inputs[0])
+    maker = rewriter.producer.get(source) if isinstance(source, Var) else None
+    axes = instr.params["axes"]
+    last = len(axes) - 1
+    swaps = last >= 1 and axes == (*range(last - 1), last, last - 1)
+    if maker is None or maker.op != "matmul" or not swaps or rewriter.uses[instr.inputs[0]] != 1:
+        return False
+    a, b = maker.inputs
+    if not isinstance(a, Var) or not isinstance(b, Var) or a.ndim < 2 or b.ndim < 2:
+        return False
+    left, right = (_swapped(rewriter, operand, instr) for operand in (b, a))
+    rewriter.instead(instr.output, rewriter.apply("matmul", left, right, like=maker))
+    return True
+
+
+def _swapped(rewriter: Normaliser, x: Var, like: Instr) -> Var:
+    axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+    maker = rewriter.producer.get(x)
+    if maker is not None and maker.op == "permute_dims" and maker.params["axes"] == axes:
+        original = maker.inputs[0]
+        assert isinstance(original, Var)
+        return original
+    return rewriter.apply("permute_dims", x, like=like, axes=axes)
 
 
 def _matmul(rewriter: Normaliser, instr: Instr) -> bool:
@@ -180,6 +211,6 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
-    "matmul": _matmul, "argmax": _arg, "argmin": _arg, "getitem": _getitem, "take_along_axis": _take_along,
+    "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem, "take_along_axis": _take_along,
     "put_along_add": _put_along, "put_add": _put, "at_set": _at_set,
 }  # fmt: skip

@@ -1,14 +1,18 @@
-"""Matrix products: BLAS function pointers and the code that calls them on a share of the rows or columns.
+"""BLAS: the addresses of its matrix products, and the helper that calls one from generated code.
 
-SciPy ships its BLAS as C functions in capsules. They expect Fortran's column order, so a product of arrays in row
-order is called as the transposed product. SciPy's copy of OpenBLAS is not NumPy's; it is set to one thread, because
-the threads of a step each call it for their own share.
+SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread, because
+the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where SciPy is
+built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is used.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,15 +20,65 @@ from typing import Any
 GEMM = {"f32": "sgemm", "f64": "dgemm"}
 
 
+@dataclass(frozen=True)
+class Blas:
+    """A BLAS: its name and the addresses of its Fortran matrix products by element kind."""
+
+    name: str
+    pointers: dict[str, int]
+
+
 @lru_cache(maxsize=1)
-def blas_pointers() -> dict[str, int]:
-    """Return the addresses of the matrix products, by BLAS name; empty when SciPy has none."""
+def blas() -> Blas:
+    """Return the BLAS that generated code calls; one without functions when there is none."""
+    for find in (_mkl, _scipy_openblas, _capsules):
+        found = find()
+        if found is not None:
+            return found
+    return Blas("none", {})
+
+
+def _scipy_openblas() -> Blas | None:
+    """Open the library in SciPy's wheel; importing scipy.linalg for its capsules would take a quarter of a second."""
+    for path in _libraries("scipy"):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(str(path))
+            for prefix, suffix in (("scipy_", "_"), ("", "_")):
+                if hasattr(library, f"{prefix}sgemm{suffix}"):
+                    _single_threaded(library, prefix)
+                    addresses = {kind: _address(library, f"{prefix}{name}{suffix}") for kind, name in GEMM.items()}
+                    return Blas("openblas", addresses)
+    return None
+
+
+def _libraries(package: str) -> Iterator[Path]:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return
+    folder = Path(spec.origin).parent
+    for place in (folder.parent / f"{package}.libs", folder / ".dylibs"):
+        yield from sorted(place.glob("*openblas*"))
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+
+
+def _single_threaded(library: ctypes.CDLL, prefix: str) -> None:
+    setter = getattr(library, f"{prefix}openblas_set_num_threads", None)
+    if setter is not None:
+        setter(1)
+
+
+def _capsules() -> Blas | None:
     try:
         from scipy.linalg import cython_blas
     except ImportError:
-        return {}
-    _single_threaded()
-    return {name: _capsule_pointer(cython_blas.__pyx_capi__[name]) for name in GEMM.values()}
+        return None
+    for path in _libraries("scipy"):
+        with contextlib.suppress(OSError):
+            _single_threaded(ctypes.CDLL(str(path)), "scipy_")
+    return Blas("scipy", {kind: _capsule_pointer(cython_blas.__pyx_capi__[name]) for kind, name in GEMM.items()})
 
 
 def _capsule_pointer(capsule: Any) -> int:
@@ -36,23 +90,25 @@ def _capsule_pointer(capsule: Any) -> int:
     return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
 
 
-def _single_threaded() -> None:
-    """Set SciPy's own OpenBLAS to one thread; other copies in the process are not touched."""
-    import scipy
+def _mkl() -> Blas | None:
+    """Open MKL's single runtime library when the extra is installed."""
+    names = {"linux": "libmkl_rt.so.*", "darwin": "libmkl_rt.*.dylib", "win32": "mkl_rt.*.dll"}
+    if importlib.util.find_spec("mkl") is None and not _mkl_files(names.get(sys.platform, "")):
+        return None
+    for path in _mkl_files(names.get(sys.platform, "")):
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(str(path))
+            # 1 is the sequential layer: no threads of its own beside ours.
+            library.MKL_Set_Threading_Layer(ctypes.c_int(1))
+            return Blas("mkl", {kind: _address(library, f"{name}_") for kind, name in GEMM.items()})
+    return None
 
-    for folder in Path(scipy.__file__).parent.parent.glob("scipy.libs"):
-        for library in folder.glob("*openblas*"):
-            with contextlib.suppress(OSError):
-                _set_threads(ctypes.CDLL(str(library)))
 
-
-def _set_threads(library: ctypes.CDLL) -> None:
-    for prefix in ("scipy_", ""):
-        for suffix in ("", "64_", "_64", "_64_"):
-            setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
-            if setter is not None:
-                setter(1)
-                return
+def _mkl_files(pattern: str) -> list[Path]:
+    if not pattern:
+        return []
+    folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
+    return [path for folder in folders for path in sorted(folder.glob(pattern), reverse=True)]
 
 
 def gemm_helper(kind: str) -> tuple[str, str]:

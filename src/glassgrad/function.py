@@ -18,8 +18,9 @@ from glassgrad import errors, provenance, saving, tape
 from glassgrad.interpreter import _pick as pick
 from glassgrad.mode import MODE, RECORDING, enable_grad, no_grad
 from glassgrad.node import Node, record
-from glassgrad.ops.batched import Batched, enter_p, exit_p
+from glassgrad.ops.batched import Batched, Level, exit_p, reenter_p
 from glassgrad.ops.core import Custom
+from glassgrad.ops.shape import stack
 from glassgrad.tensor import Tensor, make
 
 
@@ -375,43 +376,48 @@ class BatchInfo:
 def _apply_to_batch(function: type[Function], args: tuple[Any, ...]) -> Any:
     levels = [level for x in args if isinstance(x, Tensor) for level in tape.levels_of(x)]
     level = max(levels, key=lambda one: one.number)
-    batched = [isinstance(x, Tensor) and level in tape.levels_of(x) for x in args]
     if function.vmap is Function.vmap:
         try:
             return _apply(function, args)
         except errors.NoValueError:
-            rows = [exit_p(x, level=level, axis=0) if mine else x for x, mine in zip(args, batched, strict=True)]
-            results = [
-                function.apply(*(x[number] if mine else x for x, mine in zip(rows, batched, strict=True)))
-                for number in range(level.size)
-            ]
-            return _entered(results, level)
-    before = MODE.levels
+            return _outside(level, args, functools.partial(_one_by_one, function, level.size))
+
+    def by_rule(in_dims: tuple[Any, ...], *outside: Any) -> Any:
+        return function.vmap(BatchInfo(level.size, level.randomness), in_dims, *outside)
+
+    return _outside(level, args, by_rule)
+
+
+def _outside(level: Level, args: tuple[Any, ...], compute: Callable[..., Any]) -> Any:
+    """Compute on all examples together, outside their level: ``compute(in_dims, *args) -> (result, out_dims)``."""
+    # What is the same for all but has a history gets a batch too: its gradient differs from example to example.
+    batched = [isinstance(x, Tensor) and (x.requires_grad or level in tape.levels_of(x)) for x in args]
     outside = [exit_p(x, level=level, axis=0) if mine else x for x, mine in zip(args, batched, strict=True)]
+    before = MODE.levels
     MODE.levels = tuple(one for one in before if one is not level)
     try:
-        in_dims = tuple(0 if mine else None for mine in batched)
-        result, out_dims = function.vmap(BatchInfo(level.size, level.randomness), in_dims, *outside)
+        result, out_dims = compute(tuple(0 if mine else None for mine in batched), *outside)
     finally:
         MODE.levels = before
-    if not isinstance(result, tuple):
-        return result if out_dims is None else enter_p(result, level=level, axis=out_dims)
-    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(result)
-    return tuple(
-        y if axis is None else enter_p(y, level=level, axis=axis) for y, axis in zip(result, dims, strict=True)
+    results = result if isinstance(result, tuple) else (result,)
+    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(results)
+    inside = tuple(
+        y if axis is None else reenter_p(y, level=level, axis=axis) for y, axis in zip(results, dims, strict=True)
     )
+    return inside if isinstance(result, tuple) else inside[0]
 
 
-def _entered(results: list[Any], level: Any) -> Any:
+def _one_by_one(function: type[Function], size: int, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    """Apply a function that needs numbers to one example after the other."""
+    results = [
+        function.apply(*(x if axis is None else x[number] for x, axis in zip(args, in_dims, strict=True)))
+        for number in range(size)
+    ]
     if not isinstance(results[0], tuple):
-        return enter_p(_stacked(results), level=level, axis=0)
-    return tuple(enter_p(_stacked(column), level=level, axis=0) for column in zip(*results, strict=True))
-
-
-def _stacked(parts: Sequence[Any]) -> Any:
-    from glassgrad.ops.shape import stack
-
-    return stack(parts)
+        return stack(results), 0
+    columns = list(zip(*results, strict=True))
+    dims = tuple(0 if isinstance(column[0], Tensor) else None for column in columns)
+    return tuple(column[0] if axis is None else stack(column) for column, axis in zip(columns, dims, strict=True)), dims
 
 
 # --- a backward that cannot be differentiated ---------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.func import functional_call, grad, stack_module_state, vmap
-from glassgrad.nn import functional as F  # noqa: N812 - the usual name
+from glassgrad.nn import functional as F
 from glassgrad.ops.core import REGISTRY
 
 Pair = namedtuple("Pair", ["left", "right"])

@@ -281,8 +281,11 @@ def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
 
 enter_p = Boundary("vmap_enter", _enter, formula="x[i] in example i", derivative="all examples", register=False)
 exit_p = Boundary("vmap_exit", _exit, formula="all examples", derivative="g[i] in example i", register=False)
+# Back into a running level, for what had to be computed outside: all examples together, in both directions.
+reenter_p = Boundary("vmap_reenter", _enter, formula=enter_p.formula, derivative=enter_p.derivative, register=False)
+reenter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
+reenter_p.jvps = enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 enter_p.joint_vjp = lambda g, needs, y, x, **params: (exit_p(g, **params),)
-enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 exit_p.joint_vjp = lambda g, needs, y, x, **params: (enter_p(g, **params),)
 exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
 

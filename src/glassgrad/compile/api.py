@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,8 @@ class Compiled:
                     return known.run(leaves)
             self._note_reason(key, leaves)
             made = self._trace(args, kwargs)
-            self._traces.setdefault(key, []).append(made)
+            known_here = self._traces.setdefault(key, [])
+            known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
             self._latest = made
             if self._verify:
                 return verification.checked(made, self.function, args, kwargs, leaves)
@@ -96,6 +98,7 @@ class Compiled:
         began = time.perf_counter()
         captured = capture(self.function, args, kwargs, names=self._names, keep_grads=self.keep_grads)
         traced = time.perf_counter()
+        _warn_of_python_state(captured)
         graph, program = backends.build(captured.graph, self.backend, self.threads)
         if captured.boundary is not None:
             _, captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
@@ -140,6 +143,19 @@ class Compiled:
     def program(self) -> Any:
         """What runs: a native step or a NumPy one."""
         return self._current("the program").program
+
+
+def _warn_of_python_state(captured: Capture) -> None:
+    """Warn of attributes that the function changes: a compiled call does not run that code again.
+
+    Local counters of enclosing functions are left alone; counting traces that way is a common idiom.
+    """
+    for edge, now in captured.changed:
+        if "." in edge.path and edge.kind == "item":
+            text = errors.PYTHON_STATE.text(
+                what=edge.path, kind=type(now).__name__, before=repr(edge.value), after=repr(now)
+            )
+            warnings.warn(text, errors.CompileWarning, stacklevel=5)
 
 
 def _parameter_names(function: Callable[..., Any]) -> list[str]:

@@ -65,6 +65,7 @@ class Capture:
         state_arguments: leaves of the arguments that are state, and which tensor.
         streams, options: random generators it draws from, dictionaries whose numbers it reads in every call.
         keeps_grads: whether gradients stay behind.
+        once: the function made state that it will find in the next call, which may be another program then.
         boundary: how gradients flow through, when results still require one.
         changed: places of Python values that the function itself changes.
     """
@@ -85,4 +86,5 @@ class Capture:
     options: list[dict[str, Any]]
     keeps_grads: bool
     boundary: Boundary | None
+    once: bool
     changed: list[tuple[Edge, Any]] = field(default_factory=list)

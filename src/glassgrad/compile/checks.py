@@ -96,6 +96,8 @@ def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], li
                 now = edge.now()
             except (LookupError, AttributeError):
                 continue
+            if not is_constant(now):
+                continue
             unsteady.add((id(edge.holder), edge.key))
             if (id(edge.holder), edge.key) not in fed:
                 changed.append((edge, now))

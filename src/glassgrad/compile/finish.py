@@ -52,6 +52,9 @@ class Finish:
         if isinstance(leaf, Tensor):
             return self._tensor(leaf)
         if isinstance(leaf, Symbol):
+            for var, holder in self.arguments.holders.items():
+                if holder is leaf:
+                    return Given(self.arguments.vars[var])
             return Output(self._output(leaf), wrapped=False)
         if isinstance(leaf, np.ndarray) or is_constant(leaf):
             return Given(None, leaf)
@@ -168,6 +171,7 @@ class Finish:
             options=[options for options, _, _ in tracer.numbers.values()],
             keeps_grads=self.keep_grads,
             boundary=boundary,
+            once=tracer.once or any(entry.by_function for entry, one in lifted if one is not None),
             changed=changed,
         )
 

@@ -119,7 +119,8 @@ class _Walk:
         self.queue: deque[tuple[str, Any]] = deque()
 
     def start(self, function: Any, arguments: Mapping[str, Any]) -> None:
-        self.queue.append(("", function))
+        plain = isinstance(function, types.FunctionType | types.MethodType | functools.partial)
+        self.queue.append(("" if plain else type(function).__name__, function))
         self.queue.extend(arguments.items())
         while self.queue:
             path, value = self.queue.popleft()

@@ -8,6 +8,7 @@ the program and, where they were written to, updates.
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor
 
 _GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
+_OPTIMIZERS = f"{provenance._PACKAGE}optim"
 _SMALL = 4096  # constants up to this many bytes are copied and shared by content
 
 
@@ -35,7 +37,8 @@ class Lifted:
     """A Tensor whose array is a Symbol for the time of the trace.
 
     `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
-    (an optimizer's first buffers) is state as well.
+    (an optimizer's first buffers) is state as well. `by_function`: made by the user's code rather than by an
+    optimizer of ours, whose rule is the same afterwards.
     """
 
     ref: Callable[[], Tensor | None]
@@ -45,6 +48,7 @@ class Lifted:
     path: str
     tracks: bool
     existed: bool
+    by_function: bool = False
 
 
 @dataclass(eq=False)
@@ -83,6 +87,7 @@ class Tracer:
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
         self.over = False
+        self.once = False
         self._stamps: list[tuple[int, Instr]] = []
         self._owned: dict[int, Lifted] = {}
         self._arrays: dict[int, tuple[Any, Symbol]] = {}
@@ -311,6 +316,8 @@ class Tracer:
             self._arrays[id(array)] = (array, made)
             self._labels[var] = "state that the function closes over" if existed else "a tensor made in the function"
         self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
+        if not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS):
+            self.lifted[-1].by_function = True
         target.array = made
 
     def path_of(self, target: Tensor, suffix: str) -> str:
@@ -324,21 +331,24 @@ class Tracer:
     def active(self) -> Iterator[None]:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
         self._existing = {id(one) for one in gc.get_objects() if isinstance(one, Tensor)}
-        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay
+        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once
         self.grads.start()
         try:
             MODE.lift, MODE.lift_number = self.lift, self.lift_number
-            MODE.draws, MODE.replay = self._draws, self.replay
+            MODE.draws, MODE.replay, MODE.once = self._draws, self.replay, self._only_once
             MODE.flags |= TRACING
             yield
         finally:
-            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay = before
+            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once = before
             self.grads.stop()
 
     def _draws(self, generator: Any) -> Any:
         if not any(known is generator for known in self.generators):
             self.generators.append(generator)
         return Draws(self, generator)
+
+    def _only_once(self) -> None:
+        self.once = True
 
     def restore(self) -> None:
         """Give every lifted Tensor its array back, and every leaf its gradient."""

@@ -78,6 +78,7 @@ class TraceCall:
         trace_seconds, compile_seconds: what making it took.
     """
 
+    used = False
     trace_seconds = 0.0
     compile_seconds = 0.0
 
@@ -105,9 +106,10 @@ class TraceCall:
 
     def fits(self, leaves: list[Any]) -> bool:
         """Tell whether everything but the arguments' types is as it was."""
-        return (
-            self._check() and self._state_fits() and all(leaves[at] is one for at, one in self.capture.state_arguments)
-        )
+        if self.capture.once and self.used:
+            return False
+        here = all(leaves[at] is one for at, one in self.capture.state_arguments)
+        return here and self._check() and self._state_fits()
 
     def _state_fits(self) -> bool:
         for position, (tensor, array) in enumerate(zip(self._tensors, self._arrays, strict=True)):
@@ -120,6 +122,8 @@ class TraceCall:
 
     def why(self, leaves: list[Any]) -> str | None:
         """Say what does not fit."""
+        if self.capture.once and self.used:
+            return "the first call made state that the next one finds"
         reason = self.guards.why()
         if reason is not None:
             return reason
@@ -136,6 +140,7 @@ class TraceCall:
     def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:
         """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
         capture = self.capture
+        self.used = True
         arrays = []
         for at in self._at:
             leaf = leaves[at]

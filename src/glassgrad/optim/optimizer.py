@@ -155,6 +155,17 @@ class Optimizer:
             tensor = state[name] = make(np.zeros(like.shape, like.dtype), None, False)
         return tensor.lifted()
 
+    def first(self, state: dict[str, Any], name: str) -> bool:
+        """Tell whether the state array `name` is still to be made, for rules that begin differently.
+
+        A rule has to ask this way, so that a compiled step knows that its second call is another program.
+        """
+        if name in state:
+            return False
+        if MODE.flags & TRACING:
+            MODE.once()  # type: ignore[misc]  # set whenever the flag is
+        return True
+
     def count(self, state: dict[str, Any]) -> Any:
         """Count the steps of a parameter; return the number of this one, from 1."""
         tensor = state.get("step")

@@ -50,9 +50,9 @@ class SGD(Optimizer):
         return p
 
     def _with_momentum(self, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        first = "momentum_buffer" not in state
+        whole = not group["dampening"] or self.first(state, "momentum_buffer")
         b = self.slot(state, "momentum_buffer", g)
         b *= group["momentum"]
-        b += g if first or not group["dampening"] else g * (1 - group["dampening"])
+        b += g if whole else g * (1 - group["dampening"])
         state["momentum_buffer"].array = b
         return g + b * group["momentum"] if group["nesterov"] else b

@@ -1,0 +1,325 @@
+"""What cannot be compiled says so: the op, the user's line, where the value comes from, what to write instead."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors, nn, optim
+from glassgrad.nn import functional as F
+
+
+def compiled(function):
+    return gg.compile(function, backend="numpy")
+
+
+def refused(function, *args):
+    with pytest.raises(errors.GlassgradError) as caught:
+        compiled(function)(*args)
+    return str(caught.value)
+
+
+X = gg.tensor([[1.0, -2.0], [3.0, 4.0]])
+
+
+def branch(x):
+    total = x.sum()
+    if total > 0:
+        return x
+    return -x
+
+
+def number(x):
+    total = x.sum()
+    return x * float(total)
+
+
+def item(x):
+    return [x.mean().item()]
+
+
+def to_numpy(x):
+    h = x * 2
+    return h.numpy()
+
+
+def mask(x):
+    return x[x > 0]
+
+
+def unique(x):
+    return gg.unique(x)
+
+
+def loop(x):
+    while x.sum() < 10:
+        x = x * 2
+    return x
+
+
+def index(x):
+    rows = [10, 20, 30]
+    return rows[x.argmax()]
+
+
+def size(x):
+    n = x.sum().long()
+    return gg.zeros(n)
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "advice"),
+    [
+        (branch, "if total > 0:", "where(condition, a, b)"),
+        (number, "return x * float(total)", "float() on the result"),
+        (item, "return [x.mean().item()]", ".item() on the result"),
+        (to_numpy, "return h.numpy()", "do it outside"),
+        (mask, "return x[x > 0]", "where(mask, x, 0)"),
+        (unique, "return gg.unique(x)", "call it outside"),
+        (loop, "while x.sum() < 10:", "where(condition, a, b)"),
+        (index, "return rows[x.argmax()]", "index a tensor with it"),
+        (size, "return gg.zeros(n)", "pass it as a Python int"),
+    ],
+)
+def test_the_numbers_are_asked_for(function, line, advice):
+    text = refused(function, X)
+    with open(__file__, encoding="utf-8") as file:
+        expected = next(at for at, one in enumerate(file, 1) if one.strip() == line)
+    assert f"test_failing_well.py:{expected}" in text
+    assert advice in text
+
+
+def test_the_origin_of_the_value_is_named():
+    text = refused(branch, X)
+    assert "'total'" in text or "computed at" in text
+    assert "test_failing_well.py" in text
+    assert "f32[]" in text or "bool[]" in text
+
+
+def test_shapes_that_do_not_fit_name_the_variables():
+    def run(x):
+        weights = gg.ones(3, 2)
+        return x @ weights
+
+    text = refused(run, X)
+    assert "x has shape (2, 2)" in text
+    assert "weights has shape (3, 2)" in text
+
+
+def test_a_shape_that_changes_in_the_middle():
+    w = gg.ones(2)
+
+    def run(x):
+        w.data = x
+        return w * 2
+
+    text = refused(run, X)
+    assert "w was float32[2] when the compiled function began and is float32[2, 2]" in text
+    assert w.tolist() == [1.0, 1.0]
+
+
+def test_traced_values_that_are_stored_away():
+    class Keeper:
+        pass
+
+    keeper, log = Keeper(), []
+
+    def attribute(x):
+        keeper.last = x * 2
+        return keeper.last
+
+    def listed(x):
+        doubled = x * 2
+        log.append(doubled)
+        return doubled
+
+    assert "it was stored in Keeper.last" in refused(attribute, X)
+    text = refused(listed, X)
+    assert "'doubled' outlives the compiled function" in text
+    assert "it was stored in a list" in text
+    with pytest.raises(errors.CompileError, match="the trace of a compiled function that is over"):
+        log[0] + 1
+
+
+def test_a_write_through_a_view_that_cannot_be_expressed():
+    w = gg.ones(2)
+
+    def run(x):
+        wide = w.expand(2, 2)
+        wide.add_(x)
+        return w * 1
+
+    assert "cannot be expressed" in refused(run, X)
+    assert w.tolist() == [1.0, 1.0]
+
+
+def test_overlapping_memory_that_is_written_to():
+    base = gg.zeros(4)
+    first, second = base[:3], base[1:]
+
+    def run(x):
+        first.add_(1)
+        return second * 1
+
+    text = refused(run, X)
+    assert "lie in the same memory" in text
+    assert base.tolist() == [0.0] * 4
+
+
+def test_what_cannot_be_returned():
+    assert "returned a generator" in refused(lambda x: (part for part in x), X)
+    assert "returned a set at [0]['a']" in refused(lambda x: [{"a": {1}}], X)
+
+
+def test_options_and_arguments_are_checked():
+    with pytest.raises(errors.ArgumentError, match="backend='cuda' is not possible"):
+        gg.compile(lambda x: x, backend="cuda")
+    with pytest.raises(errors.KindError, match="expects a function, given int"):
+        gg.compile(3)
+    f = compiled(lambda x: x)
+    with pytest.raises(errors.CompileError, match="was not called yet"):
+        _ = f.graph
+
+
+def test_a_schedule_that_changes_an_option_inside():
+    w = gg.ones(2, requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5)
+
+    def run():
+        (w * w).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.param_groups[0]["lr"] *= 0.9
+
+    with pytest.raises(errors.CompileError, match="changed the option 'lr' from 0.5 to 0.45"):
+        compiled(run)()
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert w.tolist() == [1.0, 1.0]
+
+
+# --- nothing is left half done --------------------------------------------------------------------
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("problem", [Broken, KeyboardInterrupt, errors.CompileError, MemoryError])
+@pytest.mark.parametrize("where", ["before backward", "after backward", "after the step"])
+def test_nothing_changes_when_the_trace_fails(where, problem):
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    optimizer = optim.Adam(model.parameters(), lr=0.1)
+    labels = gg.tensor([0, 1])
+    F.cross_entropy(model(X), labels).backward()
+    grads = [p.grad for p in model.parameters()]
+    values = [grad.array.copy() for grad in grads]
+    before = {name: value.array.copy() for name, value in model.state_dict().items()}
+    arrays = [value.array for value in model.parameters()]
+    stream = gg.default_generator.get_state()
+    fail = True
+
+    def stop(now):
+        if fail and now == where:
+            raise problem
+
+    def step(x):
+        loss = F.cross_entropy(F.dropout(model(x), 0.3), labels)
+        optimizer.zero_grad()
+        stop("before backward")
+        loss.backward()
+        stop("after backward")
+        optimizer.step()
+        stop("after the step")
+        return loss
+
+    f = compiled(step)
+    with pytest.raises(problem):
+        f(X)
+    for name, value in model.state_dict().items():
+        assert type(value.array) is np.ndarray
+        np.testing.assert_array_equal(value.array, before[name])
+    assert all(p.array is array for p, array in zip(model.parameters(), arrays, strict=True))
+    for p, grad, value in zip(model.parameters(), grads, values, strict=True):
+        assert p.grad is grad
+        np.testing.assert_array_equal(grad.array, value)
+    assert gg.default_generator.get_state() == stream
+    assert f.traces == 0
+    assert all(
+        type(one.array) is np.ndarray for state in optimizer.state.values() for one in state.values()
+    )
+    fail = False
+    assert np.isfinite(f(X).item())  # and the function works after all
+
+
+def test_ctrl_c_while_tracing():
+    layer = nn.Linear(2, 2)
+
+    def run(x):
+        for _ in range(100000):
+            x = layer(x)
+        return x.sum().detach()
+
+    array = layer.weight.array
+    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(run)(X)
+    timer.join()
+    assert layer.weight.array is array
+    assert layer(X).shape == (2, 2)
+
+
+def test_a_failing_program_leaves_state_as_it_was():
+    w = gg.ones(2)
+    table = gg.arange(3).float()
+
+    def run(index):
+        w.add_(1)
+        return table[index]
+
+    f = compiled(run)
+    f(gg.tensor([0]))
+    assert w.tolist() == [2.0, 2.0]
+    with pytest.raises(IndexError):
+        f(gg.tensor([5]))
+    assert w.tolist() == [2.0, 2.0]
+
+
+def test_saved_values_that_are_overwritten_before_backward():
+    w = gg.ones(2, requires_grad=True)
+
+    def run(x):
+        h = w * x
+        y = h.exp()
+        with gg.no_grad():
+            y.mul_(2)
+        y.sum().backward()
+
+    with pytest.raises(errors.GlassgradError, match="overwritten in place"):
+        run(X)
+    assert "overwritten in place" in refused(run, X)
+    assert w.grad is None
+
+
+def test_other_threads_are_not_traced():
+    started, go_on = threading.Event(), threading.Event()
+
+    def run(x):
+        started.set()
+        assert go_on.wait(5)
+        return x + 1
+
+    f = compiled(run)
+    thread = threading.Thread(target=f, args=(X,))
+    thread.start()
+    assert started.wait(5)
+    try:
+        assert isinstance((X * 2).array, np.ndarray)
+        assert (gg.rand(2) + 1).numpy().shape == (2,)
+    finally:
+        go_on.set()
+        thread.join()

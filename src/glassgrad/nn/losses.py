@@ -21,7 +21,10 @@ class CrossEntropyLoss(Module):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        return F.cross_entropy(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )  # fmt: skip
 
 
 class NLLLoss(Module):
@@ -34,7 +37,9 @@ class NLLLoss(Module):
         self.reduction = reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+        return F.nll_loss(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
 
 
 class MSELoss(Module):
@@ -45,4 +50,4 @@ class MSELoss(Module):
         self.reduction = reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        return F.mse_loss(input, target, self.reduction)
+        return F.mse_loss(input, target, reduction=self.reduction)

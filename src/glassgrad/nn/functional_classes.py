@@ -1,0 +1,136 @@
+"""Losses of a choice among classes: cross-entropy and negative log-likelihood, with all their options."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.nn.reduction import reduction_of
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array
+from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p
+from glassgrad.ops.reduce import log_softmax_p, sum
+from glassgrad.ops.shape import astype, permute_p, reshape_p
+
+
+def cross_entropy(
+    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+    reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Array:  # fmt: skip
+    """-log softmax(input)[target] for input (N, C), (N, C, ...) or (C,).
+
+    Args:
+        input: logits, classes in dimension 1 (0 without a batch).
+        target: class indices (N,), (N, ...) or (); or probabilities of the shape of `input`.
+        weight: C numbers that multiply the losses of each class; the mean is divided by those of the targets.
+        size_average: PyTorch's older spelling of `reduction`, with `reduce`.
+        ignore_index: targets that do not count (class indices only).
+        reduce: see `size_average`.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: this share of each target's probability is spread evenly over the classes.
+
+    Raises:
+        ArgumentError: a label outside 0..C-1, or label_smoothing outside [0, 1].
+        KindError: float targets that are no probabilities.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> logits = gg.tensor([[2.0, 0.0], [0.0, 0.0]])
+        >>> round(gg.nn.functional.cross_entropy(logits, gg.tensor([0, 1])).item(), 4)
+        0.41
+    """
+    reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
+    if not 0 <= label_smoothing <= 1:
+        raise errors.BAD_OPTION(
+            owner="cross_entropy", name="label_smoothing", given=label_smoothing, expected="a number in [0, 1]",
+            where=provenance.here(),
+        )  # fmt: skip
+    if tuple(target.shape) == tuple(input.shape) and target.dtype.kind == "f":
+        return _soft(input, target, weight, reduction, label_smoothing)
+    rows, labels = _as_rows("cross_entropy", input, target)
+    if weight is None and label_smoothing == 0:
+        y = cross_entropy_p(rows, labels, reduction=reduction, ignore_index=ignore_index)
+    else:
+        logp = log_softmax_p(rows, axis=1)
+        y = _weighted("cross_entropy", logp, labels, weight, ignore_index, reduction, label_smoothing)
+    return reshape_p(y, shape=tuple(target.shape)) if reduction == "none" else y
+
+
+def nll_loss(
+    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Array:  # fmt: skip
+    """-input[target] for log-probabilities (N, C), (N, C, ...) or (C,); options as in `cross_entropy`."""
+    reduction = reduction_of(reduction, size_average, reduce, "nll_loss")
+    rows, labels = _as_rows("nll_loss", input, target)
+    y = _weighted("nll_loss", rows, labels, weight, ignore_index, reduction, 0.0)
+    return reshape_p(y, shape=tuple(target.shape)) if reduction == "none" else y
+
+
+def _as_rows(op: str, input: Array, target: Array) -> tuple[Array, Array]:
+    """Return logits (rows, C) and labels (rows,)."""
+    ndim = len(input.shape)
+    expected = tuple(input.shape[:1]) + tuple(input.shape[2:]) if ndim > 1 else ()
+    if tuple(target.shape) != expected or ndim == 0:
+        raise errors.LOSS_SHAPES(
+            op=op, input=tuple(input.shape), target=tuple(target.shape), expected=expected, where=provenance.here()
+        )
+    if ndim == 1:
+        return reshape_p(input, shape=(1, *input.shape)), reshape_p(target, shape=(1,))
+    if ndim == 2:
+        return input, target
+    moved = permute_p(input, axes=(0, *range(2, ndim), 1))
+    count = math.prod(expected)
+    return reshape_p(moved, shape=(count, input.shape[1])), reshape_p(target, shape=(count,))
+
+
+def _weighted(
+    op: str, logp: Array, labels: Array, weight: Any, ignore_index: int, reduction: str, smoothing: float
+) -> Array:
+    """The general case of class indices: (1 - s) w[t] nll + s / C sum of w nll, over what is not ignored."""
+    classes = logp.shape[1]
+    known = getattr(labels, "array", labels)
+    if type(known) is np.ndarray:
+        _labels_to_keep(known, classes, ignore_index, op)
+    keep = ew.not_equal(labels, ignore_index)
+    safe = ew.where(keep, labels, 0)
+    counts = astype(keep, logp.dtype)
+    share = counts if weight is None else counts * weight[safe]
+    picked = reshape_p(logp.gather(1, reshape_p(safe, shape=(labels.shape[0], 1))), shape=tuple(labels.shape))
+    losses = _masked(keep, -picked) * share
+    if smoothing > 0:
+        spread = -sum(logp if weight is None else logp * weight, 1)
+        losses = losses * (1 - smoothing) + _masked(keep, spread) * (smoothing / classes)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return sum(losses)
+    with np.errstate(invalid="ignore"):  # the mean over nothing is NaN, as elsewhere
+        return sum(losses) / sum(share)
+
+
+def _masked(keep: Array, losses: Array) -> Array:
+    """0 for what is ignored, even where the loss is infinite there."""
+    return ew.where(keep, losses, 0)
+
+
+def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: float) -> Array:
+    """Targets that are probabilities: -sum w t log softmax(x), the mean over examples (not classes)."""
+    axis = 1 if len(input.shape) > 1 else 0
+    classes = input.shape[axis]
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    logp = log_softmax_p(input, axis=axis)
+    if weight is not None:
+        logp = logp * reshape_p(weight, shape=(classes, *(1,) * (len(input.shape) - axis - 1)))
+    losses = -sum(logp * target, axis)
+    if reduction == "none":
+        return losses
+    count = math.prod(losses.shape)
+    return sum(losses) * (1 / count if count else math.nan) if reduction == "mean" else sum(losses)
+
+
+__all__ = ["cross_entropy", "nll_loss"]

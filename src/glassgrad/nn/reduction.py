@@ -1,0 +1,28 @@
+"""How losses are reduced: what all of them share."""
+
+from __future__ import annotations
+
+from glassgrad import errors, provenance
+from glassgrad.ops.core import Array
+from glassgrad.ops.reduce import mean, sum
+
+_KNOWN = frozenset({"mean", "sum", "none"})
+
+
+def reduction_of(reduction: str, size_average: bool | None, reduce: bool | None, op: str) -> str:
+    """Return the reduction that is meant; raise on an unknown one."""
+    if size_average is not None or reduce is not None:
+        if reduce is False:
+            return "none"
+        return "sum" if size_average is False else "mean"
+    if reduction not in _KNOWN:
+        expected = "'mean', 'sum' or 'none'"
+        raise errors.BAD_OPTION(owner=op, name="reduction", given=reduction, expected=expected, where=provenance.here())
+    return reduction
+
+
+def reduce_loss(losses: Array, reduction: str) -> Array:
+    """Apply `reduction`: "mean", "sum" or "none"."""
+    if reduction == "none":
+        return losses
+    return mean(losses) if reduction_of(reduction, None, None, "loss") == "mean" else sum(losses)

@@ -1,0 +1,149 @@
+"""Fused losses of one number a prediction: squared error and binary cross-entropy, with their reduction.
+
+The gradient of a mean is computed in the passes over the data that the loss itself needs: no array of
+the losses' gradients is ever made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.activation import softplus_p
+from glassgrad.ops.core import Array, fused
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.samples import S
+
+# The logarithm of a probability is not taken below this, as in PyTorch.
+LOG_FLOOR = -100.0
+_SMALLEST = 1e-12
+
+
+def _size(*xs: Any) -> int:
+    return math.prod(np.broadcast_shapes(*(x.shape for x in xs)))
+
+
+def _share(reduction: str, count: int) -> float:
+    """What each loss counts in the result."""
+    if reduction == "mean":
+        return 1 / count if count else math.nan
+    return 1.0
+
+
+def _reduced(losses: Array, reduction: str) -> Array:
+    """Reduce the losses of a forward; they may be scaled in place."""
+    if reduction == "none":
+        return losses
+    total = np.add.reduce(losses, axis=None)
+    return np.asarray(total * _share(reduction, losses.size), dtype=losses.dtype)
+
+
+def _reduced_op(losses: Array, reduction: str) -> Array:
+    """The same in ops."""
+    if reduction == "none":
+        return losses
+    total = sum_p(losses, axis=tuple(range(len(losses.shape))), keepdims=False)
+    return total * _share("mean", math.prod(losses.shape)) if reduction == "mean" else total
+
+
+# --- squared error --------------------------------------------------------------------------------
+
+
+def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+    difference = x - target
+    if reduction == "none":
+        return difference * difference, difference
+    flat = difference.reshape(-1)
+    return np.asarray(flat.dot(flat) * _share(reduction, flat.size), dtype=flat.dtype), difference
+
+
+def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target: Any, *, reduction: str) -> Any:
+    d = difference * (g * difference.dtype.type(2 * _share(reduction, difference.size)))
+    return d if needs[0] else None, -d if needs[1] else None
+
+
+mse_loss_p = fused(
+    "mse_loss", _mse, joint_vjp=_mse_vjp,
+    decompose=lambda x, target, *, reduction: _reduced_op(ew.square(x - target), reduction),
+    formula="(x - t)**2, reduced", derivative="2 * (x - t), 2 * (t - x)",
+    samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 2), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
+)  # fmt: skip
+
+# --- binary cross-entropy of logits ---------------------------------------------------------------
+
+
+def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+    small = np.exp(-np.abs(x))  # never overflows
+    losses = np.log1p(small)
+    losses += np.maximum(x, 0)
+    losses = losses - x * target
+    return _reduced(losses, reduction), small
+
+
+def _bce_logits_vjp(g: Array, needs: Sequence[bool], small: Array, x: Array, target: Array, *, reduction: str) -> Any:
+    share = g * x.dtype.type(_share(reduction, _size(x, target)))
+    dx = dt = None
+    if needs[0]:
+        dx = np.where(x >= 0, x.dtype.type(1), small)
+        dx /= 1 + small  # the sigmoid of x
+        dx = dx - target
+        dx *= share
+    if needs[1]:
+        dt = np.broadcast_to(x * -share, np.broadcast_shapes(x.shape, target.shape))
+    return dx, dt
+
+
+binary_cross_entropy_with_logits_p = fused(
+    "binary_cross_entropy_with_logits", _bce_logits, joint_vjp=_bce_logits_vjp,
+    decompose=lambda x, target, *, reduction: _reduced_op(softplus_p(x) - x * target, reduction),
+    formula="log(1 + exp(x)) - x * t, reduced", derivative="sigmoid(x) - t, -x",
+    samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 1), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
+)  # fmt: skip
+
+# --- binary cross-entropy of probabilities --------------------------------------------------------
+
+
+def _floored_log(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(x), x.dtype.type(LOG_FLOOR))
+
+
+def _bce(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, None]:
+    losses = (target - 1) * _floored_log(1 - x) - target * _floored_log(x)
+    return _reduced(losses, reduction), None
+
+
+def _bce_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, target: Array, *, reduction: str) -> Any:
+    share = g * x.dtype.type(_share(reduction, _size(x, target)))
+    dx = dt = None
+    if needs[0]:
+        dx = (x - target) / np.maximum((1 - x) * x, x.dtype.type(_SMALLEST))
+        dx *= share
+    if needs[1]:
+        slope = (_floored_log(1 - x) - _floored_log(x)) * share
+        dt = np.broadcast_to(slope, np.broadcast_shapes(x.shape, target.shape))
+    return dx, dt
+
+
+def _bce_decomposed(x: Array, target: Array, *, reduction: str) -> Array:
+    floor = math.exp(LOG_FLOOR)
+    losses = (target - 1) * ew.log(ew.maximum(1 - x, floor)) - target * ew.log(ew.maximum(x, floor))
+    return _reduced_op(losses, reduction)
+
+
+def _probabilities(*shape: int) -> Any:
+    return lambda rng: rng.uniform(0.1, 0.9, shape)
+
+
+binary_cross_entropy_p = fused(
+    "binary_cross_entropy", _bce, joint_vjp=_bce_vjp, decompose=_bce_decomposed,
+    formula="-t * log(x) - (1 - t) * log(1 - x), reduced", derivative="(x - t) / (x * (1 - x)), log((1 - x) / x)",
+    samples=(S(_probabilities(3, 2), _probabilities(3, 2), reduction="mean"),
+             S(_probabilities(3, 1), _probabilities(2), reduction="sum"),
+             S(_probabilities(4), _probabilities(4), reduction="none")),
+    notes="logarithms stop at -100 and x * (1 - x) at 1e-12, as in PyTorch",
+)  # fmt: skip

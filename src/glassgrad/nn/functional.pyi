@@ -1,4 +1,4 @@
-# ruff: noqa: F403, I001 - the lists of names are those of the families
+# ruff: noqa: F403 - the lists of names are those of the families
 # What a type checker sees of `functional.py`.
 from glassgrad.nn.functional_activation import *
 from glassgrad.nn.functional_attention import *

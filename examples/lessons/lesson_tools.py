@@ -1,0 +1,75 @@
+"""What the lessons share: a place for figures, and a small chart. The lessons themselves are read one by one."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+COLOURS = ("#2f6f9f", "#cb6e17", "#3f9142", "#8a4fa3", "#b3413b")
+WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 560, 260, 62, 40, 16
+
+
+def figure(name: str, svg: str) -> None:
+    """Keep a figure: it is written to the folder that LESSON_FIGURES names, and forgotten when there is none."""
+    folder = os.environ.get("LESSON_FIGURES")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / f"{name}.svg").write_text(svg, encoding="utf-8")
+        print(f"[figure {name}]")
+
+
+def chart(
+    series: Mapping[str, Sequence[tuple[float, float]]], *, x: str, y: str, log_x: bool = False, log_y: bool = False
+) -> str:
+    """Draw lines through points, one colour each, as SVG."""
+    shown = {name: [p for p in points if all(map(math.isfinite, p))] for name, points in series.items()}
+    across = _Axis([p[0] for points in shown.values() for p in points], LEFT, WIDTH - MARGIN, log_x)
+    up = _Axis([p[1] for points in shown.values() for p in points], HEIGHT - BOTTOM, MARGIN, log_y)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(y)} over {escape(x)}"',
+        f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"',
+        'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="11" fill="#52606d">',
+        f'<rect x="{LEFT}" y="{MARGIN}" width="{WIDTH - MARGIN - LEFT}" height="{HEIGHT - BOTTOM - MARGIN}"',
+        'fill="none" stroke="#cbd2d9"/>',
+    ]
+    out += [
+        f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="middle">{t}</text>' for at, t in across.ticks()
+    ]
+    out += [f'<text x="{LEFT - 5}" y="{at + 4:.1f}" text-anchor="end">{t}</text>' for at, t in up.ticks()]
+    out += [f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x)}</text>']
+    out += [
+        f'<text x="14" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 14 {HEIGHT / 2})">{escape(y)}</text>'
+    ]
+    for i, (name, points) in enumerate(shown.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        line = " ".join(f"{across.place(a):.1f},{up.place(b):.1f}" for a, b in points)
+        out += [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>']
+        out += [f'<text x="{LEFT + 10}" y="{MARGIN + 16 + 14 * i}" fill="{colour}">{escape(name)}</text>']
+    return "\n".join([*out, "</svg>\n"])
+
+
+class _Axis:
+    """Maps numbers to pixels, linearly or by their logarithm."""
+
+    def __init__(self, numbers: Sequence[float], start: float, end: float, log: bool) -> None:
+        self.log, self.start, self.end = log, start, end
+        kept = [math.log10(v) for v in numbers if v > 0] if log else list(numbers)
+        self.low, self.high = min(kept), max(kept)
+        if self.low == self.high:
+            self.high = self.low + 1
+
+    def place(self, number: float) -> float:
+        value = math.log10(max(number, 1e-300)) if self.log else number
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        found = []
+        for i in range(5):
+            value = self.low + (self.high - self.low) * i / 4
+            number = 10**value if self.log else value
+            found.append((self.start + (self.end - self.start) * i / 4, f"{number:.2g}"))
+        return found

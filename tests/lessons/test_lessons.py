@@ -1,0 +1,64 @@
+"""Every lesson runs to its check, and the pages in the documentation are made from the lessons as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BUILD = tool("build_lessons")
+TITLES = [
+    "chain rule", "linear layer by hand", "log-softmax", "batch norm in one line", "26 steps", "topological order",
+    "why reverse mode", "hessian-vector products", "checkpointing", "what clipping does", "five broken training loops",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", BUILD.lessons(), ids=lambda path: path.stem)
+def test_lesson_runs_to_its_check(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(BUILD, "PAGES", tmp_path)
+    cells = BUILD.cells_of(path)
+    outputs = BUILD.run(path, cells)
+    checks = [i for i, cell in enumerate(cells) if cell.kind == "prose" and "## The check" in cell.text]
+    assert len(checks) == 1
+    assert any("assert" in cell.text for cell in cells[checks[0] :])
+    assert "\n".join(outputs).strip().splitlines()[-1].endswith(".") or "loss before" in outputs[-1]
+    for figure in tmp_path.rglob("*.svg"):
+        assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize("path", BUILD.lessons(), ids=lambda path: path.stem)
+def test_page_is_made_from_the_lesson_as_it_is(path):
+    page = ROOT / "docs" / "lessons" / f"{path.stem}.md"
+    text = page.read_text(encoding="utf-8")
+    assert BUILD.without_outputs(text) == BUILD.page_of(path), "run: python tools/build_lessons.py"
+    figures = [line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")]
+    assert all((page.parent / figure).is_file() for figure in figures)
+
+
+def test_every_promised_lesson_is_there():
+    titles = [BUILD.title_of(path).lower() for path in BUILD.lessons()]
+    assert len(titles) == len(TITLES)
+    for title, promised in zip(titles, TITLES, strict=True):
+        assert promised in title
+    index = (ROOT / "docs" / "lessons" / "index.md").read_text(encoding="utf-8")
+    assert index == BUILD.index()
+
+
+def test_the_table_of_wrong_derivations_is_up_to_date():
+    wrong = tool("wrong_derivations")
+    assert wrong.PAGE.read_text(encoding="utf-8") == wrong.page(), "run: python tools/wrong_derivations.py"

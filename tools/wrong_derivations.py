@@ -1,0 +1,75 @@
+"""Make docs/checking_a_derivation.md: what `check_my_backward` says to derivations that are wrong, and its score.
+
+Run it as `python tools/wrong_derivations.py`; a test holds the page up to date.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+PAGE = ROOT / "docs" / "checking_a_derivation.md"
+
+INTRODUCTION = """# Checking a derivation by hand
+
+`glassgrad.verify.check_my_backward(derivation, forward, inputs)` runs a backward pass that you derived by hand line by
+line, compares every gradient with the true one, and names the first line that is wrong and, when it can tell, what is
+wrong with it. The derivation is text or a function; it assigns `dname` for each variable `name` of `forward`.
+
+```python
+import numpy as np
+from glassgrad.verify import check_my_backward
+
+def forward(x, w, b):
+    h = x @ w + b
+    return (h * h).sum()
+
+rng = np.random.default_rng(0)
+inputs = {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(3, 2)), "b": rng.normal(size=2)}
+check_my_backward("dh = 2 * h\\ndw = x.T @ dh\\ndb = dh", forward, inputs)
+```
+
+How it finds out: the true gradients come from one backward walk over the tape, which also records the share that each
+*use* of a variable contributes, so that a forgotten one can be named. Otherwise small edits are made to the wrong line
+(a sign, a transpose, a sum over an axis, a division by a size, another variable) until one of them gives the true
+gradient; that edit is the diagnosis.
+
+## Score
+
+{total} derivations with one mistake each: of {lines} the right line was named, and of {kinds} the mistake. A test also
+makes mistakes by machine at every place where they are possible, some 300; all of their lines and more than 97 of 100
+kinds are found.
+
+| derivation | right | written | found |
+| --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    from glassgrad.verify import check_my_backward
+    from tests.verify.broken_derivations import BROKEN, FAMILIES, broken_source
+
+    rows, lines, kinds = [], 0, 0
+    for case in BROKEN:
+        family = FAMILIES[case.family]
+        source, line = broken_source(case)
+        report = check_my_backward(source, family.forward, family.inputs, show=False)
+        found = report.diagnosis.kind if report.diagnosis is not None else "nothing"
+        named, told = report.wrong_line == line, found == case.kind
+        lines, kinds = lines + named, kinds + told
+        mark = found if told else f"{found} (expected: {case.kind})"
+        written = f"`{case.wrong}`" if case.wrong else "(left out)"
+        rows.append(f"| {case.family} | `{case.right}` | {written} | {mark}{'' if named else ', in another line'} |")
+    head = (
+        INTRODUCTION.replace("{total}", str(len(BROKEN))).replace("{lines}", str(lines)).replace("{kinds}", str(kinds))
+    )
+    return head + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE.relative_to(ROOT))

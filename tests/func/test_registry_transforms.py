@@ -27,7 +27,7 @@ def as_tuple(y: Any) -> tuple[Any, ...]:
 
 
 def of_floats(case: Case, args: list[Any], params: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the primitive as a function of its differentiable arguments, with float results only, and those arguments."""
+    """Return the primitive as a function of its differentiable arguments, float results only, and those arguments."""
     at = differentiable_positions(case.prim, args)
 
     def f(*floats: Any) -> tuple[Any, ...]:
@@ -112,7 +112,8 @@ def batches(case: Case) -> list[tuple[list[Any], list[Any], dict[str, Any]]]:
 
 
 def example(args: list[Any], axes: list[Any], number: int) -> list[Any]:
-    return [x if axis is None else np.asarray(np.take(x, number, axis=axis)) for x, axis in zip(args, axes, strict=True)]
+    pairs = zip(args, axes, strict=True)
+    return [x if axis is None else np.asarray(np.take(x, number, axis=axis)) for x, axis in pairs]
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
@@ -129,6 +130,7 @@ def test_vmap_agrees_with_a_loop(case: Case) -> None:
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case.id)
 def test_derivatives_inside_vmap_agree_with_a_loop(case: Case) -> None:
     at = differentiable_positions(case.prim, case.draw()[0])
+    params = case.draw()[1]
 
     def gradients(*args: Any) -> Any:
         def number(*floats: Any) -> Any:
@@ -143,7 +145,7 @@ def test_derivatives_inside_vmap_agree_with_a_loop(case: Case) -> None:
         gradient = func.grad(number, everything)
         return gradient(*chosen), func.jvp(gradient, chosen, chosen)[1]
 
-    for args, axes, params in batches(case):
+    for args, axes, _ in batches(case):
         tensors = [gg.tensor(x) if isinstance(x, np.ndarray) else x for x in args]
         found = func.vmap(gradients, tuple(axes))(*tensors)
         loop = [
@@ -156,34 +158,30 @@ def test_derivatives_inside_vmap_agree_with_a_loop(case: Case) -> None:
                 np.testing.assert_allclose(y.numpy(), stacked, rtol=1e-8, atol=1e-9)
 
 
+def squares(y: Any) -> Any:
+    return sum((part * part).sum() for part in as_tuple(y) if part.dtype.kind == "f")
+
+
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case.id)
 def test_gradients_through_vmap_agree_with_a_loop(case: Case) -> None:
     """What is the same for all examples gets the sum of their gradients; both modes, from outside."""
     at = differentiable_positions(case.prim, case.draw()[0])
     for args, axes, params in batches(case):
 
-        def number(y: Any) -> Any:
-            return sum((part * part).sum() for part in as_tuple(y) if part.dtype.kind == "f")
+        def call(*xs: Any, params: Any = params) -> Any:
+            return as_tuple(case.prim(*xs, **params))
 
-        def mapped(*floats: Any) -> Any:
-            full = filled(args, at, floats)  # noqa: B023
-            return number(func.vmap(lambda *xs: as_tuple(case.prim(*xs, **params)), tuple(axes))(*full))  # noqa: B023
+        def mapped(*floats: Any, args: Any = args, axes: Any = axes, call: Any = call) -> Any:
+            return squares(func.vmap(call, tuple(axes))(*filled(args, at, floats)))
 
-        def looped(*floats: Any) -> Any:
-            full = filled(args, at, floats)  # noqa: B023
-            total = 0.0
-            for position in range(EXAMPLES):
-                one = [
-                    x if axis is None else x.movedim(axis, 0)[position] for x, axis in zip(full, axes, strict=True)  # noqa: B023
-                ]
-                total = total + number(case.prim(*one, **params))  # noqa: B023
-            return total
+        def looped(*floats: Any, args: Any = args, axes: Any = axes, call: Any = call) -> Any:
+            pairs = list(zip(filled(args, at, floats), axes, strict=True))
+            rows = [[x if a is None else x.movedim(a, 0)[n] for x, a in pairs] for n in range(EXAMPLES)]
+            return sum(squares(call(*row)) for row in rows)
 
         chosen = tuple(gg.tensor(args[position]) for position in at)
         everything = tuple(range(len(at)))
-        for a, b in zip(
-            func.grad(mapped, everything)(*chosen), func.grad(looped, everything)(*chosen), strict=True
-        ):
+        for a, b in zip(func.grad(mapped, everything)(*chosen), func.grad(looped, everything)(*chosen), strict=True):
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-9)
         t = normals(chosen, 5)
         a, b = (func.jvp(f, chosen, t)[1].item() for f in (mapped, looped))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, namedtuple
-from typing import Any
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,10 @@ import glassgrad as gg
 from glassgrad import errors, func
 from glassgrad.ops.core import REGISTRY
 
-Pair = namedtuple("Pair", ["w", "b"])
+
+class Pair(NamedTuple):
+    w: Any
+    b: Any
 
 
 def normal(*shape: int, seed: int = 0) -> Any:
@@ -27,7 +30,7 @@ def test_gradients_of_containers_keep_their_kind() -> None:
         pair, rest = params["layer"], params["rest"]
         return (pair.w * x + pair.b).sum() + sum((r * r).sum() for r in rest)
 
-    params = OrderedDict(rest=[normal(2), (normal(3),), None][:1] + [normal(3)], layer=Pair(normal(3), normal(3)))
+    params = OrderedDict(rest=[normal(2), normal(3)], layer=Pair(normal(3), normal(3)))
     found = func.grad(loss)(params, normal(3, seed=9))
     assert type(found) is OrderedDict
     assert list(found) == ["rest", "layer"]
@@ -127,7 +130,7 @@ def test_a_plain_gradient_is_not_recorded() -> None:
 
 def test_vjp_can_be_pulled_often_and_in_containers() -> None:
     x, y = normal(3), normal(3, seed=1)
-    (total, product), pull = func.vjp(lambda x, y: [x.sum() + y.sum(), x * y], x, y)
+    (total, _), pull = func.vjp(lambda x, y: [x.sum() + y.sum(), x * y], x, y)
     assert total.shape == ()
     for scale in (1.0, 2.0):
         gx, gy = pull([gg.tensor(np.float64(scale)), normal(3, seed=2)])
@@ -241,7 +244,7 @@ def test_products_of_several_primals() -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: func.grad(lambda x: x)(gg.ones(2)), errors.AutogradError, r"tensor of shape \(2,\), expected one number"),
+        (lambda: func.grad(lambda x: x)(gg.ones(2)), errors.AutogradError, r"of shape \(2,\), expected one number"),
         (lambda: func.grad(lambda x: (x.sum(), x))(gg.ones(2)), errors.KindError, r"\(\*, \*\) where one tensor"),
         (lambda: func.grad(lambda x: x.sum().item())(gg.ones(2)), errors.KindError, "returned float where a tensor"),
         (lambda: func.grad(lambda x: x.argmax())(gg.ones(2)), errors.KindError, "dtype int64, which has no derivative"),
@@ -302,8 +305,8 @@ def test_functional_call_replaces_and_restores() -> None:
         assert value.array is before[name].array
     gradient = func.grad(lambda w: func.functional_call(model, {"weight": w}, (x,)).sum())(w)
     assert gradient.shape == (2, 2)
-    loose = func.functional_call(model, {"weight": w}, x, tie_weights=False)
-    np.testing.assert_allclose(loose.detach().numpy(), ((x @ model.inner.weight.mT) @ w * 2.0).detach().numpy(), rtol=1e-5)
+    loose = func.functional_call(model, {"weight": w}, x, tie_weights=False).detach()
+    np.testing.assert_allclose(loose.numpy(), ((x @ model.inner.weight.mT) @ w * 2.0).detach().numpy(), rtol=1e-5)
 
 
 def test_functional_call_messages() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +13,10 @@ from glassgrad.func import functional_call, grad, stack_module_state, vmap
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import REGISTRY
 
-Pair = namedtuple("Pair", ["left", "right"])
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
 
 
 def normal(*shape: int, seed: int = 0) -> Any:
@@ -248,7 +250,10 @@ def test_nearly_all_primitives_have_a_rule() -> None:
 # --- what it refuses --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("take", [float, bool, lambda x: x.item(), lambda x: x.numpy() + 1, lambda x: x.tolist(), np.asarray])
+TAKEN = [float, bool, lambda x: x.item(), lambda x: x.numpy() + 1, lambda x: x.tolist(), np.asarray]
+
+
+@pytest.mark.parametrize("take", TAKEN)
 def test_there_is_no_single_value(take: Any) -> None:
     with pytest.raises(errors.NoValueError, match=r"stands for 2 examples at once[\s\S]*test_vmap.py:\d+"):
         vmap(lambda x: gg.tensor(0.0) * take(x))(gg.ones(2))

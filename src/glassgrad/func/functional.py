@@ -40,8 +40,8 @@ def functional_call(
         tensor([[2.]])
     """
     given: dict[str, Any] = {}
-    several = [parameter_and_buffer_dicts] if isinstance(parameter_and_buffer_dicts, Mapping) else parameter_and_buffer_dicts
-    for one in several:
+    alone = isinstance(parameter_and_buffer_dicts, Mapping)
+    for one in [parameter_and_buffer_dicts] if alone else parameter_and_buffer_dicts:
         given.update(one)
     with _replaced(module, given, tie_weights, strict):
         return module(*(args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
@@ -98,13 +98,18 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     """
     if not models or len({type(model) for model in models}) > 1:
         raise errors.STACK_MODELS(count=len(models), where=provenance.here())
-    params = {name: _stacked([dict(m.named_parameters())[name] for m in models]) for name, _ in models[0].named_parameters()}
-    buffers = {name: _stacked([dict(m.named_buffers())[name] for m in models]) for name, _ in models[0].named_buffers()}
-    return params, buffers
+    return (
+        _stacked_by_name([dict(model.named_parameters()) for model in models]),
+        _stacked_by_name([dict(model.named_buffers()) for model in models]),
+    )
 
 
-def _stacked(tensors: Sequence[Tensor]) -> Tensor:
-    stacked: Tensor = stack([x.detach() for x in tensors], 0)
-    if all(x.requires_grad for x in tensors):
-        stacked.requires_grad = True
-    return stacked
+def _stacked_by_name(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    result = {}
+    for name in states[0]:
+        tensors = [state[name] for state in states]
+        stacked: Tensor = stack([x.detach() for x in tensors], 0)
+        if all(x.requires_grad for x in tensors):
+            stacked.requires_grad = True
+        result[name] = stacked
+    return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,21 @@ def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array
 def count(shape: Sequence[int], axes: Axes) -> int:
     """Return how many elements the axes hold together."""
     return math.prod(shape[axis] for axis in axes)
+
+
+def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function along a dimension work on a 0-d array, as PyTorch does: as on one element, with 0-d results."""
+
+    @functools.wraps(function)
+    def call(x: Array, *args: Any, **kwargs: Any) -> Any:
+        if x.shape:
+            return function(x, *args, **kwargs)
+        result = function(reshape_p(x, shape=(1,)), *args, **kwargs)
+        if isinstance(result, tuple):
+            return type(result)(*(reshape_p(part, shape=()) for part in result))
+        return reshape_p(result, shape=())
+
+    return call
 
 
 def swap_last(x: Array) -> Array:

@@ -9,6 +9,7 @@ not holomorphic and not listed here (maximum, sorting, norms) are not meant for 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from glassgrad.ops import elementwise as ew
@@ -83,4 +84,7 @@ def conj(x: Array) -> Array:
 
 def angle(x: Array) -> Array:
     """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
-    return ew.atan2(imag(x), real(x))
+    if is_complex(x):
+        return ew.atan2(imag(x), real(x))
+    # Not the angle of (x, 0 * x): that is -pi for negative x, since 0 * x is -0.0, and NaN for infinite ones.
+    return ew.where(ew.less(x, 0), math.pi, ew.sign(x) * 0)

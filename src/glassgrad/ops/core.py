@@ -431,13 +431,14 @@ def fused(name: str, forward: Callable[..., Any], **facts: Any) -> Fused:
 
 
 def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
-    """Return the axes as sorted non-negative integers; None and () mean all of them."""
+    """Return the axes as sorted non-negative integers; None and () mean all of them, of which 0-d arrays have none."""
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int | np.integer):
-        return (canonical_axis(int(dim), ndim),)
-    axes = sorted(canonical_axis(int(axis), ndim) for axis in dim)
-    return tuple(axes) if axes else tuple(range(ndim))
+        axes = [canonical_axis(int(dim), ndim)]
+    else:
+        axes = sorted(canonical_axis(int(axis), ndim) for axis in dim)
+    return tuple(axes) if axes and ndim else tuple(range(ndim))
 
 
 def canonical_axis(dim: int, ndim: int) -> int:

@@ -62,7 +62,9 @@ def _positions_of(x: Array, positions: Array, axis: int) -> Array:
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
     """The places where x is not zero: shape (count, ndim), or one array a dimension `as_tuple`."""
     found = nonzero_p(x)
-    return found if as_tuple else stack(found, 1)
+    if as_tuple:
+        return found
+    return stack(found, 1) if x.shape else reshape_p(found[0], shape=(-1, 1))[:, :0]
 
 
 def argwhere(x: Array) -> Array:
@@ -86,8 +88,12 @@ def unique(
     return _asked(values, (inverse, return_inverse), (counts, return_counts))
 
 
-def unique_consecutive(x: Array, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The values of x without those that repeat the one before."""
+def unique_consecutive(
+    x: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The values of x without those that repeat the one before; with `dim` for a tensor of one dimension only."""
+    if dim is not None and len(x.shape) != 1:
+        raise bad_option("unique_consecutive", "dim", dim, "None for more than one dimension")
     flat = reshape_p(x, shape=(-1,))
     first, inverse, counts = consecutive_p(flat)
     inverse = reshape_p(inverse, shape=tuple(x.shape))

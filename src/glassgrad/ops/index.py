@@ -265,6 +265,8 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the slices of `x` at the positions `index` along `dim`."""
     axis = canonical_axis(dim, len(x.shape))
+    if not x.shape:
+        return reshape_p(index_select(reshape_p(x, shape=(1,)), 0, index), shape=())
     return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (ARRAY,))
 
 

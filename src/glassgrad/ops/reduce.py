@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, count, reduced_shape, restore
+from glassgrad.ops.axes import Axes, count, like_one_element, reduced_shape, restore
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, linear
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
@@ -68,6 +68,8 @@ min_p = _extreme("min", "smallest x over axes")
 
 
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    if not count(x.shape, axis):
+        return xp.full(reduced_shape(x, axis=axis, keepdims=keepdims), -math.inf, dtype=x.dtype)
     top = xp.max(x, axis=axis, keepdims=True)
     shift = xp.where(xp.isfinite(top), top, 0)
     total = xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)
@@ -93,6 +95,8 @@ logsumexp_p = custom(
 
 
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    if not x.shape[axis]:
+        return xp.zeros_like(x)
     y = x - xp.max(x, axis=axis, keepdims=True)
     y = xp.exp(y)
     return y / xp.sum(y, axis=axis, keepdims=True)
@@ -113,6 +117,8 @@ softmax_p = custom(
 
 
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    if not x.shape[axis]:
+        return xp.zeros_like(x)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
@@ -181,6 +187,8 @@ def _correction(dim: Any, correction: Any, unbiased: bool | None) -> tuple[Any, 
     """Read PyTorch's older forms: var(False), var(dim, False), var(dim, unbiased=False)."""
     if isinstance(dim, bool):
         return None, int(dim)
+    if correction is None:
+        correction = 1
     return dim, correction if unbiased is None else int(unbiased)
 
 
@@ -206,13 +214,19 @@ def std(
     return ew.root_p(var(x, dim, correction, keepdim, unbiased=unbiased))
 
 
-def var_mean(x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> tuple[Array, Array]:
-    """Variance and mean over `dim`."""
+def var_mean(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> tuple[Array, Array]:
+    """Variance and mean over `dim`; see `var`."""
+    dim, correction = _correction(dim, correction, unbiased)
     return var(x, dim, correction, keepdim), mean(x, dim, keepdim)
 
 
-def std_mean(x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> tuple[Array, Array]:
-    """Standard deviation and mean over `dim`."""
+def std_mean(
+    x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
+) -> tuple[Array, Array]:
+    """Standard deviation and mean over `dim`; see `var`."""
+    dim, correction = _correction(dim, correction, unbiased)
     return std(x, dim, correction, keepdim), mean(x, dim, keepdim)
 
 
@@ -257,7 +271,8 @@ def amin(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return min_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
-def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Extreme:
+@like_one_element
+def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Any:
     from glassgrad.ops.index import take_along_axis
 
     axis = canonical_axis(dim, len(x.shape))
@@ -297,6 +312,7 @@ def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return logsumexp_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
+@like_one_element
 def softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
     x = x if dtype is None else astype(x, dtype)
@@ -308,6 +324,7 @@ def softmin(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
     return softmax(ew.negative(x), dim, dtype=dtype)
 
 
+@like_one_element
 def log_softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
     x = x if dtype is None else astype(x, dtype)
@@ -339,15 +356,16 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     if ord in {math.inf, -math.inf}:
         return (max_p if ord > 0 else min_p)(size, axis=axes, keepdims=keepdim)
     if ord == 0:
-        return sum_p(astype(ew.not_equal(x, 0), x.dtype), axis=axes, keepdims=keepdim)
-    total = sum_p(_power_or_zero(size, ord), axis=axes, keepdims=keepdim)
-    return _power_or_zero(total, 1 / ord) if ord > 0 else total ** (1 / ord)
+        return sum_p(ew.sign(size), axis=axes, keepdims=keepdim)
+    if ord > 0:
+        return _power_or_zero(sum_p(_power_or_zero(size, ord), axis=axes, keepdims=keepdim), 1 / ord)
+    zero = any_p(ew.equal(x, 0), axis=axes, keepdims=True)
+    total = sum_p(ew.where(zero, 1.0, size) ** ord, axis=axes, keepdims=keepdim) ** (1 / ord)
+    return ew.where(zero if keepdim else reshape_p(zero, shape=tuple(total.shape)), 0.0, total)
 
 
 def _power_or_zero(x: Array, exponent: float) -> Array:
-    """x ** exponent for x >= 0 with the gradient 0 at 0, where it would be 0, 1 or inf times 0."""
-    if exponent < 0:
-        return x**exponent
+    """x ** exponent for x >= 0 and a positive exponent, with the gradient 0 at 0, where it would be inf times 0."""
     zero = ew.equal(x, 0)
     return ew.where(zero, 0.0, ew.where(zero, 1.0, x) ** exponent)
 

@@ -282,6 +282,8 @@ def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
     axis = canonical_axis(dim, len(x.shape))
+    if n == 0:
+        return x
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
         x = cat(parts, axis)

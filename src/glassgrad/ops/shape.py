@@ -214,6 +214,8 @@ def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
         return permute_p(x, axes=tuple(reversed(range(ndim))))
     if dim1 is None:
         return permute(x, dim0)
+    if not ndim:
+        return permute_p(x, axes=())
     order = list(range(ndim))
     first, second = canonical_axis(dim0, ndim), canonical_axis(dim1, ndim)
     order[first], order[second] = order[second], order[first]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import concrete
+from glassgrad.ops.axes import concrete, like_one_element
 from glassgrad.ops.batching import first_only, searched, shifted
 from glassgrad.ops.core import Array, Aval, bad_option, canonical_axis, custom
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, any, sum
-from glassgrad.ops.shape import movedim, reshape_p
+from glassgrad.ops.shape import astype, movedim, reshape_p
 
 _INTEGER = np.dtype(np.int64)
 
@@ -121,6 +121,7 @@ def msort(x: Array) -> Array:
     return sort(x, 0).values
 
 
+@like_one_element
 def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Extreme:
     """The `k` largest (or smallest) elements along `dim`, in order, and where they are."""
     axis = canonical_axis(dim, len(x.shape))
@@ -131,6 +132,7 @@ def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
     return Extreme(take_along_axis_p(x, index, axis=axis), index)
 
 
+@like_one_element
 def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
     """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
     axis = canonical_axis(dim, len(x.shape))
@@ -148,6 +150,7 @@ def _ranked(x: Array, rank: int, axis: int, keepdim: bool) -> Extreme:
     return Extreme(reshape_p(values, shape=shape), reshape_p(index, shape=shape))
 
 
+@like_one_element
 def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower one of two: of all elements, or `(values, indices)` along `dim`.
 
@@ -160,6 +163,7 @@ def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return _ranked(x, (x.shape[axis] - 1) // 2, axis, keepdim)
 
 
+@like_one_element
 def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """`median` of the elements that are not NaN."""
     if dim is None:
@@ -192,7 +196,7 @@ def quantile(
     if interpolation not in _BETWEEN:
         raise bad_option("quantile", "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
     fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
-    if dim is None:
+    if dim is None or not x.shape:
         keep = (1,) * len(x.shape) if keepdim else ()
         x, axis = reshape_p(x, shape=(math.prod(x.shape),)), 0
     else:
@@ -201,23 +205,28 @@ def quantile(
     first = movedim(sort(x, axis).values, axis, 0)
     at = fractions.reshape(-1) * (first.shape[0] - 1)
     below = np.floor(at).astype(np.int64)
-    weight = (at - below).astype(x.dtype).reshape((-1,) + (1,) * (len(first.shape) - 1))
+    # Between two elements the quantile is linear in q, which may want a gradient.
+    exact = reshape_p(q, shape=(fractions.size,)) * (first.shape[0] - 1) if hasattr(q, "_tracks") else at
+    weight = reshape_p(astype(exact - below, x.dtype), shape=(fractions.size,) + (1,) * (len(first.shape) - 1))
     found = _BETWEEN[interpolation](first[below], first[np.ceil(at).astype(np.int64)], weight)
     hidden = any(ew.isnan(x), axis)  # sorted to the end, where no fraction may look
     return reshape_p(ew.where(hidden, math.nan, found), shape=(*fractions.shape, *keep))
 
 
-def searchsorted(sorted_sequence: Array, x: Array, *, right: bool = False, side: str | None = None) -> Array:
+def searchsorted(
+    sorted_sequence: Array, x: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None
+) -> Array:
     """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted."""
     right = side == "right" if side is not None else right
     if not hasattr(x, "dtype"):
         x = np.asarray(x)
-    return searchsorted_p(sorted_sequence, x, right=right)
+    found = searchsorted_p(sorted_sequence, x, right=right)
+    return astype(found, np.int32) if out_int32 else found
 
 
-def bucketize(x: Array, boundaries: Array, *, right: bool = False) -> Array:
+def bucketize(x: Array, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
     """The number of the interval between `boundaries` that each element of x lies in."""
-    return searchsorted(boundaries, x, right=right)
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
 def isin(x: Array, choices: Array) -> Array:

@@ -229,8 +229,10 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         plain = value.lifted() if isinstance(value, Tensor) else value
         if type(memory) is _ndarray:
             _check_writeable(memory, "x[...] = value")
-            _assign(x, memory, _plain_key(key), plain, value)
-            MUTATIONS.record(memory)
+            key = _plain_key(key)
+            _assign(x, memory, key, plain, value)
+            if not (type(key) is _ndarray and key.dtype == bool and not key.any()):
+                MUTATIONS.record(memory)
             return
         spec, arrays = split_index(_plain_key(key))
         with no_grad():
@@ -240,6 +242,8 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     if x.dtype.kind not in "fc":
         raise errors.INPLACE_INTEGER(op="x[...] = value", dtype=x.dtype, where=provenance.here())
     spec, arrays = split_index(_plain_key(key))
+    if any(type(array) is _ndarray and not array.size for array in arrays):
+        return  # a mask that selects nothing writes nothing, and must not count as a write
     value = value if isinstance(value, Tensor) else make(_as_array(value, x), None, False)
     if type(memory) is _ndarray and type(value.lifted()) is _ndarray:
         _check_writeable(memory, "x[...] = value")

@@ -13,6 +13,7 @@ import numpy as np
 from glassgrad import creation, errors, provenance
 from glassgrad import device as _device
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.shape import astype, clone
 from glassgrad.tensor import Tensor
 
@@ -161,8 +162,8 @@ _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
     "is_cuda": lambda _x: False,
     "is_sparse": lambda _x: False,
     "itemsize": lambda x: x.dtype.itemsize,
-    "real": lambda x: x,
-    "H": lambda x: x.mT,
+    "real": lambda x: PUBLIC["real"](x) if x.dtype.kind == "c" else x,
+    "imag": lambda x: PUBLIC["imag"](x),
 }
 _CPU = _device.device("cpu")
 

@@ -63,3 +63,9 @@ DLPACK_TRACKED = Message(
     "handing a tensor that requires a gradient to another library would drop the gradient ({where}).\n"
     "Next: pass .detach() if the values are all you need.",
 )
+
+OPAQUE = Message(
+    AutogradError,
+    "{function} has no derivative here, and backward() at {where} was to flow back through it.\n"
+    "Next: .detach() its result if that gradient is not wanted, or compose it of functions that have one.",
+)

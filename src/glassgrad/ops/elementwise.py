@@ -34,8 +34,8 @@ multiply = elementwise(
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
 divide = elementwise(
-    "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -y / b), saves=("x", "y"),
-    formula="a / b", derivative="1 / b, -y / b", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
+    "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -(a / b) / b), saves="x",
+    formula="a / b", derivative="1 / b, -a / b**2", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
 )  # fmt: skip
 negative = elementwise(
     "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=EDGES
@@ -62,15 +62,15 @@ def _power_base(y: Array, a: Array, b: Array) -> Array:
 
 
 def _power_exponent(y: Array, a: Array, b: Array) -> Array:
-    # y * log(a), and 0 where a is 0 and b is not negative: the limit from above.
+    # a**b * log(a), and 0 where a is 0 and b is not negative: the limit from above.
     zero = logical_and(a == 0, b >= 0)
-    return where(zero, 0, y * log(where(zero, 1, a)))
+    return where(zero, 0, power(a, b) * log(where(zero, 1, a)))
 
 
 power = elementwise(
     "power", lambda xp, a, b: xp.power(a, b) if not isinstance(b, int | float) else a**b,
-    (_power_base, _power_exponent), saves=("x", "y"), formula="a ** b",
-    derivative="b * a**(b-1), y * log(a)", samples=(reals(0.3, 3), reals(-2, 3)),
+    (_power_base, _power_exponent), saves="x", formula="a ** b",
+    derivative="b * a**(b-1), a**b * log(a)", samples=(reals(0.3, 3), reals(-2, 3)),
     edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan),
 )  # fmt: skip
 

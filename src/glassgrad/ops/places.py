@@ -57,10 +57,8 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
             spec.append(part)
         elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             spec.append(int(part))
-        elif isinstance(part, bool | np.bool_):
-            # True adds an axis of length 1, False one of length 0: a mask of no dimensions.
-            spec.extend((None, ARRAY))
-            arrays.append(np.zeros(int(part), dtype=np.int64))
+        elif isinstance(part, bool | np.bool_) or (getattr(part, "dtype", None) == bool and not part.shape):
+            spec.append(bool(part))  # a mask of no dimensions: True adds an axis of length 1, False one of length 0
         else:
             found = _positions(part)
             spec.extend([ARRAY] * len(found))
@@ -110,7 +108,8 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
         # Arrays in front, whole rows behind them: one row number out of several indices.
         sizes = shape[: len(arrays)]
         joined = np.ravel_multi_index(np.broadcast_arrays(*map(_wrapped, arrays, sizes)), sizes)
-        return add_rows(g.reshape(joined.size, -1), joined.reshape(-1), math.prod(sizes)).reshape(shape)
+        rows = g.reshape(joined.size, math.prod(shape[len(sizes) :]))
+        return add_rows(rows, joined.reshape(-1), math.prod(sizes)).reshape(shape)
     everywhere = np.arange(math.prod(shape)).reshape(shape)[join_index(spec, arrays)]
     return add_rows(g.reshape(-1, 1), everywhere.reshape(-1), math.prod(shape)).reshape(shape)
 
@@ -123,10 +122,11 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
     """Add slices of `g` at positions along one axis."""
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:
-        return add_rows(g.reshape(rows.size, -1), rows, shape[0]).reshape(shape)
+        return add_rows(g.reshape(rows.size, math.prod(shape[1:])), rows, shape[0]).reshape(shape)
     before, after = shape[:axis], shape[axis + 1 :]
-    first = np.moveaxis(g.reshape(math.prod(before), rows.size, -1), 1, 0)
-    added = add_rows(first.reshape(rows.size, -1), rows, shape[axis])
+    outer, inner = math.prod(before), math.prod(after)
+    first = np.moveaxis(g.reshape(outer, rows.size, inner), 1, 0)
+    added = add_rows(first.reshape(rows.size, outer * inner), rows, shape[axis])
     return np.moveaxis(added.reshape(shape[axis], *before, *after), 0, axis)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from glassgrad import creation, errors, inplace, provenance
 from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort
 from glassgrad.ops.core import Array
-from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.ufuncs import refusal
 from glassgrad.tensor import Tensor, make
 
@@ -170,6 +170,10 @@ def _tile(A: Array, reps: Any) -> Array:
     return arrange.tile(A, *(reps if isinstance(reps, tuple | list) else (reps,)))
 
 
+def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    return shape.transpose(a, axis1, axis2)
+
+
 def _count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     return reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims)
 
@@ -185,11 +189,11 @@ SPELLINGS: dict[str, Callable[..., Any]] = {
     "sort": _sort, "argsort": _argsort, "unique": _unique,
     "split": _split, "hsplit": lambda ary, sections: _split(ary, sections, 1 if len(ary.shape) > 1 else 0),
     "vsplit": lambda ary, sections: _split(ary, sections, 0), "dsplit": lambda ary, sections: _split(ary, sections, 2),
-    "repeat": arrange.repeat_interleave, "tile": _tile,
+    "repeat": PUBLIC["repeat_interleave"], "tile": _tile,
     "append": _append, "pad": _pad, "select": _select, "meshgrid": _meshgrid, "nan_to_num": _nan_to_num,
     "broadcast_arrays": arrange.broadcast_tensors,
     "expand_dims": _expand_dims, "rollaxis": lambda a, axis, start=0: shape.movedim(a, axis, start - (start > axis)),
-    "swapaxes": shape.transpose,
+    "swapaxes": _swapaxes,
     "transpose": lambda a, axes=None: shape.transpose(a) if axes is None else shape.permute(a, tuple(axes)),
     "nonzero": data_dependent.nonzero_p, "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
     "atleast_1d": _atleast(arrange.atleast_1d), "atleast_2d": _atleast(arrange.atleast_2d),
@@ -222,8 +226,8 @@ def find(function: Any) -> Callable[..., Any] | None:
     """Return what computes one of NumPy's functions here, if anything does."""
     name, home = function.__name__, function.__module__
     if home in _NAMESPACES:
-        ours: Callable[..., Any] | None = getattr(importlib.import_module(_NAMESPACES[home]), name, None)
-        return ours
+        ours = getattr(importlib.import_module(_NAMESPACES[home]), name, None)
+        return None if ours is None else public(ours, name)
     return SPELLINGS.get(name) or PUBLIC.get(name)
 
 

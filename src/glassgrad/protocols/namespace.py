@@ -9,16 +9,18 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glassgrad import creation, errors, provenance
 from glassgrad.ops import arrange, data_dependent, elementwise, index, scan, shape, sort
-from glassgrad.ops.core import Array
-from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.core import Array, Custom
+from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.exchange import from_dlpack
 from glassgrad.protocols.functions import SPELLINGS
+from glassgrad.protocols.ufuncs import scipy_special
 from glassgrad.tensor import Tensor, make
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -177,22 +179,63 @@ class _Info:
         return {name: dtype for name, dtype in every.items() if kind is None or np.isdtype(dtype, kind)}
 
 
+class Extension:
+    """An extension of the standard: the functions of a module of ours, with the standard's names of arguments."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(importlib.import_module(self.__name__), name)
+        found = public(function, name) if callable(function) else function
+        setattr(self, name, found)
+        return found
+
+
+def _no_derivative(_g: Array, _needs: Any, _y: Any, *_x: Any, function: Any) -> Any:
+    raise errors.OPAQUE(function=f"scipy.special.{function.__name__}", where=provenance.here())
+
+
+opaque_p = Custom(
+    "opaque", lambda _xp, *x, function: function(*x),
+    joint_vjp=_no_derivative, formula="a function of SciPy without a derivative", derivative="raises", register=False,
+)  # fmt: skip
+
+
+class Special:
+    """Where SciPy looks for special functions of other array libraries.
+
+    Those without a derivative here are computed too, since tests return p-values beside their statistics; only a
+    backward pass through them fails.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = scipy_special(name)
+        if found is None:
+            function = getattr(importlib.import_module("scipy.special"), name)
+            # SciPy wraps its functions so that they ask for ours: what it wraps computes.
+            found = partial(opaque_p, function=getattr(function, "__wrapped__", function))
+        setattr(self, name, found)
+        return found
+
+
 class Namespace:
     """The functions, constants and dtypes of the standard as attributes; extensions `linalg` and `fft`."""
 
     __name__ = "glassgrad.protocols.namespace"
     __array_api_version__ = VERSIONS[-1]
+    linalg = Extension("glassgrad.linalg")
+    fft = Extension("glassgrad.fft")
+    special = Special()
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"linalg", "fft"}:
-            return importlib.import_module(f"glassgrad.{name}")
         for table in (_OWN, SPELLINGS, PUBLIC):
             if name in table:
                 return table[name]
         raise AttributeError(f"the array-API namespace of glassgrad has no {name!r}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*_OWN, *SPELLINGS, *PUBLIC, "linalg", "fft"})
+        return sorted({*_OWN, *SPELLINGS, *PUBLIC, "linalg", "fft", "special"})
 
     def __array_namespace_info__(self) -> _Info:
         return _Info()

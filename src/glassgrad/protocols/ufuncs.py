@@ -84,6 +84,11 @@ def find(function: Any) -> Callable[..., Any] | None:
     special = sys.modules.get("scipy.special")
     if special is None or getattr(special, name, None) is not function:
         return None
+    return scipy_special(name)
+
+
+def scipy_special(name: str) -> Callable[..., Any] | None:
+    """Return what computes a function of `scipy.special` here, if anything does."""
     entry = _SCIPY.get(name, name)
     found: Callable[..., Any] | None = PUBLIC.get(entry) if isinstance(entry, str) else entry
     return found

@@ -87,7 +87,7 @@ def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list
     roots, seeds = [], []
     for output, gradient in zip(outputs, gradients, strict=True):
         if not output._tracks:
-            raise errors.NO_GRADIENT_PATH(what="the tensor that backward() was called on", cut=_cut(output))
+            raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
         if gradient is None:
             array = output.array
             if math.prod(array.shape) != 1:
@@ -107,9 +107,21 @@ def _one(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     return one
 
 
-def _cut(output: Tensor) -> str:
-    """Say where the tensor comes from, as far as that is known."""
-    return f" (at {provenance.here(2)})"
+def _named(output: Tensor) -> str:
+    """Name the tensor that backward() was called on as the user's line does."""
+    operands = provenance.here(2).operands
+    return f"'{operands[0]}'" if operands and operands[0].isidentifier() else f"the tensor of shape {output.shape}"
+
+
+def _cut() -> str:
+    """Say where the path to the parameters may have been cut, as far as that is known."""
+    if not tape.is_grad_enabled():
+        return ", and recording is off here (no_grad)"
+    exit_ = provenance.EXITS.last()
+    if exit_ is None:
+        return ""
+    call, place = exit_
+    return f".\nThe last value to leave the graph did so at {call}, {place}: {place.source}"
 
 
 def _accumulate(leaf: Tensor, g: Any) -> None:

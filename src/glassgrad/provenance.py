@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -78,6 +79,31 @@ def shorten(path: str) -> str:
     except ValueError:  # another drive on Windows
         return path
     return path if relative.startswith("..") else relative
+
+
+class Exits:
+    """The last places where a value left the tape: for the message that a gradient has no path.
+
+    Noted by what takes the numbers out of a tensor that has a history (`item`, `detach`, `tolist`), never by ops.
+    """
+
+    def __init__(self) -> None:
+        self._last: deque[tuple[str, CodeType, int]] = deque(maxlen=4)
+
+    def note(self, call: str) -> None:
+        """Remember that the user's current line took numbers out with `call`."""
+        frame = user_frame(1)
+        self._last.append((call, frame.f_code, frame.f_lasti))
+
+    def last(self) -> tuple[str, Place] | None:
+        """Return the latest exit: what was called, and where."""
+        if not self._last:
+            return None
+        call, code, lasti = self._last[-1]
+        return call, resolve(code, lasti)
+
+
+EXITS = Exits()
 
 
 @lru_cache(maxsize=4096)

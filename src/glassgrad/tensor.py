@@ -177,6 +177,10 @@ class Tensor:
         return shape.matrix_transpose(self)
 
     @property
+    def mH(self) -> Any:  # noqa: N802 - PyTorch's name
+        return complexes.conj(shape.matrix_transpose(self))
+
+    @property
     def real(self) -> Any:
         return complexes.real(self)
 
@@ -225,6 +229,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """Return a Tensor of the same memory that gradients do not flow through."""
+        if self._tracks:
+            provenance.EXITS.note(".detach()")
         return make(self.array, None, False)
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -252,10 +258,14 @@ class Tensor:
         """Return the only element as a Python number."""
         if self.numel() != 1:
             raise errors.ITEM_NEEDS_ONE(shape=self.shape, where=provenance.here())
+        if self._tracks:
+            provenance.EXITS.note(".item()")
         return self.array.item()
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
+        if self._tracks:
+            provenance.EXITS.note(".tolist()")
         return self.array.tolist()
 
     def __float__(self) -> float:

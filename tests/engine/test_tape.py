@@ -249,3 +249,18 @@ def test_a_parameter_updated_between_forward_and_backward_is_reported_with_both_
     both = r"'w' was saved by matmul at .*:\d+.*overwritten in place at .*:\d+"
     with pytest.raises(errors.AutogradError, match=both):
         product.sum().backward()
+
+
+def test_no_gradient_path_names_the_exit_from_the_graph() -> None:
+    w = gg.ones(2, requires_grad=True)
+    loss = gg.tensor((w * 2).sum().item())
+    with pytest.raises(errors.AutogradError) as caught:
+        loss.backward()
+    text = str(caught.value)
+    assert "'loss' does not depend on any tensor with requires_grad=True" in text
+    assert ".item(), " in text
+    assert "loss = gg.tensor((w * 2).sum().item())" in text
+    with gg.no_grad():
+        silent = (w * 2).sum()
+        with pytest.raises(errors.AutogradError, match="recording is off here"):
+            silent.backward()

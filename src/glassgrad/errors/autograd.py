@@ -6,7 +6,7 @@ from glassgrad.errors.kinds import AutogradError, Message, NonLeafGradWarning, S
 
 NO_GRADIENT_PATH = Message(
     AutogradError,
-    "no gradient can be computed: {what} does not depend on any tensor with requires_grad=True"
+    "no gradient can be computed at {where}: {what} does not depend on any tensor with requires_grad=True"
     "{cut}.\nExpected: a tensor computed from parameters, with no .item(), .detach(), .numpy() or "
     "no_grad() in between.\nNext: keep the loss a Tensor until backward(); do not set requires_grad on the loss, "
     "that hides the cut.",

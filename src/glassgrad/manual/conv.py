@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,12 @@ class Conv2d(Module):
         self.weight.accumulate((dy.T @ rows).reshape(weight.shape))
         if self.bias is not None:
             self.bias.accumulate(dy.sum(axis=0))
-        drows = (dy @ weight.reshape(out_channels, -1)).reshape(n, high, wide, *weight.shape[1:])
         dpadded = np.zeros(padded_shape, dout.dtype)
-        for p, q in np.ndindex(*self.kernel):
-            dpadded[places((p, q), self.stride, (high, wide))] += drows[..., p, q].transpose(0, 3, 1, 2)
+        for p, q in np.ndindex(*self.kernel):  # the columns of dX for one position: dY W[:, :, p, q]
+            columns = dy @ weight[:, :, p, q]
+            dpadded[places((p, q), self.stride, (high, wide))] += columns.reshape(n, high, wide, -1).transpose(
+                0, 3, 1, 2
+            )
         return _crop(dpadded, self.padding)
 
 
@@ -117,13 +120,13 @@ class MaxPool2d(Module):
         out: Any = tuple(
             (size - k) // s + 1 for size, k, s in zip(padded.shape[2:], self.kernel, self.stride, strict=True)
         )
-        best = padded[places((0, 0), self.stride, out)].copy()
+        rivals = [padded[places(offset, self.stride, out)] for offset in np.ndindex(*self.kernel)]
+        best = functools.reduce(np.maximum, rivals)
+        broken = np.isnan(best).any()
         winner = np.zeros(best.shape, np.int16)
-        for number, offset in enumerate(np.ndindex(*self.kernel)):
-            rival = padded[places(offset, self.stride, out)]
-            wins = (rival > best) | np.isnan(rival)
-            np.copyto(best, rival, where=wins)
-            winner[wins] = number
+        for number, rival in reversed(list(enumerate(rivals))):  # so that of equal winners the first one stays
+            wins = (rival == best) | np.isnan(rival) if broken else rival == best
+            np.copyto(winner, number, where=wins)
         self.saved = (winner, padded.shape)
         return best
 

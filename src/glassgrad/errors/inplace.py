@@ -69,3 +69,10 @@ OPAQUE = Message(
     "{function} has no derivative here, and backward() at {where} was to flow back through it.\n"
     "Next: .detach() its result if that gradient is not wanted, or compose it of functions that have one.",
 )
+
+MINIMIZE_NO_PATH = Message(
+    AutogradError,
+    "minimize: the function returned a {kind} that does not depend on x through the tape ({where}).\n"
+    "Expected: a Tensor with one element, computed from x.\n"
+    "Next: compute it with glassgrad's functions (or NumPy's on tensors) and without .item() or .numpy() on the way.",
+)

@@ -92,15 +92,25 @@ def cond(x: Array, p: Any = None) -> Array:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
-def matrix_rank(x: Array, *, rtol: float | None = None) -> Array:
-    """Number of singular values above `rtol` times the largest; no gradient. Default: max(m, n) times the precision."""
-    values = svdvals(x)
-    tolerance = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
-    return sum(astype(values > values[..., :1] * tolerance, np.int64), -1)
+def matrix_rank(
+    x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+) -> Array:
+    """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
+
+    Default: `rtol` of max(m, n) times the precision, unless there is an `atol`. With `hermitian` the singular values
+    are the sizes of the eigenvalues.
+    """
+    values = _ew.abs(eigvalsh(x)) if hermitian else svdvals(x)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if not atol else 0.0
+    largest = amax(values, -1, True) if values.shape[-1] else values
+    return sum(astype(values > _ew.maximum(largest * rtol, atol or 0.0), np.int64), -1)
 
 
-def lstsq(a: Array, b: Array, rcond: float | None = None) -> LstsqResult:
+def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The x that makes |a x - b| least, the smallest such x where there are several: a (..., m, n), b (..., m, k).
+
+    Through singular values, as LAPACK's gelsd; another `driver` is not used.
 
     Residuals are the squares |a x - b|**2 of each column where a has full column rank and m > n, else empty.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassgrad.ops.arrange import broadcast_tensors
 from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array
 from glassgrad.ops.linalg import cdist
@@ -10,6 +11,8 @@ from glassgrad.ops.reduce import sum, vector_norm
 
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; the other dimensions broadcast."""
+    # Broadcast first: `dim` counts in the shape that both have then.
+    x1, x2 = broadcast_tensors(x1, x2)
     product = sum(x1 * x2, dim)
     sizes = [clip(vector_norm(x, 2, dim), eps) for x in (x1, x2)]
     return product / (sizes[0] * sizes[1])

@@ -158,33 +158,44 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
     return _times(rfft_back_p(doubled, axis=axis, size=size), _scale(norm, size, inverse=True))
 
 
-def _over_two(one: Callable[..., Array], input: Array, s: Any, dim: Sequence[int], norm: str | None) -> Array:
-    sizes = (None, None) if s is None else tuple(s)
-    for size, axis in zip(sizes, dim, strict=True):
+def _over_several(one: Callable[..., Array], input: Array, s: Any, dim: int | Sequence[int], norm: str | None) -> Array:
+    for size, axis in _sizes(s, dim):
         input = one(input, size, axis, norm)
     return input
 
 
+def _sizes(s: Any, dim: int | Sequence[int]) -> list[tuple[int | None, int]]:
+    """Pair the size asked for, or None, with each dimension; PyTorch's "2" functions take any number of them."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    sizes = (None,) * len(dims) if s is None else (s,) if isinstance(s, int) else tuple(s)
+    return list(zip(sizes, dims, strict=True))
+
+
 def fft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`fft` over two dimensions."""
-    return _over_two(fft, input, s, dim, norm)
+    return _over_several(fft, input, s, dim, norm)
 
 
 def ifft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`ifft` over two dimensions."""
-    return _over_two(ifft, input, s, dim, norm)
+    return _over_several(ifft, input, s, dim, norm)
 
 
 def rfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`rfft` over the last of two dimensions, then `fft` over the other."""
-    sizes = (None, None) if s is None else tuple(s)
-    return fft(rfft(input, sizes[1], dim[1], norm), sizes[0], dim[0], norm)
+    *others, (size, axis) = _sizes(s, dim)
+    input = rfft(input, size, axis, norm)
+    for size, axis in others:
+        input = fft(input, size, axis, norm)
+    return input
 
 
 def irfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Inverse of `rfft2`."""
-    sizes = (None, None) if s is None else tuple(s)
-    return irfft(ifft(input, sizes[0], dim[0], norm), sizes[1], dim[1], norm)
+    *others, (last, along) = _sizes(s, dim)
+    for size, axis in others:
+        input = ifft(input, size, axis, norm)
+    return irfft(input, last, along, norm)
 
 
 def fftfreq(n: int, d: float = 1.0) -> Any:

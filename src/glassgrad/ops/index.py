@@ -25,7 +25,10 @@ from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
     if len(spec) == 1 and arrays:
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
-    return x[join_index(spec, arrays)]
+    y = x[join_index(spec, arrays)]
+    if isinstance(y, np.generic) and not arrays:
+        return x[(*join_index(spec, ()), ...)]  # one element, as a view: it may be written to
+    return y
 
 
 def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
@@ -88,7 +91,14 @@ def _at_set(xp: Any, x: Array, value: Array, *arrays: Array, spec: Spec) -> Arra
 
 def _at_set_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, *arrays: Array, spec: Spec) -> Any:
     to_x = at_set_p(g, 0, *arrays, spec=spec) if needs[0] else None
-    to_value = getitem_p(g, *arrays, spec=spec) if needs[1] else None
+    to_value = None
+    if needs[1]:
+        to_value = getitem_p(g, *arrays, spec=spec)
+        if arrays:
+            # Of several values for one place the last stays, and only that one has a gradient.
+            number = np.arange(math.prod(to_value.shape)).reshape(to_value.shape)
+            owner = at_set_p(np.zeros(x.shape, np.int64), number, *arrays, spec=spec)
+            to_value = ew.where(ew.equal(getitem_p(owner, *arrays, spec=spec), number), to_value, 0)
     return (to_x, to_value, *_no_gradients(len(arrays)))
 
 
@@ -101,7 +111,8 @@ def _at_set_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, *arrays: Ar
 at_set_p = custom(
     "at_set", _at_set, joint_vjp=_at_set_vjp, joint_jvp=_at_set_jvp, saves_from=2, formula="x with x[index] = value",
     derivative="g with 0 at index, g[index]", shape=lambda x, *rest, spec: Aval(tuple(x.shape), x.dtype),
-    samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,))),
+    samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,)),
+             S((4, 3), (5, 1), integers(0, 4, 5), spec=(ARRAY,))),
 )  # fmt: skip
 
 
@@ -160,7 +171,13 @@ def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> A
 
 def _put_along_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, index: Array, *, axis: int) -> Any:
     to_x = put_along_p(g, np.zeros((), g.dtype), index, axis=axis) if needs[0] else None
-    to_value = take_along_axis_p(g, index, axis=axis) if needs[1] else None
+    to_value = None
+    if needs[1]:
+        # As above: the last value for a place is the one that counts.
+        number = np.arange(math.prod(index.shape)).reshape(index.shape)
+        owner = put_along_p(np.zeros(x.shape, np.int64), number, index, axis=axis)
+        stays = ew.equal(take_along_axis_p(owner, index, axis=axis), number)
+        to_value = ew.where(stays, take_along_axis_p(g, index, axis=axis), 0)
     return to_x, to_value, None
 
 
@@ -175,7 +192,8 @@ put_along_p = custom(
     formula="x with x[..., index, ...] = value", derivative="g with 0 at index, g[..., index, ...]",
     shape=lambda x, value, index, *, axis: Aval(tuple(x.shape), x.dtype),
     samples=(S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
-             S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0)),
+             S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
+             S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1)),
 )  # fmt: skip
 
 

@@ -214,10 +214,10 @@ def chain_matmul(*matrices: Array) -> Array:
     return einsum(f"{','.join(terms)}->{first}{last}", *matrices)
 
 
-def cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
+def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:
     """Distances between rows: (..., n, d) and (..., m, d) to (..., n, m), in the norm `p`.
 
-    The gradient at distance 0 is 0.
+    Always from the differences: PyTorch's `compute_mode` is accepted and not needed. The gradient at distance 0 is 0.
     """
     rows = reshape_p(x1, shape=(*x1.shape[:-1], 1, x1.shape[-1]))
     columns = reshape_p(x2, shape=(*x2.shape[:-2], 1, *x2.shape[-2:]))
@@ -234,7 +234,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
     if p == math.inf:
         return max_p(size, axis=axis, keepdims=False)
     if p == 0:
-        return sum_p(astype(difference != 0, x1.dtype), axis=axis, keepdims=False)
+        return sum_p(ew.sign(size), axis=axis, keepdims=False)
     total = sum_p(size**p, axis=axis, keepdims=False)
     apart = total > 0
     return ew.where(apart, ew.where(apart, total, 1) ** (1 / p), 0)

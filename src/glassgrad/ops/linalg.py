@@ -14,7 +14,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Linear, canonical_axis, linear
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import astype, permute_p, reshape_p, roll_p
+from glassgrad.ops.shape import permute_p, reshape_p, roll_p
 
 Shape = tuple[int, ...]
 

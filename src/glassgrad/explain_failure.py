@@ -21,7 +21,8 @@ def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], erro
     if isinstance(error, IndexError):
         return errors.INDEX_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
     shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]
-    if isinstance(error, ValueError) and len(shapes) > 1:
+    # A singular matrix is a ValueError too, and no matter of shapes.
+    if isinstance(error, ValueError) and len(shapes) > 1 and not isinstance(error, np.linalg.LinAlgError):
         reason = _why(prim, shapes) or _sentence(error)
         return errors.SHAPES_DO_NOT_FIT(op=prim.name, where=place, operands=operands, reason=reason)
     if isinstance(error, TypeError):

@@ -65,6 +65,11 @@ def _share(m: Any, g: Any, mine: Any, other: Any) -> Any:
     return m.where("gt", mine, other, g, m.where("eq", mine, other, m.constant(0.5) * g, zero * g))
 
 
+def _sigmoid(m: Any, x: Any, zero: Any, one: Any) -> Any:
+    """exp(min(x, 0)) / (1 + exp(-|x|)), which overflows on neither side."""
+    return m.exp(m.where("lt", x, zero, x, zero)) / (one + m.exp(-m.abs(x)))
+
+
 RULES: dict[str, Rule] = {
     "+": Rule(lambda m, n, a, b: a + b, _each(lambda m, g, y, a, b: g, lambda m, g, y, a, b: g)),
     "-": Rule(lambda m, n, a, b: a - b, _each(lambda m, g, y, a, b: g, lambda m, g, y, a, b: -g)),
@@ -93,7 +98,7 @@ RULES: dict[str, Rule] = {
     "cos": _function(lambda m, x: m.cos(x), lambda m, g, y, x: -(g * m.sin(x))),
     "tanh": _function(lambda m, x: m.tanh(x), lambda m, g, y, x: g * (m.constant(1.0) - y * y)),
     "sigmoid": _function(
-        lambda m, x: m.exp(m.where("lt", x, m.constant(0.0), x, m.constant(0.0))) / (m.constant(1.0) + m.exp(-m.abs(x))),
+        lambda m, x: _sigmoid(m, x, m.constant(0.0), m.constant(1.0)),
         lambda m, g, y, x: g * (y * (m.constant(1.0) - y)),
     ),
     "ReLU": _function(

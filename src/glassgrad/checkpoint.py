@@ -191,11 +191,10 @@ class _Segment(Watcher):
         tensors = [leaf for leaf in tree.flatten((self.args, self.kwargs))[0] if isinstance(leaf, Tensor)]
         for x in [*tensors, *(parent for parent in node.parents if isinstance(parent, Tensor))]:
             owner = memory_owner(x.array) if isinstance(x.array, np.ndarray) else None
-            entry = MUTATIONS.log.get(id(owner))
-            if entry is not None and entry[0]() is owner and entry[1] > self.began:
-                raise errors.CHECKPOINT_OVERWRITTEN(
-                    shape=x.shape, written=provenance.resolve(entry[2], entry[3]), where=provenance.resolve(*self.place)
-                )
+            written = MUTATIONS.write_since(self.began, owner)
+            if written is not None:
+                where = provenance.resolve(*self.place)
+                raise errors.CHECKPOINT_OVERWRITTEN(shape=x.shape, written=written, where=where)
 
 
 class _Later:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
 from glassgrad.tensor import Tensor, make
 
@@ -98,24 +99,28 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool =
     return _finish(np.full(_size((size,)) if not isinstance(size, int) else (size,), fill_value, kind), requires_grad)
 
 
+def _array(x: Any) -> Any:
+    return x.array if isinstance(x, Tensor) else x
+
+
 def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros with the shape and dtype of `x`."""
-    return _finish(np.zeros(x.shape, dtype or x.dtype), requires_grad)
+    return _finish(for_each_example(np.zeros(x.shape, dtype or x.dtype), _array(x)), requires_grad)
 
 
 def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones with the shape and dtype of `x`."""
-    return _finish(np.ones(x.shape, dtype or x.dtype), requires_grad)
+    return _finish(for_each_example(np.ones(x.shape, dtype or x.dtype), _array(x)), requires_grad)
 
 
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """`fill_value` with the shape and dtype of `x`."""
-    return _finish(np.full(x.shape, fill_value, dtype or x.dtype), requires_grad)
+    return _finish(for_each_example(np.full(x.shape, fill_value, dtype or x.dtype), _array(x)), requires_grad)
 
 
 def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor with the shape and dtype of `x` whose values are not set."""
-    return _finish(np.empty(x.shape, dtype or x.dtype), requires_grad)
+    return _finish(for_each_example(np.empty(x.shape, dtype or x.dtype), _array(x)), requires_grad)
 
 
 def arange(

@@ -119,6 +119,7 @@ def overwrite(
             return x
         with no_grad():
             _store(x, _array_of(function(make(memory, None, False), *args, **kwargs), x), op)
+        _follow(x)
         return x
     if x.dtype.kind not in "fc":
         raise errors.INPLACE_INTEGER(op=op, dtype=x.dtype, where=provenance.here())
@@ -186,6 +187,13 @@ def _settle(x: Tensor) -> None:
     _refresh(x, path)
 
 
+def _follow(x: Tensor) -> None:
+    """After a write that the tape need not know of: inside vmap views share no memory and are read anew."""
+    if x._extra is not None and type(x.array) is not _ndarray and not hasattr(x.array, "write"):
+        with no_grad():
+            _settle(x)
+
+
 def _rebind(x: Tensor, array: Any) -> None:
     """Values inside vmap have no memory that views could share: they are replaced."""
     if type(x.array) is not _ndarray and not hasattr(x.array, "write"):
@@ -238,6 +246,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         with no_grad():
             made = at_set_p(make(memory, None, False), _as_array(plain, x), *arrays, spec=spec)
         _store(x, made.array, "x[...] = value")
+        _follow(x)
         return
     if x.dtype.kind not in "fc":
         raise errors.INPLACE_INTEGER(op="x[...] = value", dtype=x.dtype, where=provenance.here())
@@ -258,6 +267,8 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
 
 
 def _assign(x: Tensor, memory: Any, key: Any, plain: Any, value: Any) -> None:
+    if any(hasattr(part, "no_numbers") for part in (plain, *(key if isinstance(key, tuple) else (key,)))):
+        raise errors.INPLACE_UNBATCHED(op="x[...] = value", where=provenance.here())
     try:
         memory[key] = plain
     except (ValueError, IndexError, TypeError) as error:

@@ -59,7 +59,7 @@ class _Mutations:
             else:
                 log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
 
-    def _write_since(self, seq: int, owner: Any) -> provenance.Place | None:
+    def write_since(self, seq: int, owner: Any) -> provenance.Place | None:
         """Return where the memory of `owner` was overwritten after `seq`, if it was."""
         entry = self.log.get(id(owner))
         if entry is not None and entry[1] > seq and entry[0]() is owner:
@@ -73,8 +73,8 @@ class _Mutations:
     def check(self, node: Node) -> None:
         """Raise when something that `node` saved was overwritten after it was saved."""
         for position, array in _arrays(node.saved):
-            written = self._write_since(node.seq, memory_owner(array))
-            if written is None:
+            written = self.write_since(node.seq, memory_owner(array))
+            if written is None or not _is_read(node, position):
                 continue
             operands = node.place.operands
             if position == 0:
@@ -87,6 +87,17 @@ class _Mutations:
             raise errors.SAVED_OVERWRITTEN(
                 what=what, op=node.prim.name, saved=node.place, written=written, hint=f"{name} = {name} + ..."
             )
+
+
+# The derivative with respect to one argument of these is made of the other arguments alone.
+_PRODUCTS = frozenset({"multiply", "matmul", "conv2d"})
+
+
+def _is_read(node: Node, position: int) -> bool:
+    """Tell whether a backward pass reads what was saved at a position: `h * 2` does not need h."""
+    if position == 0 or node.prim.name not in _PRODUCTS:
+        return True
+    return any(parent is not None for at, parent in enumerate(node.parents, 1) if at != position)
 
 
 def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:

@@ -53,7 +53,7 @@ def _tangent(node: Node, incoming: list[Any], create_graph: bool) -> Any:
     if prim is PICK:
         return incoming[0][node.params["index"]]
     saved = unpack(node)
-    if node.seq < MUTATIONS.latest:
+    if saved is node.saved and node.seq < MUTATIONS.latest:
         MUTATIONS.check(node)
     if create_graph or prim.decompose is not None:
         saved = saved_tensors(node, saved)

@@ -288,3 +288,38 @@ def test_levels_end_with_an_exception() -> None:
     with pytest.raises(ZeroDivisionError):
         vmap(lambda x: x / gg.tensor(1.0) * (1 // 0))(gg.ones(2))
     assert gg.rand(2).shape == (2,)  # would be refused inside vmap
+
+
+# --- in place ---------------------------------------------------------------------------------------
+
+
+def written(x: Any) -> Any:
+    z = x.clone()
+    z[:1].mul_(3)
+    z[1].add_(x[0])
+    z[2] = z[2] * 10
+    z += 1
+    filled = gg.zeros_like(x)
+    filled[1:] = x[1:]
+    return (z * z).sum() + (filled * z).sum()
+
+
+def test_writes_in_place_and_into_views() -> None:
+    x = gg.tensor(normal(4, 3))
+    before = x.numpy().copy()
+    for f in (written, grad(written), gg.func.hessian(written), gg.func.jacfwd(written)):
+        np.testing.assert_allclose(vmap(f)(x).numpy(), np.stack([f(row).numpy() for row in x]), rtol=1e-12)
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+def test_what_all_examples_share_is_not_written_to() -> None:
+    shared = gg.zeros(3)
+
+    def assign(x: Any) -> Any:
+        shared[0] = x[0]
+        return shared.sum()
+
+    for write in (assign, lambda x: shared.add_(x).sum(), lambda x: shared.mul_(x.sum()).sum()):
+        with pytest.raises(errors.AutogradError, match=r"a tensor that all of them share[\s\S]*zeros_like"):
+            vmap(write)(gg.ones(2, 3))
+    assert shared.tolist() == [0.0, 0.0, 0.0]

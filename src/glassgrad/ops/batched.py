@@ -135,6 +135,17 @@ def levels_of(array: Any) -> tuple[Level, ...]:
     return tuple(found)
 
 
+def for_each_example(array: np.ndarray[Any, Any], like: Any) -> Array:
+    """Give an array the batches of another one, with memory of its own for every example."""
+    levels = levels_of(like)[::-1]
+    if not levels:
+        return array
+    result: Array = np.broadcast_to(array, (*(level.size for level in levels), *array.shape)).copy()
+    for level in levels:
+        result = Batched(result, level)
+    return result
+
+
 # --- the interpreter ------------------------------------------------------------------------------
 
 

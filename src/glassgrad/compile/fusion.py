@@ -26,6 +26,11 @@ _FEW_RESULTS = 16
 _SMALL_NEST = 16384
 _MAX_MEMBERS = 120
 
+# A chain of scalars goes into a reader's nest only where that is so small that nobody would share it, and only if
+# it has no other reader, who would have to wait for the rest of the nest.
+_SMALL_SHARED = 2048
+_SCALARS = 64
+
 _axes = itertools.count(1)
 
 Reads = Callable[[Instr, int, Indices, Extents], Indices | None]
@@ -239,7 +244,10 @@ class Fusion:
     def _merge_into_readers(self, group: Group) -> bool:
         if group.solid:
             return False
-        for reader in self.readers(group):
+        readers = self.readers(group)
+        if len(readers) > 1 and not group.has_reduction and math.prod(group.extents.values()) <= _SCALARS:
+            return False
+        for reader in readers:
             if reader.solid or self.depends_otherwise(reader, group):
                 continue
             merged = merge(self, group, reader)
@@ -402,7 +410,8 @@ def _has_enough_results(
     extents = {**reader.extents, **{names.get(axis, axis): extent for axis, extent in maker.extents.items()}}
     total = math.prod(extents.values())
     results = math.prod(extent for axis, extent in extents.items() if axis not in inner)
-    if total <= _SMALL_NEST or results >= _FEW_RESULTS or not inner:
+    reduces = maker.has_reduction or reader.has_reduction
+    if total <= (_SMALL_NEST if reduces else _SMALL_SHARED) or results >= _FEW_RESULTS or not inner:
         return True
     # A reduction with few results may take in what feeds it, and what follows on the results only.
     if maker.has_reduction:

@@ -68,7 +68,7 @@ def lower(graph: Graph, *, threads: int | None = None) -> Executable:
     `threads` limits into how many shares the work is cut; by default the size of the step and the number of cores that
     this process may use decide.
     """
-    return _Lowering(graph, threads).finish()
+    return Lowering(graph, threads).finish()
 
 
 def is_loop(instr: Instr) -> bool:
@@ -81,10 +81,10 @@ def _has_kinds(instr: Instr) -> bool:
     return all(kind_of(dtype) is not None for dtype in dtypes)
 
 
-class _Lowering:
+class Lowering:
     """The stages from graph to executable, and what each leaves for the next."""
 
-    def __init__(self, graph: Graph, threads: int | None) -> None:
+    def __init__(self, graph: Graph, threads: int | None, *, separate: bool = False) -> None:
         self.started = time.perf_counter()
         self.graph = graph
         prepared = settle(graph)
@@ -100,7 +100,8 @@ class _Lowering:
         self.module = StepModule(self.plan, self.shares)
         tasks = self.module.tasks(self.alias)
         after = dependencies(self.plan, self.alias, tasks)
-        self.schedule = make_schedule([tasks[kernel] for kernel in self.plan.kernels], after, self.shares)
+        ordered = [tasks[kernel] for kernel in self.plan.kernels]
+        self.schedule = make_schedule(ordered, after, self.shares, separate=separate)
         self.outputs = [out for out in prepared.outputs if isinstance(out, Var)]
         pinned = [*prepared.inputs, *(var for var, _ in prepared.constants), *self.outputs]
         self.memory = plan_memory(self.schedule, set(pinned), self.alias)

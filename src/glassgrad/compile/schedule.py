@@ -105,8 +105,13 @@ class Schedule:
             yield from ((number, task) for number, phase in enumerate(self.phases) for task in phase)
 
 
-def make_schedule(tasks: Sequence[Task], after: dict[Task, list[tuple[Task, Var]]], shares: int) -> Schedule:
-    """Place tasks, which come in an order in which they can run; `after` holds what each must follow, and why."""
+def make_schedule(
+    tasks: Sequence[Task], after: dict[Task, list[tuple[Task, Var]]], shares: int, *, separate: bool = False
+) -> Schedule:
+    """Place tasks, which come in an order in which they can run; `after` holds what each must follow, and why.
+
+    `separate` gives every task a phase of its own, so that each can be timed.
+    """
     schedule = Schedule(shares)
     load: list[list[float]] = []
     first = 0
@@ -114,6 +119,8 @@ def make_schedule(tasks: Sequence[Task], after: dict[Task, list[tuple[Task, Var]
         if task.by_host:
             task.phase = len(schedule.phases)
             first = task.phase + 1
+        elif separate:
+            task.phase = len(schedule.phases)
         elif shares == 1:
             task.phase = first
         else:

@@ -86,7 +86,7 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     if axis is None:
         return NestPlan(None, 1, 1, True, 1, False, 0, {})
     lane_mode = axis not in nest.inner
-    lanes = _lanes(nest, vector_bytes)
+    lanes = _lanes(nest, vector_bytes, axis)
     extent = nest.extents[axis]
     chunks = -(-extent // lanes)
     unroll = min(_unroll(nest, lane_mode, chunks, threads), chunks)
@@ -102,8 +102,8 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     return NestPlan(axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight)
 
 
-def _lanes(nest: Nest, vector_bytes: int) -> int:
-    kinds = {expr.kind for expr in nest.expressions()}
+def _lanes(nest: Nest, vector_bytes: int, axis: Axis) -> int:
+    kinds = {expr.kind for expr in nest.expressions() if axis in expr.axes}
     floats = [BITS[kind] for kind in kinds if is_float(kind)]
     bits = max(floats) if floats else max((BITS[kind] for kind in kinds if kind != "b1"), default=8)
     return max(vector_bytes * 8 // max(bits, 8), 1)

@@ -55,7 +55,25 @@ def product_of(instr: Instr, operands: Sequence[Strided | None]) -> Product:
     out = instr.output
     kind = kind_of(out.dtype)
     assert kind in GEMM
-    return Product(kind, out.shape[-2], out.shape[-1], a.shape[-1], a, b, out.shape[:-2])
+    whole = Product(kind, out.shape[-2], out.shape[-1], a.shape[-1], a, b, out.shape[:-2])
+    return _one_product(whole) or whole
+
+
+def _one_product(product: Product) -> Product | None:
+    """A batch whose matrices all meet the same B is one product of all their rows, if those lie evenly apart."""
+    a, b, batch = product.a, product.b, product.batch
+    if not batch or any(extent != 1 for extent in b.shape[:-2]) or a.shape[:-2] != batch:
+        return None
+    expected, count = a.strides[-2], a.shape[-2]
+    for extent, stride in zip(reversed(batch), reversed(a.strides[:-2]), strict=True):
+        if extent != 1 and stride != expected * count:
+            return None
+        count *= extent
+    rows = Strided(a.root, a.offset, (count, a.shape[-1]), (expected, a.strides[-1]))
+    if leading(rows.strides, rows.shape) is None:
+        return None
+    right = Strided(b.root, b.offset, b.shape[-2:], b.strides[-2:])
+    return Product(product.kind, count, product.n, product.k, rows, right, ())
 
 
 def can_multiply(instr: Instr) -> bool:

@@ -323,3 +323,49 @@ def test_what_all_examples_share_is_not_written_to() -> None:
         with pytest.raises(errors.AutogradError, match=r"a tensor that all of them share[\s\S]*zeros_like"):
             vmap(write)(gg.ones(2, 3))
     assert shared.tolist() == [0.0, 0.0, 0.0]
+
+
+# --- layers -----------------------------------------------------------------------------------------
+
+
+LAYERS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "conv1d": (lambda: gg.nn.Conv1d(3, 4, 3, padding=1), (2, 3, 6)),
+    "conv2d": (lambda: gg.nn.Conv2d(4, 4, 3, stride=2, groups=2), (2, 4, 6, 6)),
+    "conv_transpose2d": (lambda: gg.nn.ConvTranspose2d(3, 4, 3, stride=2), (2, 3, 5, 5)),
+    "batch_norm": (lambda: gg.nn.BatchNorm1d(4, track_running_stats=False), (5, 4)),
+    "layer_norm": (lambda: gg.nn.LayerNorm(4), (5, 4)),
+    "group_norm": (lambda: gg.nn.GroupNorm(2, 4), (5, 4, 3)),
+    "max_pool2d": (lambda: gg.nn.MaxPool2d(2), (2, 3, 6, 6)),
+    "avg_pool2d": (lambda: gg.nn.AvgPool2d(2), (2, 3, 6, 6)),
+    "adaptive": (lambda: gg.nn.AdaptiveAvgPool2d(2), (2, 3, 7, 7)),
+    "gelu": (gg.nn.GELU, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_agree_with_a_loop_in_value_and_gradient(name: str) -> None:
+    build, shape = LAYERS[name]
+    gg.manual_seed(0)
+    model = build()
+    model.double()
+    x = gg.tensor(normal(3, *shape))
+    params = {key: p.detach() for key, p in model.named_parameters()}
+
+    def loss(params: Any, one: Any) -> Any:
+        return (functional_call(model, params, one) ** 3).sum()
+
+    gradient = grad(loss, argnums=(0, 1))
+    found = vmap(gradient, in_dims=(None, 0))(params, x)
+    loop = [gradient(params, one) for one in x]
+    np.testing.assert_allclose(found[1].numpy(), np.stack([g[1].numpy() for g in loop]), rtol=1e-8, atol=1e-9)
+    for key in params:
+        expected = np.stack([g[0][key].numpy() for g in loop])
+        np.testing.assert_allclose(found[0][key].numpy(), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_running_statistics_are_refused_and_left_alone() -> None:
+    layer = gg.nn.BatchNorm1d(4)
+    with pytest.raises(errors.AutogradError, match="update of running statistics"):
+        vmap(layer)(gg.tensor(normal(3, 5, 4).astype("f4")))
+    assert layer.running_mean.tolist() == [0.0] * 4
+    assert vmap(layer.eval())(gg.ones(3, 5, 4)).shape == (3, 5, 4)

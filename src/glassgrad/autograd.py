@@ -151,3 +151,6 @@ def _accumulate_watched(leaf: Tensor, g: Any) -> None:
 
 
 __all__ = ["Function", "backward", "grad", "graph", "once_differentiable"]
+
+
+tape.HOOKS.backward = backward

@@ -328,6 +328,7 @@ class _Hooks:
     tensor_of: Callable[[Any, Node], Any]
     outputs_of: Callable[[Node, Any], tuple[Any, ...]]
     alias: Callable[[Any], Any]
+    backward: Callable[..., None]  # by autograd.py
     watched: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]  # by saving.py
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import complexes, index, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
-from glassgrad.tape import MODE, TRACING, Node, describe
+from glassgrad.tape import HOOKS, MODE, TRACING, Node, describe
 
 _ndarray = np.ndarray
 _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
@@ -338,9 +338,7 @@ class Tensor:
         Raises:
             AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
         """
-        from glassgrad import autograd
-
-        autograd.backward([self], [gradient], retain_graph, create_graph, inputs)
+        HOOKS.backward([self], [gradient], retain_graph, create_graph, inputs)
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor in later backward passes."""

@@ -53,6 +53,13 @@ def _sum_rows(x: Array) -> Array:
     return _ones(rows, x.dtype).dot(x)
 
 
+def _sum_columns(x: Array) -> Array:
+    """Return the sum over axis 1 of a matrix; see `_sum_rows`."""
+    if x.shape[1] > 512:
+        return np.add.reduce(x, axis=1)
+    return x.dot(_ones(x.shape[1], x.dtype))
+
+
 @lru_cache(maxsize=64)
 def _ones(count: int, dtype: Any) -> Array:
     return np.ones(count, dtype)
@@ -175,10 +182,10 @@ def _cross_entropy(
     probabilities = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
     picked = probabilities[picked_at]
     np.exp(probabilities, out=probabilities)
-    total = np.add.reduce(probabilities, axis=1, keepdims=True)
-    losses = np.log(total).reshape(rows)
+    total = _sum_columns(probabilities)
+    losses = np.log(total)
     losses -= picked
-    probabilities /= total
+    probabilities /= total[:, None]
     count = rows
     if keep is not None:
         losses = np.where(keep, losses, losses.dtype.type(0))

@@ -23,6 +23,9 @@ Spec = tuple[Any, ...]
 # From so many numbers on, loading SciPy's sparse matrices (once, 0.1 s) is worth the threefold speed.
 SPARSE_FROM = 1 << 16
 
+# A one-hot matrix of up to so many numbers is quicker made and multiplied than anything cleverer.
+ONE_HOT_UP_TO = 1 << 16
+
 
 class Slice(NamedTuple):
     """A slice in a spec; `slice` itself is not hashable before Python 3.12."""
@@ -120,6 +123,10 @@ def _wrapped(index: Array, size: int) -> Array:
 
 def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Array:
     """Add slices of `g` at positions along one axis."""
+    if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:
+        # Few rows: the product with their one-hot matrix is a single call of BLAS.
+        one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)
+        return one_hot.T.dot(g.reshape(index.size, math.prod(shape[1:]))).reshape(shape)
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:
         return add_rows(g.reshape(rows.size, math.prod(shape[1:])), rows, shape[0]).reshape(shape)
@@ -147,9 +154,6 @@ def add_rows(g: Array, rows: Array, count: int) -> Array:
 
         ones = np.ones(n, g.dtype)
         return csc_array((ones, rows, np.arange(n + 1)), shape=(count, n)) @ g
-    if n * count <= 1 << 16:
-        # Few rows: the product with their one-hot matrix is a single call of BLAS.
-        return _identity(count, g.dtype).take(rows, axis=0).T.dot(g)
     out = np.zeros(count * width, g.dtype)
     places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
     np.add.at(out, places, g.reshape(-1))

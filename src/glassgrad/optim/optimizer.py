@@ -9,7 +9,7 @@ to a scratch array under the same convention.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -102,24 +102,20 @@ class Optimizer:
                 loss = closure()
         tracing = MODE.flags & TRACING
         written: list[Array] = []
-        for group, parameter in self._with_gradients():
-            p = parameter.lifted() if tracing else parameter.array
-            g = parameter._grad.array  # type: ignore[union-attr]  # filtered above
-            if group.get("maximize"):
-                g = -g
-            p = self.update(p, g, self.state[parameter], group)
-            if p is not parameter.array:
-                parameter.array = p
-            elif type(p) is np.ndarray:
-                written.append(p)
+        for group in self.param_groups:
+            climbing = group.get("maximize")
+            for parameter in group["params"]:
+                if parameter._grad is None:
+                    continue
+                p = parameter.lifted() if tracing else parameter.array
+                g = parameter._grad.array
+                p = self.update(p, -g if climbing else g, self.state[parameter], group)
+                if p is not parameter.array:
+                    parameter.array = p
+                elif type(p) is np.ndarray:
+                    written.append(p)
         self._writer.wrote(written)
         return loss
-
-    def _with_gradients(self) -> Iterator[tuple[dict[str, Any], Tensor]]:
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter._grad is not None:
-                    yield group, parameter
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters."""

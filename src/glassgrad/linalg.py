@@ -18,7 +18,7 @@ from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, qr, svdvals
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
 from glassgrad.ops.reduce import amax, amin, sum, vector_norm
-from glassgrad.ops.shape import astype, permute_p
+from glassgrad.ops.shape import astype, permute_p, reshape_p
 from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
 from glassgrad.ops.strided import diagonal
 
@@ -117,7 +117,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     solution = matmul(pinv(a, rtol=rcond), b)
     values = svdvals(a)
     rank = matrix_rank(a, rtol=rcond)
-    residuals = np.empty(0, a.dtype)
+    residuals = reshape_p(solution, shape=(math.prod(solution.shape),))[:0]
     if a.shape[-2] > a.shape[-1] and bool((rank == a.shape[-1]).all()):
         residuals = sum(_ew.square(matmul(a, solution) - b), -2)
     return LstsqResult(solution, residuals, rank, values)

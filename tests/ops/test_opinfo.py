@@ -1,0 +1,78 @@
+"""Every op that PyTorch has samples for, against PyTorch: values and gradients; see `opinfo.py`."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch's own samples are what is run here")
+pytest.importorskip("expecttest", reason="PyTorch's table of samples imports it")
+
+from tests.ops import opinfo  # noqa: E402 - after the checks above
+
+SHARES = 8
+SAMPLES = 10  # of each op; the file of the docs is made from twice as many
+
+
+@cache
+def infos() -> tuple[Any, ...]:
+    return tuple(info for info in opinfo.op_infos() if opinfo.ours(info) is not None)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_ops_agree_with_pytorch(share: int, single_threaded_torch: None) -> None:
+    found = list(opinfo.examine_all(infos()[share::SHARES], limit=SAMPLES))
+    assert len(found) > 20
+    wrong = [
+        f"{report.op}: {how}   {form}"
+        for report in found
+        if report.op not in opinfo.REASONS
+        for form, how in report.disagrees
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("op", opinfo.REASONS)
+def test_reasons_are_still_needed(op: str, single_threaded_torch: None) -> None:
+    reports = [opinfo.examine(info) for info in infos() if opinfo.title(info) == op]
+    assert reports, f"no such op: {op}"
+    assert all(report is not None and report.disagrees for report in reports)
+
+
+def test_the_harness_sees_wrong_values_gradients_shapes_and_missing_gradients() -> None:
+    (tanh,) = (info for info in infos() if info.name == "tanh")
+    sample = next(s for s in opinfo.samples_of(tanh, 20) if s.input.numel() > 1)
+    import glassgrad as gg
+
+    assert opinfo.compare(gg.tanh, tanh, sample).kind == "agrees"
+    planted = {
+        "value": lambda x: gg.tanh(x) * 1.000001,
+        "gradient of argument 0": lambda x: gg.tanh(x).detach() + 0.5 * (x - x.detach()),
+        "has a gradient, ours has none": lambda x: gg.tanh(x).detach(),
+        "shape": lambda x: gg.tanh(x)[None],
+        "dtype": lambda x: gg.tanh(x) > 0,
+    }
+    for said, function in planted.items():
+        outcome = opinfo.compare(function, tanh, sample)
+        assert outcome.kind == "disagrees", said
+        assert said in outcome.why
+
+    def refuses(x: Any) -> Any:
+        raise TypeError("not this one")
+
+    assert opinfo.compare(refuses, tanh, sample).kind == "unsupported"
+
+
+def test_the_file_of_the_docs_lists_what_there_is() -> None:
+    written = {entry["op"]: entry for entry in json.loads(opinfo.FILE.read_text(encoding="utf-8"))}
+    missing = [
+        opinfo.title(info) for info in infos() if torch.float64 in info.dtypes and opinfo.title(info) not in written
+    ]
+    assert not missing, f"run python -m tests.ops.opinfo --write: {missing}"
+    disagreeing = {op for op, entry in written.items() if entry["verdict"] == "disagrees"}
+    assert disagreeing <= set(opinfo.REASONS)
+    assert all(np.isfinite(entry["agrees"]) for entry in written.values())

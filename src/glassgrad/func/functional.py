@@ -40,8 +40,9 @@ def functional_call(
         tensor([[2.]])
     """
     given: dict[str, Any] = {}
-    alone = isinstance(parameter_and_buffer_dicts, Mapping)
-    for one in [parameter_and_buffer_dicts] if alone else parameter_and_buffer_dicts:
+    if isinstance(parameter_and_buffer_dicts, Mapping):
+        parameter_and_buffer_dicts = [parameter_and_buffer_dicts]
+    for one in parameter_and_buffer_dicts:
         given.update(one)
     with _replaced(module, given, tie_weights, strict):
         return module(*(args if isinstance(args, tuple) else (args,)), **(kwargs or {}))

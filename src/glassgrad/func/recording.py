@@ -96,14 +96,12 @@ class Recording:
 
     # --- derivatives --------------------------------------------------------------------------------
 
-    def pull(
-        self, cotangents: Sequence[Tensor | None], *, keep: bool = True, differentiable: bool = False
-    ) -> list[Tensor]:
+    def pull(self, cotangents: Sequence[Tensor | None], *, keep: bool = True) -> list[Tensor]:
         """Return the cotangents of the inputs that belong to those of the outputs.
 
-        `keep` leaves the tape as it is for another pull; `differentiable` records the walk in any case.
+        `keep` leaves the tape as it is for another pull.
         """
-        create_graph = differentiable or self._wanted_again(cotangents)
+        create_graph = self.wanted_again(cotangents)
         pairs = [
             (place(y), g if create_graph else g.lifted())
             for y, g in zip(self.outputs, cotangents, strict=True)
@@ -116,9 +114,9 @@ class Recording:
         pairs_in = zip(self.inputs, self.nodes, strict=True)
         return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs_in]
 
-    def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
+    def push(self, tangents: Sequence[Tensor | None], *, differentiable: bool = False) -> list[Tensor]:
         """Return the tangents of the outputs that belong to those of the inputs."""
-        create_graph = self._wanted_again(tangents)
+        create_graph = differentiable or self.wanted_again(tangents)
         seeds = {
             node: t if create_graph else t.lifted()
             for node, t in zip(self.nodes, tangents, strict=True)
@@ -127,7 +125,8 @@ class Recording:
         found = forward_walk([place(y) for y in self.outputs], seeds, create_graph=create_graph)
         return [zeros(y) if t is None else tape.wrap(t) for y, t in zip(self.outputs, found, strict=True)]
 
-    def _wanted_again(self, given: Iterable[Tensor | None]) -> bool:
+    def wanted_again(self, given: Iterable[Tensor | None]) -> bool:
+        """Tell whether what is computed from `given` may be differentiated by somebody outside."""
         return is_grad_enabled() and (self.outer or any(t is not None and t.requires_grad for t in given))
 
 

@@ -111,8 +111,8 @@ def _finish_special(
         result = tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
     else:
         kept = arrays if prim.saves_x else parents
-        if prim.saves_from is not None:
-            kept = views.placeholders(prim.saves_from, arrays, parents)
+        if prim.saves_from is not None or prim.saves_to is not None:
+            kept = views.placeholders(prim.saves_from or 0, arrays, parents, prim.saves_to)
         saved = (saved_y if prim.saves_y else None, *kept)
         frame = provenance.user_frame(1)
         node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)

@@ -95,7 +95,7 @@ _PRODUCTS = frozenset({"multiply", "matmul", "conv2d"})
 
 def _is_read(node: Node, position: int) -> bool:
     """Tell whether a backward pass reads what was saved at a position: `h * 2` does not need h."""
-    if position == 0 or node.prim.name not in _PRODUCTS:
+    if position == 0 or not (node.prim.name in _PRODUCTS or (node.prim.name == "divide" and position == 1)):
         return True
     return any(parent is not None for at, parent in enumerate(node.parents, 1) if at != position)
 

@@ -44,8 +44,11 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
     return view
 
 
-def placeholders(start: int, arrays: list[Any], parents: Sequence[Any]) -> list[Any]:
-    """Keep the arrays from position `start` on; before it only shapes and dtypes."""
+def placeholders(start: int, arrays: list[Any], parents: Sequence[Any], stop: int | None = None) -> list[Any]:
+    """Keep the arrays from position `start` on, or in front of `stop`; of the others only shapes and dtypes."""
+    if stop is not None:
+        last = zip(arrays[stop:], parents[stop:], strict=True)
+        return arrays[:stop] + [_hollow(array) if parent is None else parent for array, parent in last]
     first = zip(arrays[:start], parents, strict=False)
     return [_hollow(array) if parent is None else parent for array, parent in first] + arrays[start:]
 

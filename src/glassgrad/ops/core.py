@@ -68,6 +68,7 @@ class Primitive:
         saves_y, saves_x: what a tape keeps alive for the rules.
         saves_from: keep only the arguments from this position on (index arrays, as a rule); those
             before it reach the rules as placeholders, whether they have a gradient or not.
+        saves_to: keep only the arguments in front of this position, in the same way.
         vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when
             `joint_vjp` ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
         jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp`
@@ -91,6 +92,7 @@ class Primitive:
         derivative: str = "",
         saves: Sequence[str] = (),
         saves_from: int | None = None,
+        saves_to: int | None = None,
         samples: Any = None,
         sample_params: Mapping[str, Any] | None = None,
         edge: Sequence[float] = (),
@@ -115,6 +117,7 @@ class Primitive:
         self.saves_y = "y" in saves
         self.saves_x = "x" in saves
         self.saves_from = saves_from
+        self.saves_to = saves_to
         self.samples = samples
         self.sample_params = dict(sample_params or {})
         self.edge = tuple(edge)
@@ -158,6 +161,7 @@ class Primitive:
             or self.multiple
             or self.is_view
             or self.saves_from is not None
+            or self.saves_to is not None
             or not self.differentiable
         )
 

@@ -109,8 +109,8 @@ lerp = elementwise(
 # --- selection ------------------------------------------------------------------------------------
 
 where = elementwise(
-    "where", "where", (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: logical_not(c))), saves="x",
-    formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
+    "where", "where", (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: logical_not(c))),
+    saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
 )  # fmt: skip
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glassgrad.compile.emit.llvm.blas import GEMM, gemm_helper
-from glassgrad.compile.emit.llvm.ir import Builder, kind_of, literal
+from glassgrad.compile.emit.llvm.ir import LLVM_TYPE, Builder, kind_of, literal
 from glassgrad.compile.graph import Instr, Var
 from glassgrad.compile.views import Strided
 
@@ -80,16 +80,22 @@ def can_multiply(instr: Instr) -> bool:
     """Tell whether BLAS has a product for the dtypes."""
     operands = [operand for operand in instr.inputs if isinstance(operand, Var)]
     same = all(operand.dtype == instr.output.dtype for operand in operands)
-    return same and len(operands) == 2 and kind_of(instr.output.dtype) in GEMM
+    terms = operands[0].shape[-1] if operands and operands[0].ndim else 0
+    return same and len(operands) == 2 and terms > 0 and kind_of(instr.output.dtype) in GEMM
 
 
-def emit_product(b: Builder, product: Product, pointers: tuple[str, str, str, str], bounds: tuple[str, str], by: str) -> None:
-    """Emit the product for rows, columns or matrices [lo, hi); `pointers` are those of BLAS, A, B and C."""
-    name, text = gemm_helper(product.kind)
-    b.function.module.definitions.setdefault(name, text)
-    lo, hi = bounds
-    if not product.batch or math.prod(product.batch) == 1:
-        _call(b, product, pointers, ("0", "0", "0"), (lo, hi, by))
+Call = Callable[[Builder, tuple[str, str, str], str, str], None]
+
+
+def emit_product(b: Builder, product: Product, pointers: tuple[str, str, str], share: tuple[str, str, str], call: Call) -> None:
+    """Emit the product for rows, columns or matrices [lo, hi).
+
+    `pointers` are those of A, B and C; `share` is (lo, hi, what is cut); `call` emits the product of one matrix from the
+    addresses of its first elements and its numbers of rows and columns.
+    """
+    lo, hi, by = share
+    if math.prod(product.batch) == 1:
+        _one_matrix(b, product, pointers, ("0", "0", "0"), share, call)
         return
     count = str(math.prod(product.batch))
     first, last = (lo, hi) if by == "batch" else ("0", count)
@@ -99,8 +105,7 @@ def emit_product(b: Builder, product: Product, pointers: tuple[str, str, str, st
     b.raw(f"br label %{head}")
     b.start(head)
     position = b.define(f"phi i64 [ {first}, %{before} ], [ {step}, %{head} ]", "i64").text
-    offsets = _batch_offsets(b, product, position)
-    _call(b, product, pointers, offsets, (lo, hi, by))
+    _one_matrix(b, product, pointers, _batch_offsets(b, product, position), share, call)
     b.raw(f"{step} = add i64 {position}, 1")
     more = b.define(f"icmp ult i64 {step}, {last}", "b1").text
     b.raw(f"br i1 {more}, label %{head}, label %{after}")
@@ -131,37 +136,53 @@ def _batch_strides(strided: Strided, rank: int) -> list[int]:
     return [0] * (rank - len(strides)) + strides
 
 
-def _call(
-    b: Builder, product: Product, pointers: tuple[str, str, str, str], offsets: tuple[str, str, str],
-    share: tuple[str, str, str],
+def layouts(product: Product) -> tuple[tuple[bool, int], tuple[bool, int]]:
+    """Return (is it transposed, leading dimension) of both sides."""
+    a = leading(product.a.strides[-2:], product.a.shape[-2:])
+    b = leading(product.b.strides[-2:], product.b.shape[-2:])
+    assert a is not None
+    assert b is not None
+    return a, b
+
+
+def _one_matrix(
+    b: Builder, product: Product, pointers: tuple[str, str, str], offsets: tuple[str, str, str],
+    share: tuple[str, str, str], call: Call,
 ) -> None:  # fmt: skip
-    blas, a, c_b, c = pointers
     lo, hi, by = share
-    layout_a = leading(product.a.strides[-2:], product.a.shape[-2:])
-    layout_b = leading(product.b.strides[-2:], product.b.shape[-2:])
-    assert layout_a is not None
-    assert layout_b is not None
-    (ta, lda), (tb, ldb) = layout_a, layout_b
+    (ta, lda), (tb, ldb) = layouts(product)
     m, n = str(product.m), str(product.n)
-    extra = ["0", "0", "0"]
+    extra = ("0", "0", "0")
     if by == "rows":
         m = b.define(f"sub i64 {hi}, {lo}", "i64").text
-        extra = [_times(b, lo, 1 if ta else lda), "0", _times(b, lo, product.n)]
+        extra = (_times(b, lo, 1 if ta else lda), "0", _times(b, lo, product.n))
     elif by == "columns":
         n = b.define(f"sub i64 {hi}, {lo}", "i64").text
-        extra = ["0", _times(b, lo, ldb if tb else 1), lo]
+        extra = ("0", _times(b, lo, ldb if tb else 1), lo)
     starts = (product.a.offset, product.b.offset, 0)
-    places = [
+    a_place, b_place, c_place = (
         _place(b, product.kind, pointer, (start, offset, more))
-        for pointer, start, offset, more in zip((a, c_b, c), starts, offsets, extra, strict=True)
-    ]
-    number = {"f32": "float", "f64": "double"}[product.kind]
-    flags = [ord("T") if transposed else ord("N") for transposed in (ta, tb)]
-    sizes = f"i64 {m}, i64 {n}, i64 {product.k}, i64 {lda}, i64 {ldb}, i64 {max(product.n, 1)}"
-    b.raw(
-        f"call void @gemm_{product.kind}(ptr {blas}, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, {sizes}, "
-        f"i8 {flags[0]}, i8 {flags[1]}, {number} {literal(0, product.kind)})"
+        for pointer, start, offset, more in zip(pointers, starts, offsets, extra, strict=True)
     )
+    call(b, (a_place, b_place, c_place), m, n)
+
+
+def call_blas(product: Product, blas: str) -> Call:
+    """Return what emits the product of one matrix by BLAS."""
+    (ta, lda), (tb, ldb) = layouts(product)
+
+    def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:
+        name, text = gemm_helper(product.kind)
+        b.function.module.definitions.setdefault(name, text)
+        number = LLVM_TYPE[product.kind]
+        flags = [ord("T") if transposed else ord("N") for transposed in (ta, tb)]
+        sizes = f"i64 {m}, i64 {n}, i64 {product.k}, i64 {lda}, i64 {ldb}, i64 {max(product.n, 1)}"
+        b.raw(
+            f"call void @{name}(ptr {blas}, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, {sizes}, "
+            f"i8 {flags[0]}, i8 {flags[1]}, {number} {literal(0, product.kind)})"
+        )
+
+    return call
 
 
 def _times(b: Builder, value: str, factor: int) -> str:
@@ -169,8 +190,7 @@ def _times(b: Builder, value: str, factor: int) -> str:
 
 
 def _place(b: Builder, kind: str, pointer: str, offsets: tuple[int, str, str]) -> str:
-    element = {"f32": "float", "f64": "double"}[kind]
     for offset in map(str, offsets):
         if offset != "0":
-            pointer = b.pointer(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
+            pointer = b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, i64 {offset}")
     return pointer

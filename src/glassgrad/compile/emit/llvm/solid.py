@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from glassgrad.compile.access import Index, row_strides
 from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
-from glassgrad.compile.emit.llvm.ir import Builder
-from glassgrad.compile.emit.llvm.matmul import accepts, can_multiply, emit_product, product_of
+from glassgrad.compile.emit.llvm.blas import blas
+from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, tile_shape
+from glassgrad.compile.emit.llvm.ir import BITS, Builder
+from glassgrad.compile.emit.llvm.matmul import (
+    Call, accepts, call_blas, can_multiply, emit_product, layouts, product_of,
+)  # fmt: skip
 from glassgrad.compile.emit.llvm.scatter import ScatterWriter, scatter_of
+from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var
 from glassgrad.compile.plan import Kernel
 from glassgrad.compile.schedule import Cut, even_bounds, region_of
@@ -48,6 +53,11 @@ class SolidCode:
     def flops(self) -> int:
         return 0
 
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch memory that a share needs."""
+        return 0
+
     def time(self) -> float:
         """Estimate one thread's nanoseconds."""
         return 100.0
@@ -66,7 +76,7 @@ class SolidCode:
 
 
 class ProductCode(SolidCode):
-    """A matrix product by BLAS."""
+    """A matrix product: our own code where vectors have 64 bytes and 32 registers to hold them, else by BLAS."""
 
     label = "product"
 
@@ -98,9 +108,48 @@ class ProductCode(SolidCode):
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         roots = (self.product.a.root, self.product.b.root, self.instr.output)
         a_pointer, b_pointer, c_pointer = (step.pointer(b, root) for root in roots)
-        blas = step.blas_pointer(b, self.product.kind)
         by = "all" if task.cut is None else task.cut.axis
-        emit_product(b, self.product, (blas, a_pointer, b_pointer, c_pointer), bounds, by)
+        if self._is_own():
+            call = self._own(step, b, task)
+        else:
+            call = call_blas(self.product, step.blas_pointer(b, self.product.kind))
+        emit_product(b, self.product, (a_pointer, b_pointer, c_pointer), (*bounds, by), call)
+
+    def _is_own(self) -> bool:
+        return host().vector_bytes == 64 or not blas().pointers
+
+    @property
+    def scratch(self) -> int:
+        return self._gemm((self.product.m,), (self.product.n,)).scratch if self._is_own() else 0
+
+    def _gemm(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Gemm:
+        product = self.product
+        (ta, lda), (tb, ldb) = layouts(product)
+        lanes = max(host().vector_bytes * 8 // BITS[product.kind], 1)
+        shape = tile_shape(product.n, lanes)
+        # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.
+        pack = tb or max(rows) > 64
+        return Gemm(
+            product.kind, product.k, (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1), product.n, rows,
+            columns, lanes, shape, pack,
+        )  # fmt: skip
+
+    def _own(self, step: StepModule, b: Builder, task: Task) -> Call:
+        rows: tuple[int, ...] = (self.product.m,)
+        columns: tuple[int, ...] = (self.product.n,)
+        if task.cut is not None and task.cut.axis != "batch":
+            bounds = task.cut.bounds
+            sizes = tuple(sorted({high - low for low, high in zip(bounds, bounds[1:], strict=False)} - {0}))
+            rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
+        text = GemmWriter(step.module, self._gemm(rows, columns)).definition("NAME")
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        panel = step.scratch_pointer(b)
+
+        def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:
+            addresses = ", ".join(f"ptr {place}" for place in places)
+            b.raw(f"call void @{name}({addresses}, ptr {panel}, i64 {m}, i64 {n})")
+
+        return call
 
 
 class ScatterCode(SolidCode):

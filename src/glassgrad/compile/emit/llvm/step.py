@@ -56,8 +56,9 @@ class StepModule:
         self._functions: dict[str, str] = {}
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
-        layouts = [code.layout.scratch for code in self.code.values() if code.layout is not None]
-        self.scratch = max(layouts, default=0)
+        needs = [code.layout.scratch for code in self.code.values() if code.layout is not None]
+        needs += [code.solid.scratch for code in self.code.values() if code.solid is not None]
+        self.scratch = -(-max(needs, default=0) // 64) * 64
         self.phases = 0
 
     # --- kernels ---------------------------------------------------------------------------------
@@ -191,13 +192,19 @@ class StepModule:
         pointers = [self.pointer(b, root) for root in code.function.roots]
         scratch = "null"
         if code.layout.scratch:
-            base = self._slot_pointer(b, self.scratch_slot)
-            offset = b.define(f"mul i64 %share, {self.scratch}", "i64").text
-            scratch = b.pointer(f"getelementptr i8, ptr {base}, i64 {offset}")
+            scratch = self.scratch_pointer(b)
         extent = kernel.nest.extents[code.layout.axis] if code.layout.axis is not None else 1
         arguments = [f"ptr {pointer}" for pointer in pointers]
         arguments += [f"ptr {scratch}", f"i64 {bounds[0]}", f"i64 {bounds[1]}", f"i64 {extent}"]
         b.raw(f"call void @{code.name}({', '.join(arguments)})")
+
+    def scratch_pointer(self, b: Builder) -> str:
+        """Return the address of this share's scratch memory."""
+        if not self.scratch:
+            return "null"
+        base = self._slot_pointer(b, self.scratch_slot)
+        offset = b.define(f"mul i64 %share, {self.scratch}", "i64").text
+        return b.pointer(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def operand_pointer(self, b: Builder, operand: Strided) -> str:
         """Return the address of an operand's first element."""

@@ -22,8 +22,8 @@ MAX_FUNCTION = 60
 # A module may import its own layer and those above it in this table. A new module or folder gets its place here.
 # fmt: off
 ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
-    "mode", "node", "mutations", "tape", "tensor", "views", "methods", "saving", "inplace", "tangents", "autograd",
-    "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
+    "mode", "node", "mutations", "tape", "tensor", "views", "methods", "saving", "function", "inplace", "tangents",
+    "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (

@@ -1,0 +1,74 @@
+"""The names of the engine as a user sees them: what `glassgrad.x` is, for every x that is no subpackage.
+
+Importing this file loads the engine (tensors, ops, the tape) and completes `Tensor`.
+"""
+
+# ruff: noqa: F401 - every name imported here is public; importing inplace, interpreter and methods completes Tensor
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from glassgrad import autograd, inplace, interpreter, methods
+from glassgrad.creation import (
+    arange,
+    as_tensor,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from glassgrad.device import device
+from glassgrad.ops import names as _names
+from glassgrad.protocols import from_dlpack
+from glassgrad.random import (
+    Generator,
+    bernoulli,
+    default_generator,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+)
+from glassgrad.tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.tensor import Tensor
+
+float16 = half = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = double = np.dtype(np.float64)
+int8, int16 = np.dtype(np.int8), np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = long = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+bool_ = np.dtype(np.bool_)
+inf, nan, pi, e = float("inf"), float("nan"), np.pi, np.e
+
+# PyTorch's names of dtypes that are names of Python types as well.
+_TYPES = {"bool": bool_, "int": int32, "float": float32, "short": int16}
+
+
+def _is_public(name: str, value: object) -> bool:
+    if name.startswith("_") or name in {"annotations", "ModuleType"}:
+        return False
+    return name == "autograd" or not isinstance(value, ModuleType)
+
+
+_here = {name: value for name, value in list(globals().items()) if _is_public(name, value)}
+
+# What the package answers with; functions of the op table first, so that a name written here wins.
+NAMES = {**_names.PUBLIC, **inplace.FUNCTIONS, **_TYPES, **_here}

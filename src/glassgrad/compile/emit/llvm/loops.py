@@ -21,7 +21,7 @@ from glassgrad.compile.access import Axis, Index
 from glassgrad.compile.build import vector_axis
 from glassgrad.compile.emit.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value, is_float, type_name
 from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, store_vector
-from glassgrad.compile.emit.llvm.scalar import emit_elementwise
+from glassgrad.compile.emit.llvm.scalar import divide_by_parts, divisor_parts, emit_elementwise
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Access, Expr, Nest, Reduction, operands
 
@@ -251,8 +251,35 @@ class NestEmitter:
                 return self._load(expr, own, chunk, b)
             case "reduced":
                 raise AssertionError("a reduced value is used before its pass")
+        if expr.op == "within" and own is not None:
+            uniform = self._uniform_window(expr, own, b)
+            if uniform is not None:
+                return uniform
         args = [self.value(arg, chunk) for arg in expr.args]
+        if expr.op == "divide" and own is not None and args[1].lanes == 1 and expr.kind in {"f32", "f64"}:
+            return divide_by_parts(b, args[0], self._divisor(expr.args[1], args[1]))
         return emit_elementwise(b, expr.op, args, expr.data)
+
+    def _divisor(self, expr: Expr, value: Value) -> tuple[Value, Value, Value]:
+        """Return the parts of a divisor that all lanes share, made where the divisor is known."""
+        key = ("divisor", expr)
+        found = self._find(key)
+        if found is None:
+            number = self._place(expr.axes)
+            found = self.levels[number].cache[key] = divisor_parts(self.code.stack[number], value)
+        parts: tuple[Value, Value, Value] = found
+        return parts
+
+    def _uniform_window(self, expr: Expr, chunk: Chunk, b: Builder) -> Value | None:
+        """A window whose ends fall between vectors holds for all lanes or none: one comparison instead of many."""
+        index: Index = expr.args[0].data
+        lanes, (low, high) = self.plan.lanes, expr.data
+        if expr.args[0].op != "counter" or dict(index.terms) != {self.plan.axis: 1}:
+            return None
+        if any((end - index.offset) % lanes for end in (low, high)) or lanes == 1:
+            return None
+        start = b.binary("add", self.tile_start, b.const(chunk.offset + index.offset, "i64"))
+        return emit_elementwise(b, "within", [start], expr.data)
 
     def _counter(self, index: Index, chunk: Chunk | None, b: Builder) -> Value:
         total = b.const(index.offset, "i64")

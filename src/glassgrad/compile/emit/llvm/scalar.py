@@ -29,6 +29,40 @@ def _divide(b: Builder, x: list[Value], data: Any) -> Value:
     return b.fdiv(x[0], x[1])
 
 
+def divisor_parts(b: Builder, d: Value) -> tuple[Value, Value, Value]:
+    """Return factors whose product, one after the other, divides by d: 1/m and 2^-e in two halves, for d = m 2^e.
+
+    For a divisor that many values share: three products take a tenth of a division. Splitting off the exponent keeps
+    every intermediate value in range, so that zeros, infinities, NaN and denormals come out as in a division.
+    """
+    bits, bias = (23, 127) if d.kind == "f32" else (52, 1023)
+    integer = "i32" if d.kind == "f32" else "i64"
+    size = b.call("fabs", d)
+    tiny = b.compare("olt", size, b.like(2.0 ** (1 - bias), d))
+    lifted = b.select(tiny, b.binary("fmul", d, b.like(2.0 ** (bits + 1), d), flags=""), d)
+    raw = b.bitcast(lifted, integer)
+    field = b.binary("and", b.binary("lshr", raw, b.like(bits, raw)), b.like(2 * bias + 1, raw))
+    # Zero, Inf and NaN keep their value and exponent 0.
+    special = b.binary("or", b.compare("eq", field, b.like(0, raw)), b.compare("eq", field, b.like(2 * bias + 1, raw)))
+    exponent = b.select(special, b.like(0, raw), b.binary("sub", field, b.like(bias, raw)))
+    m = b.bitcast(b.binary("sub", raw, b.binary("shl", exponent, b.like(bits, raw))), d.kind)
+    down = b.binary("sub", b.select(tiny, b.like(bits + 1, raw), b.like(0, raw)), exponent)
+    down = b.select(special, b.like(0, raw), down)
+    half = b.binary("ashr", down, b.like(1, raw))
+    powers = [
+        b.bitcast(b.binary("shl", b.binary("add", part, b.like(bias, raw)), b.like(bits, raw)), d.kind)
+        for part in (half, b.binary("sub", down, half))
+    ]
+    return b.binary("fdiv", b.like(1, d), m, flags=""), powers[0], powers[1]
+
+
+def divide_by_parts(b: Builder, x: Value, parts: tuple[Value, Value, Value]) -> Value:
+    """x divided by what `divisor_parts` was made from."""
+    for part in parts:
+        x = b.binary("fmul", x, part, flags="")
+    return x
+
+
 def _negative(b: Builder, x: list[Value], data: Any) -> Value:
     return b.fneg(x[0]) if is_float(x[0].kind) else b.binary("sub", b.like(0, x[0]), x[0])
 

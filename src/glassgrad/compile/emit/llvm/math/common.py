@@ -67,11 +67,22 @@ def power_of_two(b: Builder, n: Value, kind: str) -> Value:
     return b.bitcast(b.binary("shl", biased, b.like(form.fraction, n)), kind)
 
 
-def scale(b: Builder, x: Value, n: Value) -> Value:
-    """x * 2^n, also where 2^n itself is out of range."""
+def scale(b: Builder, x: Value, n: Value, whole: Value | None = None) -> Value:
+    """x * 2^n, also where 2^n itself is out of range; `whole` is n as a float, where it is known."""
+    if whole is not None and b.function.module.vector_bytes == 64 and x.lanes * (4 if x.kind == "f32" else 8) == 64:
+        return _scale_in_one(b, x, whole)
     half = b.binary("ashr", n, b.like(1, n))
     other = b.binary("sub", n, half)
     return b.fmul(b.fmul(x, power_of_two(b, half, x.kind)), power_of_two(b, other, x.kind))
+
+
+def _scale_in_one(b: Builder, x: Value, whole: Value) -> Value:
+    """AVX-512 has an instruction for it."""
+    name = f"llvm.x86.avx512.mask.scalef.{'ps' if x.kind == 'f32' else 'pd'}.512"
+    mask = f"i{x.lanes}"
+    signature = f"{x.type}, {x.type}, {x.type}, {mask}, i32"
+    b.function.module.declarations[name] = f"declare {x.type} @{name}({signature})"
+    return b.define(f"call {x.type} @{name}({x.typed}, {whole.typed}, {x.type} zeroinitializer, {mask} -1, i32 4)", x.kind, x.lanes)
 
 
 def to_integer_bits(b: Builder, x: Value) -> Value:

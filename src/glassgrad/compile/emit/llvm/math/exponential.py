@@ -45,17 +45,17 @@ LOG = {
 }  # fmt: skip
 
 # Beyond these exp is 0 or Inf, and expm1 is -1 or Inf.
-_EXP_RANGE = {"f32": (-104.5, 89.5), "f64": (-746.0, 710.5)}
+_EXP_RANGE = {"f32": (-103.98, 89.5), "f64": (-745.14, 710.5)}
 _EXPM1_RANGE = {"f32": (-18.0, 88.9), "f64": (-40.0, 709.9)}
 
 
-def reduce_exponent(b: Builder, x: Value) -> tuple[Value, Value]:
-    """Return (r, n) with x = n ln 2 + r."""
+def reduce_exponent(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """Return (r, n, n as a float) with x = n ln 2 + r."""
     whole, n = nearest(b, b.fmul(x, b.like(_LOG2E, x)))
     minus = b.fneg(whole)
     high, low = _LN2[x.kind]
     r = b.fma(minus, b.like(low, x), b.fma(minus, b.like(high, x), x))
-    return r, n
+    return r, n, whole
 
 
 def exp_tail(b: Builder, r: Value) -> Value:
@@ -65,13 +65,18 @@ def exp_tail(b: Builder, r: Value) -> Value:
 
 def exp(b: Builder, x: Value) -> Value:
     low, high = _EXP_RANGE[x.kind]
-    r, n = reduce_exponent(b, clamp(b, x, low, high))
-    return scale(b, b.fadd(exp_tail(b, r), b.like(1, x)), n)
+    # What vanishes is computed as exp(0) and dropped: arithmetic with results below the normal numbers takes the
+    # processor a hundred cycles, and a masked softmax is full of exp(-Inf).
+    vanishes = b.compare("olt", x, b.like(low, x))
+    kept = b.select(vanishes, b.like(0, x), clamp(b, x, None, high))
+    r, n, whole = reduce_exponent(b, kept)
+    value = scale(b, b.fadd(exp_tail(b, r), b.like(1, x)), n, whole)
+    return b.select(vanishes, b.like(0, x), value)
 
 
 def expm1(b: Builder, x: Value) -> Value:
     low, high = _EXPM1_RANGE[x.kind]
-    r, n = reduce_exponent(b, clamp(b, x, low, high))
+    r, n, _ = reduce_exponent(b, clamp(b, x, low, high))
     # Half of everything, because 2^n itself may overflow where the result does not: 2 (2^(n-1) y + 2^(n-1) - 1/2).
     half = power_of_two(b, b.binary("sub", n, b.like(1, n)), x.kind)
     total = b.fma(half, exp_tail(b, r), b.fsub(half, b.like(0.5, x)))

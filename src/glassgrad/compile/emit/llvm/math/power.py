@@ -85,17 +85,17 @@ def _power_64(b: Builder, x: Value, y: Value) -> Value:
     inside = b.compare("olt", b.call("fabs", high), b.like(800, high))
     high = clamp(b, high, -800, 800)
     low = b.select(inside, low, b.like(0, low))
-    r, n = reduce_exponent(b, high)
+    r, n, whole = reduce_exponent(b, high)
     near = b.fadd(exp_tail(b, r), b.like(1, r))
-    return scale(b, b.fma(near, low, near), n)
+    return scale(b, b.fma(near, low, near), n, whole)
 
 
 def _power_32(b: Builder, x: Value, y: Value) -> Value:
     wide_x, wide_y = b.cast(x, "f64"), b.cast(y, "f64")
     m, e = split_exponent(b, wide_x)
     exponent = b.fmul(wide_y, log_of_split(b, b.fsub(m, b.like(1, m)), e))
-    r, n = reduce_exponent(b, clamp(b, exponent, -700, 700))
-    return b.cast(scale(b, b.fadd(exp_tail(b, r), b.like(1, r)), n), "f32")
+    r, n, whole = reduce_exponent(b, clamp(b, exponent, -700, 700))
+    return b.cast(scale(b, b.fadd(exp_tail(b, r), b.like(1, r)), n, whole), "f32")
 
 
 def power(b: Builder, x: Value, y: Value) -> Value:

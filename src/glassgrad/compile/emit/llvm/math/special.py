@@ -80,8 +80,11 @@ def erfc(b: Builder, x: Value) -> Value:
     """exp(-a^2) times a smooth factor for a = |x|; the square's rounding error is put back to first order."""
     a = clamp(b, b.call("fabs", x), None, _ERFC_LIMIT[x.kind])
     point, coefficients = _ERFC[x.kind]
-    t = b.fdiv(b.fsub(a, b.like(point, a)), b.fadd(a, b.like(point, a)))
-    smooth = b.fdiv(polynomial(b, t, coefficients), b.fma(a, b.like(2, a), b.like(1, a)))
+    # One division for two quotients: 1 / ((a + k) (1 + 2 a)).
+    above, below = b.fadd(a, b.like(point, a)), b.fma(a, b.like(2, a), b.like(1, a))
+    inverse = b.fdiv(b.like(1, a), b.fmul(above, below))
+    t = b.fmul(b.fmul(b.fsub(a, b.like(point, a)), below), inverse)
+    smooth = b.fmul(b.fmul(polynomial(b, t, coefficients), above), inverse)
     square = b.fneg(b.fmul(a, a))
     lost = b.fma(b.fneg(a), a, b.fneg(square))
     decay = exp(b, square)

@@ -8,7 +8,7 @@ strides are constants in the code, so that addresses cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
@@ -46,6 +46,7 @@ class Gemm:
     lanes: int
     shape: TileShape
     pack: bool
+    pack_a: bool = False
 
     @property
     def width(self) -> int:
@@ -59,11 +60,15 @@ class Gemm:
         return count, -(-depth // 8) * 8 if count > 1 else self.k
 
     @property
+    def panel(self) -> int:
+        """Elements a packed panel of B takes."""
+        return (self.blocks[1] + self.lanes) * self.width if self.pack else 0
+
+    @property
     def scratch(self) -> int:
-        """Bytes a packed panel takes."""
-        if not self.pack:
-            return 0
-        return (self.blocks[1] + self.lanes) * self.width * BITS[self.kind] // 8
+        """Bytes that packed parts of B and A take."""
+        left = max(self.rows) * self.blocks[1] + 4 * self.lanes if self.pack_a else 0
+        return (self.panel + left) * BITS[self.kind] // 8
 
 
 @dataclass(frozen=True)
@@ -208,6 +213,24 @@ def pack_columns_text(module: Module, gemm: Gemm, columns: int, name: str) -> st
     return f"{head} {{\nentry:\n" + "\n".join(code.current.lines) + "\n}\n"
 
 
+def pack_left_text(module: Module, gemm: Gemm, rows: int, name: str) -> str:
+    """Return the function (a, packed, k) that packs a tile of an A whose columns lie in order: row counts side by side."""
+    code = LoopNest(Function(module))
+    with code.loop("0", "%k", 1) as loop:
+        b = code.current
+        source = _gep(b, gemm.kind, "%a", _times(b, loop.counter.text, gemm.a_strides[1]))
+        target = _gep(b, gemm.kind, "%packed", _times(b, loop.counter.text, rows))
+        for number in range(-(-rows // gemm.lanes)):
+            mask = _mask(gemm.lanes, rows - number * gemm.lanes)
+            place = _gep(b, gemm.kind, source, number * gemm.lanes)
+            value = load_vector(b, gemm.kind, place, (gemm.lanes, 1, 0, mask), [], None, place)
+            # Written whole: what runs over is overwritten by the next column.
+            store_vector(b, value, _gep(b, gemm.kind, target, number * gemm.lanes), (gemm.lanes, 1, 0, None))
+    code.current.raw("ret void")
+    head = f"define internal void @{name}(ptr %a, ptr %packed, i64 %k) noinline #0"
+    return f"{head} {{\nentry:\n" + "\n".join(code.current.lines) + "\n}\n"
+
+
 def transposed(b: Builder, rows: list[Value]) -> list[Value]:
     """Transpose a square block in registers: log2(n) rounds of exchanging halves between pairs of rows."""
     lanes = len(rows)
@@ -263,6 +286,9 @@ class GemmWriter:
         """All tiles for the terms [start, start + depth)."""
         gemm, b = self.gemm, self.b
         a = _gep(b, gemm.kind, "%a", _times(b, start, gemm.a_strides[1]))
+        if gemm.pack_a:
+            self._pack_left(a, depth)
+            b = self.b
         right = _gep(b, gemm.kind, "%b", _times(b, start, gemm.b_strides[0]))
         width = gemm.width
         if max(gemm.columns) >= width:
@@ -276,6 +302,39 @@ class GemmWriter:
             first = b.define(f"sub i64 %columns, {have}", "i64").text
             with self._if(b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
                 self._panel((a, right, first), rest, depth, adds=adds)
+
+    def _pack_left(self, a: str, depth: int) -> None:
+        """Pack all rows of A for this block, tile after tile."""
+        gemm = self.gemm
+
+        def one(row: str, rows: int) -> None:
+            b = self.b
+            target = self._packed_left(b, row, depth)
+            source = _gep(b, gemm.kind, a, row)
+            key = f"pack_left_{gemm.kind}_{gemm.a_strides[1]}_{rows}"
+            name = self._named(key, lambda name: pack_left_text(self.module, gemm, rows, name))
+            b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {depth})")
+
+        self._over_rows(one)
+
+    def _packed_left(self, b: Builder, row: str, depth: int) -> str:
+        base = _gep(b, self.gemm.kind, "%panel", self.gemm.panel)
+        return _gep(b, self.gemm.kind, base, _times(b, row, depth))
+
+    def _over_rows(self, one: Callable[[str, int], None]) -> None:
+        """Call `one(first row, rows)` for every tile: a loop over the full ones, then what is left."""
+        gemm, b, height = self.gemm, self.b, self.rows
+        if max(gemm.rows) >= height:
+            full = b.define(f"udiv i64 %rows, {height}", "i64")
+            stop = b.define(f"mul i64 {full.text}, {height}", "i64").text
+            with self._if_more("0", stop), self.code.loop("0", stop, height) as loop:
+                one(loop.counter.text, height)
+        for rest in sorted({rows % height for rows in gemm.rows} - {0}):
+            b = self.b
+            have = b.define(f"urem i64 %rows, {height}", "i64").text
+            first = b.define(f"sub i64 %rows, {have}", "i64").text
+            with self._if(b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
+                one(first, rest)
 
     def _panel(self, places: tuple[str, str, str], columns: int, depth: int, *, adds: bool) -> None:
         """All rows against one panel."""
@@ -293,22 +352,15 @@ class GemmWriter:
         )  # fmt: skip
         if gemm.pack:
             micro = replace(micro, vectors=gemm.shape.vectors if columns > gemm.lanes else 1)
-        height = self.rows
-        if max(gemm.rows) >= height:
-            full = b.define(f"udiv i64 %rows, {height}", "i64")
-            stop = b.define(f"mul i64 {full.text}, {height}", "i64").text
-            with self._if_more("0", stop), self.code.loop("0", stop, height) as loop:
-                self._tile(micro, (a, source, c), loop.counter.text, depth)
-        for rest in sorted({rows % height for rows in gemm.rows} - {0}):
-            b = self.b
-            have = b.define(f"urem i64 %rows, {height}", "i64").text
-            first = b.define(f"sub i64 %rows, {have}", "i64").text
-            with self._if(b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
-                self._tile(replace(micro, rows=rest), (a, source, c), first, depth)
+        self._over_rows(lambda row, rows: self._tile(replace(micro, rows=rows), (a, source, c), row, depth))
 
     def _tile(self, micro: Micro, places: tuple[str, str, str], row: str, depth: int) -> None:
         b = self.b
-        a = _gep(b, micro.kind, places[0], _times(b, row, micro.a_strides[0]))
+        if self.gemm.pack_a:
+            micro = replace(micro, a_strides=(1, micro.rows))
+            a = self._packed_left(b, row, depth)
+        else:
+            a = _gep(b, micro.kind, places[0], _times(b, row, micro.a_strides[0]))
         c = _gep(b, micro.kind, places[2], _times(b, row, micro.c_stride))
         name = self._named(f"tile_{_key(micro)}", lambda name: micro_text(self.module, micro, name))
         b.raw(f"call void @{name}(ptr {a}, ptr {places[1]}, ptr {c}, i64 {depth})")
@@ -321,7 +373,7 @@ class GemmWriter:
         key = f"pack_{gemm.kind}_{'rows' if in_rows else 'columns'}_{stride}_{columns}"
         return self._named(key, lambda name: write(self.module, gemm, columns, name))
 
-    def _named(self, name: str, write) -> str:  # type: ignore[no-untyped-def]
+    def _named(self, name: str, write: Callable[[str], str]) -> str:
         if name not in self.module.definitions:
             self.module.definitions[name] = ""  # reserves the place before what it calls
             self.module.definitions[name] = write(name)

@@ -273,13 +273,15 @@ class NestEmitter:
     def _uniform_window(self, expr: Expr, chunk: Chunk, b: Builder) -> Value | None:
         """A window whose ends fall between vectors holds for all lanes or none: one comparison instead of many."""
         index: Index = expr.args[0].data
-        lanes, (low, high) = self.plan.lanes, expr.data
-        if expr.args[0].op != "counter" or dict(index.terms) != {self.plan.axis: 1}:
+        lanes, axis = self.plan.lanes, self.plan.axis
+        if expr.args[0].op != "counter" or lanes == 1 or dict(index.terms).get(axis or 0) != 1:
             return None
-        if any((end - index.offset) % lanes for end in (low, high)) or lanes == 1:
+        others = tuple((other, stride) for other, stride in index.terms if other != axis)
+        ends = (*expr.data, *(stride + index.offset for _, stride in others))
+        if any((end - index.offset) % lanes for end in ends):
             return None
-        start = b.binary("add", self.tile_start, b.const(chunk.offset + index.offset, "i64"))
-        return emit_elementwise(b, "within", [start], expr.data)
+        rest = self._counter(Index(index.offset + chunk.offset, others), None, b)
+        return emit_elementwise(b, "within", [b.binary("add", self.tile_start, rest)], expr.data)
 
     def _counter(self, index: Index, chunk: Chunk | None, b: Builder) -> Value:
         total = b.const(index.offset, "i64")

@@ -75,6 +75,10 @@ class SolidCode:
         raise AssertionError(f"{self.instr.op} has no code")
 
 
+# Elements of A that are packed at most.
+_MOST_PACKED = 1 << 20
+
+
 class ProductCode(SolidCode):
     """A matrix product: our own code where vectors have 64 bytes and 32 registers to hold them, else by BLAS."""
 
@@ -129,9 +133,12 @@ class ProductCode(SolidCode):
         shape = tile_shape(product.n, lanes)
         # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.
         pack = tb or max(rows) > 64
+        # An A whose columns lie in order and far apart misses the cache at every step, unless it is packed, too.
+        far = lda * BITS[product.kind] // 8 >= 1024 and product.n > shape.vectors * lanes
+        pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
         return Gemm(
             product.kind, product.k, (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1), product.n, rows,
-            columns, lanes, shape, pack,
+            columns, lanes, shape, pack, pack_a,
         )  # fmt: skip
 
     def _own(self, step: StepModule, b: Builder, task: Task) -> Call:

@@ -104,12 +104,23 @@ def _xlog1py_first(y: Array, a: Array, b: Array) -> Array:
     return ew.where(hidden, 0.0, ew.log1p(ew.where(hidden, 0.0, b)))
 
 
+def _by_two(name: str) -> Callable[..., Array]:
+    """Return a SciPy function of two arguments in which Python numbers have no dtype of their own, as in NumPy."""
+    function = _by(name)
+
+    def forward(xp: Any, a: Array, b: Array) -> Array:
+        dtype = np.result_type(a, b)
+        return function(xp, *(np.asarray(x, dtype) if isinstance(x, int | float) else x for x in (a, b)))
+
+    return forward
+
+
 xlogy = elementwise(
-    "xlogy", _by("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", formula="a * log(b), 0 where a is 0",
+    "xlogy", _by_two("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", formula="a * log(b), 0 where a is 0",
     derivative="log(b), a / b", samples=(reals(-2, 2), reals(0.3, 3)), edge=EDGES,
 )  # fmt: skip
 xlog1py = elementwise(
-    "xlog1py", _by("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x",
+    "xlog1py", _by_two("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x",
     formula="a * log(1 + b), 0 where a is 0", derivative="log(1 + b), a / (1 + b)",
     samples=(reals(-2, 2), reals(-0.7, 3)), edge=EDGES,
 )  # fmt: skip

@@ -33,7 +33,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "value_and_grad": func.value_and_grad(loss),
     "jvp": lambda w, x: func.jvp(lambda w: loss(w, x), (w,), (w,))[1],
     "hvp": lambda w, x: func.hvp(lambda w: loss(w, x), (w,), (w,)),
-    "hessian": lambda w, x: func.hessian(loss)(w, x),
+    "hessian": func.hessian(loss),
     "vmap": lambda w, x: func.vmap(lambda row: (row @ w).tanh().sum())(x),
     "per-example": func.vmap(func.grad(loss), (None, 0)),
     "checkpoint": lambda w, x: func.grad(lambda w: checkpoint(loss, w, x))(w),

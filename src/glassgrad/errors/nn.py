@@ -119,3 +119,9 @@ CTC_SIZES = Message(
     "ctc_loss: log_probs holds {examples} examples, targets {targets}, input_lengths {inputs}, target_lengths {lengths} "
     "({where}).\nExpected: the same number of each.",
 )
+
+NONFINITE_NORM = Message(
+    AutogradError,
+    "the norm of all gradients is {norm} ({where}), so it cannot be clipped.\n"
+    "Next: look for the parameter whose gradient is not finite, or leave out error_if_nonfinite.",
+)

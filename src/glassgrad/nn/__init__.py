@@ -11,22 +11,45 @@ _FAMILIES = {
         "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
         "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     ),
+    "attention": ("MultiheadAttention",),
+    "cells": ("GRUCell", "LSTMCell", "RNNCell"),
     "containers": ("ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"),
     "conv": ("Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"),
+    "distance": ("CosineSimilarity", "PairwiseDistance"),
     "dropout": ("AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
-    "embedding": ("Embedding",),
-    "linear": ("Flatten", "Identity", "Linear"),
-    "losses": ("CrossEntropyLoss", "MSELoss", "NLLLoss"),
+    "embedding": ("Embedding", "EmbeddingBag"),
+    "linear": ("Bilinear", "Identity", "Linear"),
+    "losses": (
+        "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+        "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+        "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss",
+        "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    ),
     "module": ("Module",),
     "norm": (
         "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm",
         "LocalResponseNorm", "RMSNorm",
     ),
+    "padding": (
+        "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d", "ReflectionPad2d",
+        "ReplicationPad1d", "ReplicationPad2d", "ZeroPad1d", "ZeroPad2d",
+    ),
     "parameter": ("Buffer", "Parameter"),
     "pooling": ("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d"),
+    "recurrent": ("GRU", "LSTM", "RNN"),
+    "rotary": ("RoPE",),
+    "shape": ("Flatten", "Unflatten"),
+    "transformer": (
+        "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+        "TransformerEncoderLayer",
+    ),
+    "upsampling": (
+        "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
+        "UpsamplingNearest2d",
+    ),
 }  # fmt: skip
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
-_MODULES = ("functional", "init", "parameter")
+_MODULES = ("functional", "init", "parameter", "utils")
 
 # What PyTorch has and this library has not, and what to use in its place.
 _INSTEAD = {

@@ -9,33 +9,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import numpy as np
-
-from glassgrad.ops import elementwise as ew
-from glassgrad.ops.core import Array
-from glassgrad.ops.fused import linear_p
-from glassgrad.ops.index import embedding as _embedding
-
-_FAMILIES = ("activation", "attention", "classes", "conv", "distance", "dropout", "losses", "norm")
+_FAMILIES = ("activation", "attention", "classes", "conv", "distance", "dropout", "losses", "norm", "products")
 # Ops that PyTorch keeps here as well.
 _OPS = {
     "arrange": ("pad",),
     "index": ("one_hot",),
 }  # fmt: skip
-
-
-def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
-    """x wT + b: input (..., in), weight (out, in), bias (out,) to (..., out)."""
-    return linear_p(input, weight) if bias is None else linear_p(input, weight, bias)
-
-
-def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Array:
-    """Rows of `weight` at the integers `input`; the row `padding_idx` gets no gradient."""
-    if padding_idx is not None:
-        row = padding_idx % weight.shape[0]
-        kept = np.arange(weight.shape[0])[:, None] != row
-        weight = ew.where(kept, weight, weight.detach())
-    return _embedding(input, weight)
 
 
 def _collect() -> dict[str, Any]:
@@ -58,4 +37,4 @@ def __getattr__(name: str) -> Any:
     raise missing("glassgrad.nn.functional", name, __all__)
 
 
-__all__ = ["embedding", "linear", *_COLLECTED]  # noqa: PLE0604
+__all__ = list(_COLLECTED)

@@ -8,9 +8,6 @@ from glassgrad.nn.functional_distance import *
 from glassgrad.nn.functional_dropout import *
 from glassgrad.nn.functional_losses import *
 from glassgrad.nn.functional_norm import *
+from glassgrad.nn.functional_products import *
 from glassgrad.ops.arrange import pad as pad
-from glassgrad.ops.core import Array
 from glassgrad.ops.index import one_hot as one_hot
-
-def linear(input: Array, weight: Array, bias: Array | None = None) -> Array: ...
-def embedding(input: Array, weight: Array, padding_idx: int | None = None) -> Array: ...

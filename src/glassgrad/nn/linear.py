@@ -1,4 +1,4 @@
-"""Linear, Identity, Flatten."""
+"""Linear maps: of one input, of two, and none at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from glassgrad import creation
+from glassgrad.nn import functional_products as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
 from glassgrad.ops.fused import linear_p
@@ -46,6 +47,38 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class Bilinear(Module):
+    """y[k] = x1T w[k] x2 + b[k]: shapes (..., in1_features) and (..., in2_features) to (..., out_features)."""
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(creation.empty(out_features, in1_features, in2_features, dtype=dtype).array)
+        self.bias = Parameter(creation.empty(out_features, dtype=dtype).array) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, uniformly from ±1/sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
 class Identity(Module):
     """Returns its input; takes and ignores any arguments."""
 
@@ -56,16 +89,4 @@ class Identity(Module):
         return input
 
 
-class Flatten(Module):
-    """Merges the dimensions from `start_dim` to `end_dim`."""
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
-
-    def forward(self, input: Any) -> Any:
-        return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+__all__ = ["Bilinear", "Identity", "Linear"]

@@ -8,7 +8,16 @@ import numpy as np
 
 from glassgrad import creation, errors, provenance
 from glassgrad.nn import functional_norm as F
+from glassgrad.nn import init
 from glassgrad.nn.module import Buffer, Module, Parameter
+
+
+def _start(weight: Parameter | None, bias: Parameter | None) -> None:
+    """Set a scale to 1 and a shift to 0, where there are any."""
+    if weight is not None:
+        init.ones_(weight)
+    if bias is not None:
+        init.zeros_(bias)
 
 
 class _Tracked(Module):
@@ -18,7 +27,7 @@ class _Tracked(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
@@ -27,7 +36,7 @@ class _Tracked(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         self.weight = Parameter(creation.ones(num_features, dtype=dtype).array) if affine else None
-        self.bias = Parameter(creation.zeros(num_features, dtype=dtype).array) if affine else None
+        self.bias = Parameter(creation.zeros(num_features, dtype=dtype).array) if affine and bias else None
         tracked = track_running_stats
         self.running_mean = Buffer(creation.zeros(num_features, dtype=dtype).array) if tracked else None
         self.running_var = Buffer(creation.ones(num_features, dtype=dtype).array) if tracked else None
@@ -43,9 +52,7 @@ class _Tracked(Module):
     def reset_parameters(self) -> None:
         """Forget the running statistics, and set the scale to 1 and the shift to 0."""
         self.reset_running_stats()
-        if self.weight is not None and self.bias is not None:
-            self.weight.array[...] = 1
-            self.bias.array[...] = 0
+        _start(self.weight, self.bias)
 
     def _check(self, x: Any, channel: int) -> None:
         if len(x.shape) not in self.dims or x.shape[channel] != self.num_features:
@@ -56,19 +63,22 @@ class _Tracked(Module):
                 where=provenance.here(2),
             )
 
-    def _share(self) -> float:
+    def _share(self) -> Any:
         """Count a batch; return the weight that it gets in the running statistics."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
         seen = self.num_batches_tracked.lifted()
         seen += 1
         self.num_batches_tracked.array = seen
-        return 1 / float(seen) if self.momentum is None else self.momentum  # None: a cumulative average
+        if self.momentum is not None:
+            return self.momentum
+        # A cumulative average; the count may be a Symbol.
+        return 1 / float(seen) if isinstance(seen, np.ndarray) else 1 / seen.astype(np.float32)
 
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -117,9 +127,9 @@ class _InstanceNorm(_Tracked):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Any) -> Any:
         alone = len(input.shape) == self.dims[0]
@@ -175,10 +185,7 @@ class LayerNorm(Module):
 
     def reset_parameters(self) -> None:
         """Set the scale to 1 and the shift to 0."""
-        if self.weight is not None:
-            self.weight.array[...] = 1
-        if self.bias is not None:
-            self.bias.array[...] = 0
+        _start(self.weight, self.bias)
 
     def forward(self, input: Any) -> Any:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -208,8 +215,7 @@ class RMSNorm(Module):
 
     def reset_parameters(self) -> None:
         """Set the scale to 1."""
-        if self.weight is not None:
-            self.weight.array[...] = 1
+        _start(self.weight, None)
 
     def forward(self, input: Any) -> Any:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -223,7 +229,7 @@ class GroupNorm(Module):
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-        dtype: Any = None,
+        dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         if num_groups <= 0 or num_channels % num_groups:
@@ -236,19 +242,18 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         self.weight = Parameter(creation.ones(num_channels, dtype=dtype).array) if affine else None
-        self.bias = Parameter(creation.zeros(num_channels, dtype=dtype).array) if affine else None
+        self.bias = Parameter(creation.zeros(num_channels, dtype=dtype).array) if affine and bias else None
 
     def reset_parameters(self) -> None:
         """Set the scale to 1 and the shift to 0."""
-        if self.weight is not None and self.bias is not None:
-            self.weight.array[...] = 1
-            self.bias.array[...] = 0
+        _start(self.weight, self.bias)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        bias = self.bias is not None
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={bias}"
 
 
 class LocalResponseNorm(Module):

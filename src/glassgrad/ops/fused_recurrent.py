@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.fused import _sum_rows
-from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step
+from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step, unrolled
 from glassgrad.ops.samples import S, integers
-from glassgrad.ops.shape import stack
 
 # --- what the kinds share -------------------------------------------------------------------------
 
@@ -87,24 +85,6 @@ def _output_cotangent(g: Any, alive: Array | None, reverse: bool) -> Array | Non
         return None
     ordered = _read(g, reverse)
     return ordered if alive is None else ordered * alive
-
-
-def _unrolled(
-    step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool
-) -> tuple[Array, ...]:
-    """Run `step(x_t, *states) -> states` over a sequence in ops that the tape knows; return outputs and states."""
-    steps = x.shape[0]
-    outputs: list[Any] = [None] * steps
-    for at in reversed(range(steps)) if reverse else range(steps):
-        new = step(x[at], *states)
-        if lengths is not None:
-            alive = ew.greater(lengths, at).reshape(-1, 1)
-            outputs[at] = ew.where(alive, new[0], 0.0)
-            new = tuple(ew.where(alive, fresh, old) for fresh, old in zip(new, states, strict=True))
-        else:
-            outputs[at] = new[0]
-        states = new
-    return stack(outputs), *states
 
 
 _PLAIN = {"reverse": False, "biased": True, "ragged": False}
@@ -218,7 +198,7 @@ def _lstm_decomposed(
     def step(x_t: Array, h: Array, c: Array) -> tuple[Array, Array]:
         return lstm_step(x_t, h, c, w_ih, w_hh, b_ih, b_hh)
 
-    return _unrolled(step, x, (h, c), lengths, reverse)
+    return unrolled(step, x, (h, c), lengths, reverse)
 
 
 lstm_p = fused(
@@ -307,7 +287,7 @@ def _gru_decomposed(
     def step(x_t: Array, h: Array) -> tuple[Array]:
         return gru_step(x_t, h, w_ih, w_hh, b_ih, b_hh)
 
-    return _unrolled(step, x, (h,), lengths, reverse)
+    return unrolled(step, x, (h,), lengths, reverse)
 
 
 gru_p = fused(
@@ -374,7 +354,7 @@ def _rnn_decomposed(
     def step(x_t: Array, h: Array) -> tuple[Array]:
         return rnn_step(x_t, h, w_ih, w_hh, b_ih, b_hh, rectified)
 
-    return _unrolled(step, x, (h,), lengths, reverse)
+    return unrolled(step, x, (h,), lengths, reverse)
 
 
 rnn_p = fused(

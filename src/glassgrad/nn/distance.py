@@ -1,0 +1,36 @@
+"""Distances and similarities as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.nn.functional_distance import cosine_similarity, pairwise_distance
+from glassgrad.nn.module import Module
+
+
+class CosineSimilarity(Module):
+    """x1 . x2 / (|x1| |x2|) along `dim`."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The norm of x1 - x2 + eps along the last dimension."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+__all__ = ["CosineSimilarity", "PairwiseDistance"]

@@ -1,0 +1,68 @@
+"""Rotary position embedding (Su et al. 2021)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.nn.module import Module
+from glassgrad.ops.shape import cat, stack
+
+
+class RoPE(Module):
+    """Turns pairs of numbers of (..., L, width) by angles that grow with the place.
+
+    The scalar product of two turned vectors depends on the distance of their places only.
+
+    Args:
+        dim: how many of the last dimension's numbers are turned; even.
+        base: wavelengths run from 2 pi to 2 pi * base.
+        interleaved: pairs are neighbours, (0, 1), (2, 3), ..., as in the paper; otherwise number i belongs to number
+            i + dim / 2, as in most models since.
+        scale: factor of the places, for longer contexts (position interpolation, Chen et al. 2023).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> rope = gg.nn.RoPE(8)
+        >>> rope(gg.ones(2, 5, 8), offset=3).shape
+        (2, 5, 8)
+    """
+
+    def __init__(self, dim: int, base: float = 10000.0, interleaved: bool = False, scale: float = 1.0) -> None:
+        super().__init__()
+        if dim <= 0 or dim % 2:
+            raise errors.BAD_OPTION(
+                owner="RoPE", name="dim", given=dim, expected="an even number", where=provenance.here()
+            )
+        self.dim = dim
+        self.base = base
+        self.interleaved = interleaved
+        self.scale = scale
+
+    def _turns(self, length: int, offset: int, dtype: Any) -> tuple[Any, Any]:
+        """Return cosines and sines, (length, dim / 2)."""
+        rates = self.base ** (-np.arange(0, self.dim, 2) / self.dim)
+        angles = (np.arange(offset, offset + length) * self.scale)[:, None] * rates
+        return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+    def forward(self, input: Any, offset: int = 0) -> Any:
+        """Turn (..., L, width); `offset` is the place of the first element, for a cache of keys."""
+        cos, sin = self._turns(input.shape[-2], offset, input.dtype)
+        half = self.dim // 2
+        whole = self.dim == input.shape[-1]
+        turned = input if whole else input[..., : self.dim]
+        if self.interleaved:
+            a, b = turned[..., 0::2], turned[..., 1::2]
+            y = stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+        else:
+            a, b = turned[..., :half], turned[..., half:]
+            y = cat([a * cos - b * sin, a * sin + b * cos], -1)
+        return y if whole else cat([y, input[..., self.dim :]], -1)
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, base={self.base}, interleaved={self.interleaved}, scale={self.scale}"
+
+
+__all__ = ["RoPE"]

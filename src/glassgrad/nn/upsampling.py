@@ -1,0 +1,146 @@
+"""Resizing, and moving numbers between channels, windows and pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.nn.functional_conv import fold, interpolate, pixel_shuffle, pixel_unshuffle, unfold
+from glassgrad.nn.module import Module
+
+
+class _Upsample(Module):
+    """What the resizing layers share."""
+
+    def __init__(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.size = size
+        self.scale_factor = (
+            tuple(map(float, scale_factor))
+            if isinstance(scale_factor, tuple | list)
+            else float(scale_factor) if scale_factor else None
+        )
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Any) -> Any:
+        return interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
+
+    def extra_repr(self) -> str:
+        how = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{how}, mode={self.mode!r}"
+
+
+class Upsample(_Upsample):
+    """Resizes (N, C, L) or (N, C, H, W) to `size` or by `scale_factor`; `mode` as in `F.interpolate`."""
+
+
+class UpsamplingNearest2d(_Upsample):
+    """Resizes (N, C, H, W) by repeating pixels."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(_Upsample):
+    """Resizes (N, C, H, W) by linear interpolation between the corners."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class PixelShuffle(Module):
+    """(..., C r r, H, W) to (..., C, H r, W r) (Shi et al. 2016)."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Any) -> Any:
+        return pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `PixelShuffle`."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Any) -> Any:
+        return pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Deals the channels of (N, C, ...) out into `groups` in turn (Zhang et al. 2018)."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Any) -> Any:
+        batch, channels, *rest = input.shape
+        split = input.reshape(batch, self.groups, channels // self.groups, *rest)
+        return split.transpose(1, 2).reshape(batch, channels, *rest)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Unfold(Module):
+    """Every window of (N, C, H, W) as a column: (N, C kh kw, positions)."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Any) -> Any:
+        return unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """Adds columns (N, C kh kw, positions) at the windows of an image of `output_size`."""
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Any) -> Any:
+        return fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
+        )
+
+
+__all__ = [
+    "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Clipping of gradients: by their common norm (Pascanu et al. 2013) or one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.core import Array
+from glassgrad.ops.reduce import max_p, sum_p
+from glassgrad.ops.shape import reshape_p, stack
+from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import Tensor, make
+
+
+def _gradients(parameters: Any) -> list[Tensor]:
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [parameter._grad for parameter in listed if parameter._grad is not None]
+
+
+def _norm(x: Array, order: float) -> Array:
+    if type(x) is np.ndarray and order == 2:
+        flat = x.reshape(-1)
+        return np.sqrt(flat.dot(flat))
+    flat = reshape_p(x, shape=(math.prod(x.shape),))
+    if order == math.inf:
+        return max_p(ew.abs(flat), axis=(0,), keepdims=False)
+    if order == 2:
+        return ew.sqrt(sum_p(flat * flat, axis=(0,), keepdims=False))
+    return sum_p(ew.abs(flat) ** order, axis=(0,), keepdims=False) ** (1 / order)
+
+
+def _total(gradients: list[Tensor], order: float) -> Array:
+    if not gradients:
+        return np.zeros((), np.float32)
+    norms = [_norm(g.lifted(), order) for g in gradients]
+    plain = all(isinstance(norm, np.ndarray | np.generic) for norm in norms)
+    return _norm(np.asarray(norms) if plain else stack(norms), order)
+
+
+def _scale(gradients: list[Tensor], total: Array, max_norm: float) -> None:
+    factor = ew.minimum(max_norm / (total + 1e-6), 1.0)
+    for g in gradients:
+        array = g.lifted()
+        array *= factor.astype(array.dtype)
+        g.array = array
+        if type(array) is np.ndarray:
+            MUTATIONS.record(array)
+
+
+def get_total_norm(
+    tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the norm of all tensors as if they were one vector."""
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return make(_checked(_total(listed, float(norm_type)), error_if_nonfinite), None, False)
+
+
+def _checked(total: Array, strict: bool) -> Array:
+    if strict and not np.isfinite(total):
+        raise errors.NONFINITE_NORM(norm=float(total), where=provenance.here(2))
+    return np.asarray(total) if isinstance(total, np.generic) else total
+
+
+def clip_grad_norm_(
+    parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Scale all gradients so that their common norm is at most `max_norm`; return the norm before.
+
+    Args:
+        parameters: tensors with gradients; those without are left out.
+        max_norm: the largest norm.
+        norm_type: which norm; may be inf.
+        error_if_nonfinite: raise when the norm is NaN or inf; otherwise the gradients become NaN or 0.
+        foreach: accepted for PyTorch's sake.
+
+    Raises:
+        AutogradError: a norm that is not finite, if asked to.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([3.0, 4.0], requires_grad=True)
+        >>> (x * x / 2).sum().backward()
+        >>> gg.nn.utils.clip_grad_norm_([x], 1.0), [round(g, 3) for g in x.grad.tolist()]
+        (tensor(5.), [0.6, 0.8])
+    """
+    gradients = _gradients(parameters)
+    total = _checked(_total(gradients, float(norm_type)), error_if_nonfinite)
+    if gradients:
+        _scale(gradients, total, float(max_norm))
+    return make(total, None, False)
+
+
+def clip_grads_with_norm_(
+    parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale all gradients as `clip_grad_norm_` does, for a norm that is known already."""
+    _scale(_gradients(parameters), total_norm.array, float(max_norm))
+
+
+def clip_grad_value_(
+    parameters: Iterable[Tensor] | Tensor, clip_value: float, foreach: bool | None = None
+) -> None:
+    """Limit every number of every gradient to [-clip_value, clip_value]."""
+    limit = float(clip_value)
+    for g in _gradients(parameters):
+        array = g.lifted()
+        if type(array) is np.ndarray:
+            np.clip(array, -limit, limit, out=array)
+            MUTATIONS.record(array)
+        else:
+            g.array = ew.clip_p(array, low=-limit, high=limit)
+
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

@@ -1,0 +1,146 @@
+"""Sequences of different lengths: padded with a number, or packed one step after the other without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.shape import stack
+from glassgrad.tensor import Tensor, make
+
+
+class PackedSequence(NamedTuple):
+    """Sequences sorted by length, step by step: first the first elements of all, then the second ones, ...
+
+    Attributes:
+        data: all elements, (sum of lengths, ...).
+        batch_sizes: how many sequences reach each step.
+        sorted_indices, unsorted_indices: the order by length, and the way back; None where it was given in order.
+    """
+
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+    def lengths(self) -> np.ndarray[Any, Any]:
+        """Return the lengths, in sorted order."""
+        sizes = concrete(self.batch_sizes, "PackedSequence")
+        found: np.ndarray[Any, Any] = (sizes[:, None] > np.arange(sizes[0])).sum(0)
+        return found
+
+    def to(self, *targets: Any, **options: Any) -> PackedSequence:
+        """Return the sequences with their data converted."""
+        return self._replace(data=self.data.to(*targets, **options))
+
+
+def _places(batch_sizes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Return (steps, batch) places in the packed data, and which of them there are."""
+    starts = np.cumsum(batch_sizes) - batch_sizes
+    columns = np.arange(batch_sizes[0])
+    alive = columns < batch_sizes[:, None]
+    return np.where(alive, starts[:, None] + columns, 0), alive
+
+
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack (steps, batch, ...) sequences of given lengths.
+
+    Args:
+        input: padded sequences, (batch, steps, ...) with `batch_first`.
+        lengths: their lengths, each at least 1.
+        batch_first: see `input`.
+        enforce_sorted: the sequences are in order of falling length; otherwise they are sorted here.
+
+    Raises:
+        ArgumentError: lengths that are 0, or not sorted although they should be.
+    """
+    sizes = np.asarray(concrete(lengths, "pack_padded_sequence") if isinstance(lengths, Tensor) else lengths)
+    order = back = None
+    if not enforce_sorted:
+        order = np.argsort(-sizes, kind="stable")
+        back = np.argsort(order)
+        sizes = sizes[order]
+        input = input[order] if batch_first else input[:, order]
+    if sizes.size == 0 or sizes.min() < 1 or (np.diff(sizes) > 0).any():
+        raise errors.BAD_OPTION(
+            owner="pack_padded_sequence", name="lengths", given=sizes.tolist(), where=provenance.here(),
+            expected="lengths of at least 1, the longest first (or enforce_sorted=False)",
+        )  # fmt: skip
+    steps = int(sizes[0])
+    batch_sizes = (sizes > np.arange(steps)[:, None]).sum(1)
+    rows, columns = np.nonzero(np.arange(len(sizes)) < batch_sizes[:, None])
+    data = input[columns, rows] if batch_first else input[rows, columns]
+    wrapped = [None if one is None else make(one, None, False) for one in (batch_sizes, order, back)]
+    return PackedSequence(data, *wrapped)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Any, Any]:
+    """Return padded sequences, (steps, batch, ...), and their lengths: the inverse of `pack_padded_sequence`."""
+    sizes = concrete(sequence.batch_sizes, "pad_packed_sequence")
+    places, alive = _places(sizes)
+    if total_length is not None:
+        if total_length < len(places):
+            raise errors.BAD_OPTION(
+                owner="pad_packed_sequence", name="total_length", given=total_length, where=provenance.here(),
+                expected=f"at least the longest length, {len(places)}",
+            )  # fmt: skip
+        more = ((0, total_length - len(places)), (0, 0))
+        places, alive = np.pad(places, more), np.pad(alive, more)
+    lengths = sequence.lengths()
+    if sequence.unsorted_indices is not None:
+        back = concrete(sequence.unsorted_indices, "pad_packed_sequence")
+        places, alive, lengths = places[:, back], alive[:, back], lengths[back]
+    if batch_first:
+        places, alive = places.T, alive.T
+    padded = sequence.data[places]
+    mask = alive.reshape(*alive.shape, *(1,) * (len(padded.shape) - 2))
+    return ew.where(mask, padded, padding_value), make(lengths, None, False)
+
+
+def pad_sequence(
+    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    """Stack (length, ...) tensors of different lengths, filled up with `padding_value`."""
+    from glassgrad.ops.arrange import pad
+
+    longest = max(len(one) for one in sequences)
+    filled = []
+    for one in sequences:
+        gap = longest - len(one)
+        border = (0, gap) if padding_side == "right" else (gap, 0)
+        widths = (*(0,) * (2 * (len(one.shape) - 1)), *border)
+        filled.append(pad(one, widths, value=padding_value) if gap else one)
+    return stack(filled, 0 if batch_first else 1)
+
+
+def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack (length, ...) tensors of different lengths."""
+    lengths = [len(one) for one in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """Return a list of (length, ...) tensors from padded ones."""
+    sizes = concrete(lengths, "unpad_sequence") if isinstance(lengths, Tensor) else lengths
+    ordered = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [ordered[at, : int(size)] for at, size in enumerate(sizes)]
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """Return a list of (length, ...) tensors from packed ones."""
+    return unpad_sequence(*pad_packed_sequence(packed_sequences))
+
+
+__all__ = [
+    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
+    "unpack_sequence", "unpad_sequence",
+]  # fmt: skip

@@ -76,8 +76,8 @@ def missing(error: Exception) -> str:
     """What a peer lacks, or '' when the error is one: a library not installed, or a part of ours not written yet."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in THIRD_PARTY:
         return f"{error.name} is not installed"
-    if isinstance(error, AttributeError) and str(error).startswith("module 'glassgrad"):
-        return f"{error} in this version"
+    if isinstance(error, AttributeError) and str(error).startswith("glassgrad has no "):
+        return f"{str(error).splitlines()[0].rstrip('.')} in this version"
     return ""
 
 

@@ -7,7 +7,10 @@ and the rest with theirs. So `glassgrad.scalar` and `glassgrad.manual` run witho
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +19,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = frozenset({
-    "cli", "compat", "compile", "data", "errors", "fft", "func", "linalg", "manual", "models", "nn", "ops", "optim",
-    "optimize", "random", "scalar", "train", "utils", "verify",
-})  # fmt: skip
+# Functions and classes that share their name with the file they live in: the name is theirs.
+_SHADOWED = frozenset({"checkpoint", "tensor"})
+
+
+def _modules() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")]
 
 
 class _Front(ModuleType):
@@ -28,7 +33,7 @@ class _Front(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
-        if name in _SUBPACKAGES:
+        if name not in _SHADOWED and find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
         if name == "explain":
             return importlib.import_module("glassgrad.explanation").explain
@@ -36,17 +41,17 @@ class _Front(ModuleType):
         self.__dict__.update(names)
         if name in names:
             return names[name]
-        raise importlib.import_module("glassgrad.missing").missing("glassgrad", name, [*names, *_SUBPACKAGES])
+        raise importlib.import_module("glassgrad.missing").missing("glassgrad", name, [*names, *_modules()])
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python binds an imported submodule to its name here; a name that a function has as well stays the function's.
-        if isinstance(value, ModuleType) and name in {"device", "tensor", "checkpoint"}:
+        if isinstance(value, ModuleType) and name in _SHADOWED:
             return
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES
-        return sorted({*self.__dict__, *names, *_SUBPACKAGES, "explain"})
+        return sorted({*self.__dict__, *names, *_modules(), "explain"})
 
 
 sys.modules[__name__].__class__ = _Front

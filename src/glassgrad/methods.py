@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import creation, errors, provenance
-from glassgrad import device as _device
+from glassgrad import devices as _device
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.shape import astype, clone
@@ -78,6 +78,11 @@ def contiguous(x: Tensor) -> Tensor:
     """The tensor in one run of memory: itself, or a copy."""
     y: Tensor = x if is_contiguous(x) else clone(x)
     return y
+
+
+def where(x: Tensor, condition: Any, other: Any) -> Any:
+    """The elements of the tensor where `condition` is true, else those of `other`."""
+    return PUBLIC["where"](condition, x, other)
 
 
 # --- what it is -----------------------------------------------------------------------------------
@@ -152,20 +157,20 @@ def new_full(
 # --- attaching ------------------------------------------------------------------------------------
 
 _METHODS: tuple[Callable[..., Any], ...] = (
-    to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex, is_same_size,
-    new_tensor, new_zeros, new_ones, new_empty, new_full,
+    where, to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex,
+    is_same_size, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip
 
 
+_CPU: _device.device = _device.device("cpu")
 _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
     "device": lambda _x: _CPU,
     "is_cuda": lambda _x: False,
     "is_sparse": lambda _x: False,
     "itemsize": lambda x: x.dtype.itemsize,
     "real": lambda x: PUBLIC["real"](x) if x.dtype.kind == "c" else x,
-    "imag": lambda x: PUBLIC["imag"](x),
+    "imag": PUBLIC["imag"],
 }
-_CPU = _device.device("cpu")
 
 
 def _attach() -> None:

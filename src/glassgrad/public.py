@@ -28,7 +28,7 @@ from glassgrad.creation import (
     zeros,
     zeros_like,
 )
-from glassgrad.device import device
+from glassgrad.devices import device
 from glassgrad.ops import names as _names
 from glassgrad.protocols import from_dlpack
 from glassgrad.random import (

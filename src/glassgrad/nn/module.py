@@ -9,11 +9,11 @@ from __future__ import annotations
 import builtins
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from glassgrad import device as devices
+from glassgrad import devices
 from glassgrad import errors, provenance
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
@@ -39,6 +39,9 @@ class Module:
 
     training: bool = True
     _hooks: Hooks | None = None
+    if TYPE_CHECKING:  # buffers, parameters and modules may be set by name
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self) -> None:
         # Nothing to prepare: defaults live on the class, state in the attributes.

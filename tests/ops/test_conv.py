@@ -16,7 +16,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.nn import functional_conv as F
-from glassgrad.ops import conv
+from glassgrad.ops import windows
 from tests.ops.against_torch import compare, real
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
@@ -75,8 +75,8 @@ def test_work_is_done_in_blocks(
     x, w = real(*shape), real(o, shape[1] // groups, 3, 3)
     expected = TF.conv2d(torch.tensor(x), torch.tensor(w), stride=stride, groups=groups)
     per_sample = math.prod(expected.shape[2:]) * 9 * shape[1]
-    monkeypatch.setattr(conv, "BLOCK", 2 * per_sample)
-    assert len(conv._blocks(5, per_sample)) == 3
+    monkeypatch.setattr(windows, "BLOCK", 2 * per_sample)
+    assert len(windows.blocks(5, per_sample)) == 3
     agree("conv2d", x, w, stride=stride, groups=groups)
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops.batching import native
-from glassgrad.ops.conv import Pads, Pair, out_size
 from glassgrad.ops.core import Array, Linear, custom, linear
 from glassgrad.ops.samples import S, distinct
+from glassgrad.ops.windows import Pads, Pair, out_size
 
 Shape = tuple[int, ...]
 

@@ -1,0 +1,159 @@
+"""Windows of images, gathered block by block into matrices for BLAS: what convolutions share.
+
+Arrays are (N, C, H, W) to the outside. Inside, channels lie innermost, so that a window is a few long runs of
+memory. A block is a few samples: it is turned, given its border, gathered and multiplied while it is in the
+cache, in buffers that are used again for the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from glassgrad.ops.core import Array
+
+Shape = tuple[int, ...]
+Pair = tuple[int, int]
+Pads = tuple[Pair, Pair]
+
+# Elements of windows gathered at a time: about 1 MB of float32, so that the product finds them in the cache.
+BLOCK = 1 << 18
+
+
+class Plan(NamedTuple):
+    """The sizes of one convolution: how y (N, O, *out) is computed from x (N, C, *size)."""
+
+    size: Pair
+    kernel: Pair
+    out: Pair
+    stride: Pair
+    padding: Pads
+    dilation: Pair
+    groups: int
+
+    @property
+    def full(self) -> Pair:
+        """The size of the input with its padding."""
+        (top, bottom), (left, right) = self.padding
+        return self.size[0] + top + bottom, self.size[1] + left + right
+
+    @property
+    def taps(self) -> list[Pair]:
+        """The positions in the kernel."""
+        return [(i, j) for i in range(self.kernel[0]) for j in range(self.kernel[1])]
+
+    def reach(self, axis: int) -> int:
+        """How far a window reaches along an axis."""
+        return self.dilation[axis] * (self.kernel[axis] - 1) + 1
+
+    def view(self, padded: Array, i: int, j: int) -> Array:
+        """What the kernel's element (i, j) meets: a strided view of `padded` (N, H, W, C)."""
+        parts = []
+        for axis, tap in enumerate((i, j)):
+            start = tap * self.dilation[axis]
+            stop = start + (self.out[axis] - 1) * self.stride[axis] + 1
+            parts.append(slice(start, max(stop, start), self.stride[axis]))
+        return padded[:, parts[0], parts[1]]
+
+
+def out_size(size: int, kernel: int, stride: int, pad: Pair, dilation: int, ceil: bool = False) -> int:
+    """Number of window positions along one axis."""
+    span = size + pad[0] + pad[1] - dilation * (kernel - 1) - 1
+    if not ceil:
+        return span // stride + 1
+    count = -(-span // stride) + 1
+    # A window may hang over the end, but has to begin inside the input or its left border.
+    return count - 1 if (count - 1) * stride >= size + pad[0] else count
+
+
+def plan_of(size: Shape, kernel: Shape, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Plan:
+    """Work out the sizes; raises `ValueError` when the kernel does not fit."""
+    out = tuple(out_size(size[a], kernel[a], stride[a], padding[a], dilation[a]) for a in (0, 1))
+    if min(out) < 0 or (min(out) == 0 and min(size) > 0):
+        raise ValueError(
+            f"the kernel {kernel[0]}x{kernel[1]} (dilation {dilation}) is larger than the input "
+            f"{size[0]}x{size[1]} with its padding {padding}"
+        )
+    return Plan((size[0], size[1]), (kernel[0], kernel[1]), (out[0], out[1]), stride, padding, dilation, groups)
+
+
+def blocks(count: int, per_sample: int) -> list[Pair]:
+    """Cut `count` samples into blocks (start, stop) of about BLOCK elements."""
+    step = max(1, BLOCK // max(1, per_sample))
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+class Images:
+    """Blocks of (N, C, H, W) as (n, H, W, C) with the border of a plan (negative widths cut instead).
+
+    A block is a view of the input where that has this form already, else of a buffer that the next one overwrites.
+    """
+
+    def __init__(self, xp: Any, x: Array, padding: Pads) -> None:
+        (top, bottom), (left, right) = padding
+        _, _, h, w = x.shape
+        self.xp = xp
+        self.source = x.transpose(0, 2, 3, 1)[:, max(-top, 0) : h - max(-bottom, 0), max(-left, 0) : w - max(-right, 0)]
+        self.inner = (slice(None), slice(max(top, 0), max(top, 0) + self.source.shape[1]),
+                      slice(max(left, 0), max(left, 0) + self.source.shape[2]))  # fmt: skip
+        self.shape = (h + top + bottom, w + left + right, x.shape[1])
+        self.direct = tuple(self.source.shape[1:]) == self.shape and bool(self.source.flags.c_contiguous)
+        self.buffer: Any = None
+
+    def __call__(self, start: int, stop: int) -> Array:
+        if self.direct:
+            return self.source[start:stop]
+        count = stop - start
+        if self.buffer is None or len(self.buffer) < count:
+            # The border stays 0 from block to block.
+            self.buffer = self.xp.zeros((count, *self.shape), self.source.dtype)
+        image = self.buffer[:count]
+        image[self.inner] = self.source[start:stop]
+        return image
+
+
+class Gatherer:
+    """The windows of a block of images as a matrix: (rows, kh kw C), with groups (G, rows, kh kw C/G)."""
+
+    def __init__(self, xp: Any, x: Array, plan: Plan) -> None:
+        self.xp = xp
+        self.plan = plan
+        self.images = Images(xp, x, plan.padding)
+        (_, ow), (kh, kw), c = plan.out, plan.kernel, x.shape[1]
+        if plan.groups > 1:
+            self.order: Shape = (5, 0, 1, 2, 3, 4, 6)
+        elif kw * c < min(16, ow):
+            # With few channels, runs along the rows of the image are longer than those within a window.
+            self.order = (3, 4, 5, 6, 0, 1, 2)
+        else:
+            self.order = (0, 1, 2, 3, 4, 5, 6)
+        self.in_place = kh == kw == 1 and plan.groups == 1 and plan.stride == (1, 1)
+        self.buffer: Any = None
+
+    def __call__(self, start: int, stop: int) -> Array:
+        image = self.images(start, stop)
+        groups, c = self.plan.groups, image.shape[3]
+        rows, width = (stop - start) * self.plan.out[0] * self.plan.out[1], self._area() * (c // groups)
+        if self.in_place:
+            return image.reshape(rows, width)
+        source = self._windows(image).transpose(self.order)
+        if self.buffer is None or self.buffer.shape != source.shape:
+            self.buffer = self.xp.empty(source.shape, source.dtype)
+        self.buffer[...] = source
+        if groups > 1:
+            return self.buffer.reshape(groups, rows, width)
+        return self.buffer.reshape(rows, width) if self.order[0] == 0 else self.buffer.reshape(width, rows).T
+
+    def _area(self) -> int:
+        return self.plan.kernel[0] * self.plan.kernel[1]
+
+    def _windows(self, image: Array) -> Array:
+        """All windows as a view (n, oh, ow, kh, kw, G, C/G)."""
+        plan = self.plan
+        n, _, _, c = image.shape
+        sn, sh, sw, sc = image.strides
+        each = c // plan.groups
+        strides = (
+            sn, sh * plan.stride[0], sw * plan.stride[1], sh * plan.dilation[0], sw * plan.dilation[1], sc * each, sc,
+        )  # fmt: skip
+        shape = (n, *plan.out, *plan.kernel, plan.groups, each)
+        return self.xp.lib.stride_tricks.as_strided(image, shape, strides)

@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from glassgrad.compile.api import Compiled, compile
+from glassgrad.compile.readable import backward_source
 
-__all__ = ["Compiled", "compile"]
+__all__ = ["Compiled", "backward_source", "compile"]
 
 
 class _CallableModule(ModuleType):

@@ -16,10 +16,8 @@ from glassgrad.compile.capture import capture
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.tracecall import TraceCall, describe_difference, signature
+from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.tape import MODE, TRACING
-
-# Tracing replaces the arrays of shared tensors for a moment, so one function is traced at a time.
-_TRACING_LOCK = threading.RLock()
 
 
 class Compiled:
@@ -44,7 +42,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._traces: dict[Any, list[TraceCall]] = {}
         self._latest: TraceCall | None = None
-        self._names = _parameter_names(function)
+        self._names = parameter_names(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:  # inside of another trace: part of that program
@@ -68,7 +66,7 @@ class Compiled:
     # --- finding or making a trace --------------------------------------------------------------------
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with _TRACING_LOCK:
+        with TRACING_LOCK:
             key, leaves = signature(args, kwargs)
             for known in self._traces.get(key, ()):
                 if known.fits(leaves):
@@ -135,6 +133,13 @@ class Compiled:
         return self._current("the graph").capture.graph
 
     @property
+    def source(self) -> Any:
+        """The latest program as readable NumPy: the user's lines, the backward pass, the updates."""
+        from glassgrad.compile.readable import step_source
+
+        return step_source(self._current("the source").capture)
+
+    @property
     def capture(self) -> Capture:
         """The latest trace with its surroundings."""
         return self._current("the trace").capture
@@ -158,7 +163,8 @@ def _warn_of_python_state(captured: Capture) -> None:
             warnings.warn(text, errors.CompileWarning, stacklevel=5)
 
 
-def _parameter_names(function: Callable[..., Any]) -> list[str]:
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's parameters, as far as they are known."""
     try:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ def capture(
     kwargs: dict[str, Any],
     *,
     names: Sequence[str] = (),
-    finish: Callable[[Any], None] | None = None,
+    follow_results: bool = True,
     keep_grads: bool = True,
 ) -> Capture:
     """Trace one call.
@@ -30,7 +30,7 @@ def capture(
     Args:
         function, args, kwargs: the call.
         names: names of the positional arguments.
-        finish: called with the result while the trace is still running.
+        follow_results: trace the backward pass of results that still require a gradient.
         keep_grads: let leaves have their gradients after a call, as in eager mode.
 
     Raises:
@@ -48,9 +48,7 @@ def capture(
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
             result = function(*traced_args, **traced_kwargs)
-            if finish is not None:
-                finish(result)
-            finished = Finish(tracer, arguments, result, keep_grads)
+            finished = Finish(tracer, arguments, result, follow_results, keep_grads)
     except BaseException:
         _put_back(found.edges)
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from glassgrad.compile.boundary import Boundary
-from glassgrad.compile.graph import Graph, Var
+from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.reach import Edge
 from glassgrad.compile.trace import Feed
 from glassgrad.tensor import Tensor
@@ -62,6 +62,8 @@ class Capture:
         edges: what has to be as it was, with the paths for messages.
         entry: leaves whose gradient before the call matters, and what it was.
         cotangents: forward value -> cotangent, for printing.
+        nodes: number on the tape -> forward instruction, for printing.
+        gradients: inputs and their gradients, for printing.
         state_arguments: leaves of the arguments that are state, and which tensor.
         streams, options: random generators it draws from, dictionaries whose numbers it reads in every call.
         keeps_grads: whether gradients stay behind.
@@ -81,6 +83,8 @@ class Capture:
     edges: list[Edge]
     entry: list[tuple[Tensor, Tensor | None]]
     cotangents: dict[Var, Var]
+    nodes: dict[int, Instr]
+    gradients: list[tuple[Var, Var]]
     state_arguments: list[tuple[int, Tensor]]
     streams: list[Any]
     options: list[dict[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -47,6 +48,12 @@ def _named(holder: Any, tensor: Tensor) -> str:
         if getattr(owner, "__dict__", None) is holder:
             return f"{type(owner).__name__}.{name}"
     return f"a dictionary, under {name!r}"
+
+
+def short_path(path: str) -> str:
+    """Name an optimizer's state by its parameter: ``optimizer.state[w]['exp_avg']`` is ``w.exp_avg``."""
+    found = re.fullmatch(r".*\.state\[(.+)\]\['(\w+)'\]", path)
+    return f"{found[1]}.{found[2]}" if found else path
 
 
 def state_of(stream: Any) -> Any:

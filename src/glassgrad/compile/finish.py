@@ -24,7 +24,7 @@ from glassgrad.tensor import Tensor, make
 class Finish:
     """Reads everything off the Symbols while they are still in place."""
 
-    def __init__(self, tracer: Tracer, arguments: Arguments, result: Any, keep_grads: bool) -> None:
+    def __init__(self, tracer: Tracer, arguments: Arguments, result: Any, follow: bool, keep_grads: bool) -> None:
         self.tracer = tracer
         self.arguments = arguments
         self.keep_grads = keep_grads
@@ -33,6 +33,7 @@ class Finish:
         self.slots: list[State] = []
         self.grads: list[tuple[Tensor, Tensor | None]] = []
         self.entry: list[tuple[Tensor, Tensor | None]] = []
+        self.found: list[tuple[Var, Var]] = []
         self.argument_grads: dict[int, int] = {}
         self.lifted_ids = {id(entry.ref()): entry for entry in tracer.lifted if entry.ref() is not None}
         self.tracked: dict[int, Tensor] = {}
@@ -44,7 +45,7 @@ class Finish:
                 self._update(entry.var, target.array, entry.path or "a tensor")
         for var, holder in arguments.holders.items():
             self._update(var, holder.array if isinstance(holder, Tensor) else holder, var.name or "an argument")
-        self.continuation = Continuation(tracer, list(self.tracked.values())) if self.tracked else None
+        self.continuation = Continuation(tracer, list(self.tracked.values())) if self.tracked and follow else None
 
     # --- results --------------------------------------------------------------------------------------
 
@@ -99,6 +100,8 @@ class Finish:
                 self._gradient(leaf, before if first == "read" else None, after)
 
     def _gradient(self, leaf: Tensor, before: Tensor | None, after: Tensor | None) -> None:
+        if after is not None:
+            self.found.append((self.lifted_ids[id(leaf)].var, self._value(after.array)))
         if after is not None and before is not None and id(before) in self.lifted_ids:
             # Added to in place in eager mode: the old tensor gets the sum.
             self.updates[self.lifted_ids[id(before)].var] = self._value(after.array)
@@ -138,6 +141,10 @@ class Finish:
         used = self._used()
         captured = {entry.var: entry.array for entry, state in lifted if state is None and entry.var in used}
         state = [one for _, one in lifted if one is not None and one.var in used]
+        for one in state:
+            if one.var.name is None and one.path:
+                # Nobody has seen the graph yet: an input may still learn where its tensor was found.
+                object.__setattr__(one.var, "name", one.path)
         state += self.slots
         feeds, late = _split(tracer.feeds)
         arguments = [var for var in self.arguments.vars if var in used]
@@ -166,6 +173,8 @@ class Finish:
             edges=edges,
             entry=self.entry,
             cotangents=tracer.cotangents,
+            nodes=tracer.nodes(),
+            gradients=self.found,
             state_arguments=self.arguments.state,
             streams=tracer.generators,
             options=[options for options, _, _ in tracer.numbers.values()],
@@ -177,6 +186,7 @@ class Finish:
 
     def _boundary(self, inputs: list[Var]) -> Boundary | None:
         if self.continuation is None:
+            self.tracked.clear()
             return None
         parents: dict[int, Tensor | int] = {**self.arguments.twins}
         for entry in self.tracer.lifted:
@@ -202,7 +212,7 @@ class Finish:
                 target = entry.ref()
             known = found.get(entry.var)
             if target is not None and (known is None or known[1] is None):
-                path = entry.path or after.tensors.get(id(target), (None, ""))[1]
+                path = entry.path or checks.short_path(after.tensors.get(id(target), (None, ""))[1])
                 found[entry.var] = entry, State(target, entry.var, path, entry.tracks)
             elif known is None:
                 found[entry.var] = entry, None

@@ -39,6 +39,7 @@ class Origin:
             adding up several cotangents.
         rule: the primitive whose rule this is.
         node: the sequence number on the tape of the forward op whose rule this is.
+        argument: which of its arguments the cotangent is for, where one rule serves one argument.
     """
 
     code: CodeType
@@ -47,6 +48,7 @@ class Origin:
     role: str = FORWARD
     rule: str = ""
     node: int = 0
+    argument: int | None = None
 
     @property
     def place(self) -> provenance.Place:
@@ -78,7 +80,7 @@ def look(depth: int) -> Here:
     inner: tuple[CodeType, int] | None = None
     node = cotangent = None
     saved: tuple[Any, ...] = ()
-    role, rule = FORWARD, ""
+    role, rule, argument = FORWARD, "", None
     while frame is not None:
         code = frame.f_code
         if not provenance.is_internal(code.co_filename):
@@ -87,7 +89,7 @@ def look(depth: int) -> Here:
             local = frame.f_locals
             node, cotangent, saved = local["node"], local["g"], local["saved"]
             role = BACKWARD if role == FORWARD else role
-            rule = node.prim.name
+            rule, argument = node.prim.name, local.get("position")
         elif role == FORWARD and code in _ROLES:
             role = _ROLES[code]
         if inner is None and code.co_filename.startswith(_FORMULAS) and code.co_filename not in _PLUMBING:
@@ -97,7 +99,7 @@ def look(depth: int) -> Here:
         frame = frame.f_back
     assert frame is not None
     number = node.seq if node is not None else 0
-    return Here(Origin(frame.f_code, frame.f_lasti, inner, role, rule, number), node, cotangent, saved)
+    return Here(Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument), node, cotangent, saved)
 
 
 def described(var: Var, origin: Any) -> str:

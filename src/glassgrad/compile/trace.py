@@ -21,6 +21,7 @@ from glassgrad import errors, provenance, tape
 from glassgrad.compile import origin, symbol
 from glassgrad.compile.graph import GraphBuilder, Instr, Operand, Var
 from glassgrad.compile.infer import infer
+from glassgrad.compile.origin import Origin
 from glassgrad.compile.symbol import Symbol, View
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import astype_p, broadcast_to_p
@@ -73,6 +74,7 @@ class Tracer:
         builder: holds the instructions so far.
         lifted: in the order of their first touch.
         cotangents: forward value -> the total cotangent that the backward walk found for it.
+        place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
             instruction a node of the tape belongs to.
     """
@@ -86,6 +88,7 @@ class Tracer:
         self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
+        self.place: Origin | None = None
         self.over = False
         self.once = False
         self._stamps: list[tuple[int, Instr]] = []
@@ -105,6 +108,8 @@ class Tracer:
         if prim.decompose is not None:
             return prim.decompose(*args, **params)
         here = origin.look(2)
+        if self.place is not None and here.origin.role == origin.FORWARD:
+            here.origin = self.place
         self._check(args, here)
         weak = any(isinstance(arg, Symbol) and arg.weak for arg in args)
         if weak:
@@ -166,6 +171,12 @@ class Tracer:
             else:
                 high = middle
         return self._stamps[low - 1][1] if low else None
+
+    def nodes(self) -> dict[int, Instr]:
+        """Return the forward instruction behind every number on the tape that an instruction mentions."""
+        instrs = self.builder.instrs
+        numbers = {instr.where.node for instr in instrs if isinstance(instr.where, Origin) and instr.where.node}
+        return {number: made for number in numbers if (made := self.instr_of(number)) is not None}
 
     def _strengthened(self, prim: Primitive, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
         """Give weak operands the dtype that NumPy gives to Python numbers."""
@@ -330,7 +341,8 @@ class Tracer:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
-        self._existing = {id(one) for one in gc.get_objects() if isinstance(one, Tensor)}
+        # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
+        self._existing = {id(one) for one in gc.get_objects() if issubclass(type(one), Tensor)}
         before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once
         self.grads.start()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,8 @@ class Rewriter:
         constants: the new constants.
         known: the array behind each constant Var.
         producer: the new instruction behind each Var.
+        uses: how often each value of the old graph is read or returned.
+        opaque: values that rewrites may not look behind, because somebody wants to see them.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -28,6 +31,9 @@ class Rewriter:
         self.constants: list[tuple[Var, Any]] = list(graph.constants)
         self.known: dict[Var, Any] = dict(graph.constants)
         self.producer: dict[Var, Instr] = {}
+        self.opaque: set[Var] = set()
+        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
+        self.uses.update(graph.results())
         self._instead: dict[Var, Operand] = {}
         self._next = 1 + max((var.id for var in all_vars(graph)), default=-1)
         self._shared: dict[Any, Var] = {}
@@ -37,6 +43,10 @@ class Rewriter:
         while isinstance(operand, Var) and operand in self._instead:
             operand = self._instead[operand]
         return operand
+
+    def behind(self, operand: Operand) -> Instr | None:
+        """Return the instruction that makes an operand, for a rewrite to look at."""
+        return self.producer.get(operand) if isinstance(operand, Var) and operand not in self.opaque else None
 
     def keep(self, instr: Instr) -> Instr:
         """Append an instruction of the old graph, its operands brought up to date."""

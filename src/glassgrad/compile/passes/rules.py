@@ -31,6 +31,9 @@ RULES_TEXT: tuple[tuple[str, str], ...] = (
     ("x - -y", "x + y"),
     ("-x * -y", "x * y"),
     ("-(x - y)", "y - x"),
+    ("-x * y", "-(x * y)"),
+    ("x * -y", "-(x * y)"),
+    ("-x / y", "-(x / y)"),
     ("square(-x)", "square(x)"),
     ("abs(-x)", "abs(x)"),
     # powers

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.rewriter import Rewriter
-from glassgrad.compile.passes.rules import BY_OP, Letter, Pattern
+from glassgrad.compile.passes.rules import BY_OP, Letter, Pattern, Rule
+from glassgrad.ops.axes import reduced_shape
 from glassgrad.ops.core import REGISTRY, Elementwise
 
 Structural = Callable[[Rewriter, Instr], Operand | None]
@@ -15,25 +16,39 @@ Structural = Callable[[Rewriter, Instr], Operand | None]
 
 def simplify(graph: Graph) -> Graph:
     """Apply rewrites to every instruction, operands first, until none fits."""
+    return simplified(graph).finish()
+
+
+def simplified(
+    graph: Graph,
+    only: Callable[[Instr], bool] | None = None,
+    more: Sequence[Rule] = (),
+    opaque: Iterable[Var] = (),
+) -> Rewriter:
+    """Apply rewrites, and `more` of them, to the instructions that `only` chooses, looking behind no `opaque` value.
+
+    Returns the rewriter, which knows what became of each value.
+    """
     rewriter = Rewriter(graph)
+    rewriter.opaque.update(opaque)
     for instr in graph.instrs:
         made = rewriter.keep(instr)
-        if len(made.outputs) != 1:
+        if len(made.outputs) != 1 or (only is not None and not only(instr)):
             continue
-        better = _better(rewriter, made)
+        better = _better(rewriter, made, more)
         while better is not None:
             rewriter.instead(made.output, better)
             following = rewriter.producer.get(better) if isinstance(better, Var) else None
             if following is None or following is made:
                 break
             made = following
-            better = _better(rewriter, made) if len(made.outputs) == 1 else None
-    return rewriter.finish()
+            better = _better(rewriter, made, more) if len(made.outputs) == 1 else None
+    return rewriter
 
 
-def _better(rewriter: Rewriter, instr: Instr) -> Operand | None:
+def _better(rewriter: Rewriter, instr: Instr, more: Sequence[Rule]) -> Operand | None:
     """Return what to use in place of an instruction's result, or None."""
-    for rule in BY_OP.get(instr.op, ()):
+    for rule in (*BY_OP.get(instr.op, ()), *(rule for rule in more if rule.op == instr.op)):
         found: dict[str, Operand] = {}
         if _match(rewriter, rule.left, instr, found):
             made = _build(rewriter, rule.right, found, instr)
@@ -58,7 +73,7 @@ def _same_type(value: Operand, wanted: Var) -> bool:
 
 def _match(rewriter: Rewriter, pattern: Any, given: Any, found: dict[str, Operand]) -> bool:
     if isinstance(pattern, Pattern):
-        instr = given if isinstance(given, Instr) else rewriter.producer.get(given) if isinstance(given, Var) else None
+        instr = given if isinstance(given, Instr) else rewriter.behind(given)
         if instr is None or instr.op != pattern.op or len(instr.inputs) != len(pattern.args):
             return False
         return all(_match(rewriter, part, value, found) for part, value in zip(pattern.args, instr.inputs, strict=True))
@@ -81,8 +96,7 @@ def _build(rewriter: Rewriter, pattern: Any, found: dict[str, Operand], like: In
 
 def _source(rewriter: Rewriter, instr: Instr, op: str) -> Instr | None:
     """Return the instruction behind the first operand if it is that op."""
-    first = instr.inputs[0]
-    behind = rewriter.producer.get(first) if isinstance(first, Var) else None
+    behind = rewriter.behind(instr.inputs[0])
     return behind if behind is not None and behind.op == op else None
 
 
@@ -92,7 +106,26 @@ def _reshape(rewriter: Rewriter, instr: Instr) -> Operand | None:
     if isinstance(first, Var) and first.shape == instr.output.shape:
         return first
     behind = _source(rewriter, instr, "reshape")
-    return None if behind is None else rewriter.apply("reshape", behind.inputs[0], like=instr, **instr.params)
+    if behind is not None:
+        return rewriter.apply("reshape", behind.inputs[0], like=instr, **instr.params)
+    behind = _source(rewriter, instr, "negative")
+    if behind is not None:
+        moved = rewriter.apply("reshape", behind.inputs[0], like=instr, **instr.params)
+        return rewriter.apply("negative", _reshape(rewriter, rewriter.producer[moved]) or moved, like=instr)
+    return _kept_reduction(rewriter, instr)
+
+
+def _kept_reduction(rewriter: Rewriter, instr: Instr) -> Operand | None:
+    """A reduction that gets its axes back right away keeps them, one that loses them drops them."""
+    behind = rewriter.behind(instr.inputs[0])
+    if behind is None or behind.op not in {"sum", "max", "min"} or rewriter.uses[behind.output] > 1:
+        return None
+    source, axes, keep = behind.inputs[0], behind.params["axis"], not behind.params["keepdims"]
+    if not isinstance(source, Var) or not axes:
+        return None
+    if instr.output.shape != reduced_shape(source, axis=axes, keepdims=keep):
+        return None
+    return rewriter.apply(behind.op, source, like=behind, axis=axes, keepdims=keep)
 
 
 def _permute(rewriter: Rewriter, instr: Instr) -> Operand | None:
@@ -102,9 +135,25 @@ def _permute(rewriter: Rewriter, instr: Instr) -> Operand | None:
         return instr.inputs[0]
     behind = _source(rewriter, instr, "permute_dims")
     if behind is None:
-        return None
+        return _swapped_product(rewriter, instr, axes)
     joined = tuple(behind.params["axes"][axis] for axis in axes)
+    if joined == tuple(range(len(axes))):
+        return behind.inputs[0]
     return rewriter.apply("permute_dims", behind.inputs[0], like=instr, axes=joined)
+
+
+def _swapped_product(rewriter: Rewriter, instr: Instr, axes: tuple[int, ...]) -> Operand | None:
+    """(a @ b).T is b.T @ a.T, where nobody else wants a @ b."""
+    product = _source(rewriter, instr, "matmul")
+    last = len(axes) - 1
+    if product is None or axes != (*range(last - 1), last, last - 1) or rewriter.uses[product.output] != 1:
+        return None
+    a, b = product.inputs
+    if not isinstance(a, Var) or not isinstance(b, Var) or a.ndim != b.ndim or a.ndim < 2:
+        return None
+    turned = [rewriter.apply("permute_dims", x, like=instr, axes=axes) for x in (b, a)]
+    plain = [_permute(rewriter, rewriter.producer[x]) or x for x in turned]
+    return rewriter.apply("matmul", *plain, like=product)
 
 
 def _broadcast(rewriter: Rewriter, instr: Instr) -> Operand | None:
@@ -112,8 +161,10 @@ def _broadcast(rewriter: Rewriter, instr: Instr) -> Operand | None:
     first = instr.inputs[0]
     if isinstance(first, Var) and first.shape == instr.output.shape:
         return first
-    behind = _source(rewriter, instr, "broadcast_to")
-    return None if behind is None else rewriter.apply("broadcast_to", behind.inputs[0], like=instr, **instr.params)
+    behind = _source(rewriter, instr, "broadcast_to") or _source(rewriter, instr, "reshape")
+    if behind is None or (behind.op == "reshape" and getattr(behind.inputs[0], "shape", None) != ()):
+        return None
+    return rewriter.apply("broadcast_to", behind.inputs[0], like=instr, **instr.params)
 
 
 def _astype(rewriter: Rewriter, instr: Instr) -> Operand | None:
@@ -123,8 +174,13 @@ def _astype(rewriter: Rewriter, instr: Instr) -> Operand | None:
 
 
 def _sum(rewriter: Rewriter, instr: Instr) -> Operand | None:
-    """A sum over axes of length 1 is a reshape."""
+    """A sum over axes of length 1 is a reshape; a sign goes through a sum."""
     first = instr.inputs[0]
+    behind = _source(rewriter, instr, "negative") if instr.op == "sum" else None
+    if behind is not None:
+        return rewriter.apply(
+            "negative", rewriter.apply("sum", behind.inputs[0], like=instr, **instr.params), like=instr
+        )
     if not isinstance(first, Var) or any(first.shape[axis] != 1 for axis in instr.params["axis"]):
         return None
     return rewriter.apply("reshape", first, like=instr, shape=instr.output.shape)
@@ -146,7 +202,7 @@ STRUCTURAL: dict[str, Structural] = {
 def _without_broadcasts(rewriter: Rewriter, instr: Instr) -> Operand | None:
     """Elementwise ops broadcast by themselves: drop a broadcast_to in front when the result keeps its shape."""
     for position, operand in enumerate(instr.inputs):
-        behind = rewriter.producer.get(operand) if isinstance(operand, Var) else None
+        behind = rewriter.behind(operand)
         if behind is None or behind.op != "broadcast_to":
             continue
         inputs = [*instr.inputs]

@@ -48,7 +48,8 @@ def is_scalar(instr: Instr, position: int) -> bool:
 
 def _power(instr: Instr, xs: list[Text]) -> Text:
     base, exponent = xs
-    return Text(f"{base.at(POWER + 1)}**{exponent.at(POWER)}", POWER)
+    # A sign in front of the exponent needs no brackets.
+    return Text(f"{base.at(POWER + 1)}**{exponent.at(UNARY)}", POWER)
 
 
 def _reciprocal(instr: Instr, xs: list[Text]) -> Text:

@@ -1,0 +1,167 @@
+"""A traced forward pass, replayed with a tape: the same instructions, and the backward pass of its loss after them.
+
+Replaying separates what a function computes from how its backward pass is derived, so that `recognise` can put a
+composite with a closed-form gradient in the place of the steps a user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from glassgrad import tape
+from glassgrad.compile.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.origin import FORWARD, Origin
+from glassgrad.compile.passes import eliminate_dead
+from glassgrad.compile.passes.rules import parsed
+from glassgrad.compile.passes.simplify import simplified
+from glassgrad.compile.symbol import Symbol
+from glassgrad.compile.trace import Tracer
+from glassgrad.mode import MODE, RECORDING, TRACING
+from glassgrad.ops.core import REGISTRY
+from glassgrad.tensor import Tensor, make
+
+Replace = Callable[["Replay", Instr], bool]
+
+
+@dataclass(eq=False)
+class Derived:
+    """A program with a backward pass, and what belongs to what in it.
+
+    Attributes:
+        graph: the program.
+        gradients: inputs and what the backward pass found for them.
+        cotangents: forward value -> the total cotangent found for it.
+        nodes: number on the tape -> the forward instruction that was recorded there.
+        seed: the cotangent of the loss, if it is an input.
+    """
+
+    graph: Graph
+    gradients: list[tuple[Var, Var]]
+    cotangents: dict[Var, Var]
+    nodes: dict[int, Instr]
+    seed: Var | None = None
+
+    def forward_of(self, instr: Instr) -> Instr | None:
+        """Return the forward instruction whose rule a backward instruction belongs to."""
+        return self.nodes.get(instr.where.node) if isinstance(instr.where, Origin) else None
+
+
+class Replay:
+    """Runs a graph's instructions on Tensors of Symbols.
+
+    Attributes:
+        values: what each value of the graph is now: a Tensor, or an array.
+    """
+
+    def __init__(self, graph: Graph, leaves: Sequence[Var], replace: Replace | None = None) -> None:
+        self.graph = graph
+        self.tracer = Tracer(graph.name)
+        self.values: dict[Var, Any] = dict(graph.constants)
+        self.replace = replace
+        for var in graph.inputs:
+            symbol = self.tracer.argument(var, var.name or f"x{var.id}")
+            self.values[var] = make(symbol, None, var in leaves)
+        self.leaves = [var for var in graph.inputs if var in leaves]
+
+    def value(self, operand: Operand) -> Any:
+        """Return what an operand of the graph is now."""
+        return self.values[operand] if isinstance(operand, Var) else operand
+
+    def run(self, instr: Instr) -> Any:
+        """Apply one instruction as a user would; return the results."""
+        self.tracer.place = instr.where
+        result = REGISTRY[instr.op](*map(self.value, instr.inputs), **instr.params)
+        self.tracer.place = None
+        return result
+
+    def keep(self, instr: Instr) -> None:
+        """Apply one instruction and note its results."""
+        result = self.run(instr)
+        results = result if len(instr.outputs) > 1 else (result,)
+        self.values.update(zip(instr.outputs, results, strict=True))
+
+    def derive(self, loss: Var) -> Derived:
+        """Replay everything and walk back from the loss."""
+        with _tracing(self.tracer):
+            for instr in self.graph.instrs:
+                if self.replace is None or not self.replace(self, instr):
+                    self.keep(instr)
+            root = self.values[loss]
+            seed = self.tracer.argument(root.array, "dloss")
+            found = tape.backward([root.node], [seed], retain_graph=True, create_graph=False)
+        return self._derived(root, seed.var, found)
+
+    def _derived(self, root: Tensor, seed: Var, found: Mapping[Any, Any]) -> Derived:
+        tracer = self.tracer
+        pairs = []
+        for var in self.leaves:
+            g = found.get(self.values[var])
+            if g is not None:
+                pairs.append((self.var_of(var), self._var(g)))
+        graph = eliminate_dead(tracer.builder.build([root.array.var, *(g for _, g in pairs)]))
+        cotangents = {root.array.var: seed, **tracer.cotangents}
+        return Derived(graph, pairs, cotangents, tracer.nodes(), seed)
+
+    def _var(self, array: Any) -> Var:
+        return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
+
+    def var_of(self, var: Var) -> Var:
+        """Return the value here that stands for a value of the traced graph."""
+        return self._var(self.values[var].array)
+
+
+def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) -> Derived:
+    """Simplify the backward pass, and leave the forward pass as the user wrote it.
+
+    Cotangents of the `named` forward values stay visible. Unless `seeded`, the cotangent of the loss is left out
+    as the 1 that it is.
+    """
+    graph = derived.graph
+    if not seeded and derived.seed is not None:
+        graph = _with_one(graph, derived.seed)
+    rewriter = simplified(
+        graph,
+        lambda instr: isinstance(instr.where, Origin) and instr.where.role != FORWARD,
+        more=_FOR_READING,
+        opaque={derived.cotangents[var] for var in named if var in derived.cotangents},
+    )
+    graph = eliminate_dead(rewriter.finish())
+    cotangents = {
+        value: now for value, total in derived.cotangents.items() if isinstance(now := rewriter.now(total), Var)
+    }
+    pairs = [(leaf, now) for leaf, g in derived.gradients if isinstance(now := rewriter.now(g), Var)]
+    return Derived(graph, pairs, cotangents, derived.nodes, derived.seed)
+
+
+def _with_one(graph: Graph, seed: Var) -> Graph:
+    """Write the number 1 in place of the cotangent of the loss."""
+    instrs = tuple(
+        replace(instr, inputs=tuple(1 if x is seed else x for x in instr.inputs)) if seed in instr.inputs else instr
+        for instr in graph.instrs
+    )
+    return Graph(graph.inputs, instrs, graph.outputs, graph.constants, graph.updates, graph.name)
+
+
+# Shorter to read, and not the same to the last bit.
+_FOR_READING = tuple(
+    parsed(left, right)
+    for left, right in (
+        ("x * reciprocal(y)", "x / y"),
+        ("reciprocal(x) * y", "y / x"),
+        ("x * (n * y ** -1)", "n * x / y"),
+    )
+)
+
+
+@contextmanager
+def _tracing(tracer: Tracer) -> Iterator[None]:
+    """Let ops on Symbols append to a tracer; nothing of the user's runs inside."""
+    before = MODE.flags, MODE.lift
+    MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
+    try:
+        yield
+    finally:
+        MODE.flags, MODE.lift = before

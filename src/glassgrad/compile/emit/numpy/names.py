@@ -1,0 +1,55 @@
+"""Names for the values of a program that a person reads: the user's where there are some."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+
+from glassgrad.compile.emit.numpy.templates import HELPERS
+
+_TAKEN = {"np", "math", "main", "data", "gradients", *HELPERS, *dir(builtins)} | set(keyword.kwlist)
+
+
+class Namer:
+    """Hands out identifiers, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = _TAKEN | set(taken)
+
+    def take(self, wanted: str) -> str:
+        """Return the wanted name, or it with a number if it is gone."""
+        name = identifier(wanted)
+        if name in self.taken:
+            number = 2
+            while f"{name}_{number}" in self.taken:
+                number += 1
+            name = f"{name}_{number}"
+        self.taken.add(name)
+        return name
+
+    def free(self, wanted: str) -> bool:
+        """Tell whether a name is still there to take."""
+        return wanted.isidentifier() and wanted not in self.taken
+
+
+def identifier(text: str) -> str:
+    """Return an identifier that resembles a path such as ``state['exp_avg']`` or ``blocks.0.weight``."""
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name and not name[0].isdigit() else f"v{name}"
+
+
+def input_names(paths: list[str]) -> list[str]:
+    """Return identifiers for paths to state, without what they all begin with.
+
+    ``model.hidden.weight`` becomes ``hidden_weight``; a path that would begin with a digit keeps its root.
+    """
+    roots = {path.split(".")[0] for path in paths if "." in path}
+    namer = Namer()
+    names = []
+    for path in paths:
+        rest = path.partition(".")[2]
+        short = rest if len(roots) == 1 and rest and not rest[0].isdigit() else path
+        names.append(namer.take(short))
+    return names

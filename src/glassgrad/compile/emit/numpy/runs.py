@@ -1,0 +1,50 @@
+"""Instructions grouped as the user wrote them: one run for each time a statement was executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glassgrad.compile.emit.numpy.statements import Statement, statement_of
+from glassgrad.compile.graph import Instr, Var
+from glassgrad.compile.origin import Origin
+
+
+@dataclass(eq=False)
+class Run:
+    """The forward instructions of one execution of a statement."""
+
+    statement: Statement
+    instrs: list[Instr] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return self.statement.text
+
+
+def forward_runs(instrs: Sequence[Instr]) -> list[Run]:
+    """Group forward instructions; those of one statement belong together until another one interrupts."""
+    runs: list[Run] = []
+    for instr in instrs:
+        assert isinstance(instr.where, Origin)
+        statement = statement_of(instr.where.code, instr.where.lasti)
+        if not runs or runs[-1].statement != statement:
+            runs.append(Run(statement))
+        runs[-1].instrs.append(instr)
+    return runs
+
+
+def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
+    """Return the names that a run's statement gives to its results.
+
+    One target belongs to the last result; several to the last results, if there are as many that others use.
+    """
+    targets = run.statement.targets
+    results = [var for instr in run.instrs for var in instr.outputs]
+    if len(targets) == 1:
+        return {results[-1]: targets[0]}
+    inside = set(run.instrs)
+    leaving = [var for var in results if any(user not in inside for user in users.get(var, ()))]
+    if targets and len(leaving) == len(targets):
+        return dict(zip(leaving, targets, strict=True))
+    return {}

@@ -1,0 +1,96 @@
+"""The user's statements behind instructions: their text, and the names that they assign to."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from glassgrad import provenance
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of the user's.
+
+    Attributes:
+        file, line: where it begins.
+        text: its source on one line, without a comment.
+        targets: the names it assigns to; () when it assigns to none.
+        returns: whether it is a return.
+    """
+
+    file: str
+    line: int
+    text: str
+    targets: tuple[str, ...] = ()
+    returns: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"{provenance.shorten(self.file)}:{self.line}"
+
+
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr, ast.Assert)
+
+
+@lru_cache(maxsize=4096)
+def statement_of(code: CodeType, lasti: int) -> Statement:
+    """Return the innermost statement that an instruction belongs to; without source, just its line."""
+    line, _, column, _ = provenance._position(code, lasti)
+    found = [node for node in _by_line(code.co_filename).get(line, ()) if _covers(node, line, column)]
+    if not found:
+        return Statement(code.co_filename, line, linecache.getline(code.co_filename, line).strip())
+    node = max(found, key=lambda one: (one.lineno, one.col_offset))
+    return Statement(
+        code.co_filename, node.lineno, _text(code.co_filename, node), _targets(node), isinstance(node, ast.Return)
+    )
+
+
+def _text(file: str, node: ast.stmt) -> str:
+    """Return a statement as the user typed it, on one line."""
+    segment = ast.get_source_segment("".join(linecache.getlines(file)), node)
+    return " ".join((segment or ast.unparse(node)).split())
+
+
+@lru_cache(maxsize=64)
+def _by_line(file: str) -> dict[int, list[ast.stmt]]:
+    lines = linecache.getlines(file)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return {}
+    table: dict[int, list[ast.stmt]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, _SIMPLE):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                table.setdefault(line, []).append(node)
+    return table
+
+
+def _covers(node: ast.stmt, line: int, column: int | None) -> bool:
+    start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    return column is None or (start <= (line, column) and (end[0] is None or (line, column) <= end))
+
+
+def _targets(node: Any) -> tuple[str, ...]:
+    match node:
+        case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            return _names(target)
+    return ()
+
+
+def _names(target: ast.expr) -> tuple[str, ...]:
+    match target:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return (name,)
+        case ast.Subscript(value=value):
+            return _names(value)
+        case ast.Starred(value=value):
+            return _names(value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return tuple(name for part in parts for name in _names(part))
+    return ()

@@ -1,0 +1,193 @@
+"""Programs to read: `glassgrad.backward_source`, and the source of a compiled function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile import trees
+from glassgrad.compile.api import parameter_names
+from glassgrad.compile.capture import capture
+from glassgrad.compile.captured import Capture, Output
+from glassgrad.compile.emit.numpy import document
+from glassgrad.compile.emit.numpy.differentiate import Derived, Replay, tidy
+from glassgrad.compile.emit.numpy.document import Source
+from glassgrad.compile.emit.numpy.names import input_names
+from glassgrad.compile.emit.numpy.recognise import Recogniser
+from glassgrad.compile.emit.numpy.runs import assigned, forward_runs
+from glassgrad.compile.emit.numpy.source import BodyWriter, role_of
+from glassgrad.compile.graph import Graph, Instr, Var
+from glassgrad.compile.origin import FORWARD
+from glassgrad.compile.passes import eliminate_dead
+from glassgrad.compile.tracing_lock import TRACING_LOCK
+from glassgrad.compile.verification import reference
+from glassgrad.tensor import Tensor
+
+
+def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> Callable[..., Source]:
+    """Return a function that writes out `function` and its backward pass as a NumPy program.
+
+    Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
+    NumPy: forward lines in the order and under the names of the user's, gradients named ``d...``, each line of the
+    backward pass with the forward line it belongs to and its rule. `Source.save` writes it with the recorded
+    numbers beside it, against which the file checks itself when it is run.
+
+    Args:
+        function: returns a loss, one element, that requires a gradient.
+        simplify: write gradients in closed form where one is known (softmax with negative log likelihood,
+            normalisation); `Source.notes` says which.
+
+    Raises:
+        CompileError: when the function cannot be traced, has no such loss, or uses an op without NumPy text.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> def loss(x):
+        ...     return ((w - x) ** 2).sum()
+        >>> gg.backward_source(loss)(gg.tensor([0.0, 0.0])).data["dw"].tolist()
+        [2.0, 4.0]
+    """
+
+    def write(*args: Any, **kwargs: Any) -> Source:
+        with TRACING_LOCK:
+            captured = capture(
+                function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False
+            )
+            arrays = _arrays(captured, args, kwargs)
+        loss, leaves = _loss(captured, args, kwargs)
+        instrs = tuple(instr for instr in captured.graph.instrs if role_of(instr) == FORWARD)
+        forward = eliminate_dead(Graph(captured.graph.inputs, instrs, (loss,), captured.graph.constants))
+        return _Loss(captured.graph.name, forward, loss, leaves, arrays).source(simplify)
+
+    return write
+
+
+def _loss(captured: Capture, args: Any, kwargs: Any) -> tuple[Var, set[Var]]:
+    """Return the loss and the inputs that gradients are for."""
+    result = captured.result
+    value = captured.graph.outputs[result.at] if isinstance(result, Output) else None
+    leaves = {one.var for one in captured.state if one.tracks}
+    given = trees.leaves({"args": args, "kwargs": kwargs})
+    for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
+        if isinstance(given[at], Tensor) and given[at]._tracks:
+            leaves.add(var)
+    if not isinstance(value, Var) or value.size != 1 or not leaves:
+        told = f"{value.dtype}{list(value.shape)}" if isinstance(value, Var) else type(result).__name__
+        raise errors.SOURCE_NO_LOSS(given=told)
+    return value, leaves
+
+
+def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
+    """Return the numbers of every input, random draws included."""
+    values: dict[Var, Any] = {}
+    given = trees.leaves({"args": args, "kwargs": kwargs})
+    for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
+        values[var] = np.array(given[at].array if isinstance(given[at], Tensor) else given[at])
+    values.update({one.var: np.array(one.tensor.array) for one in captured.state})
+    streams = [(stream, stream.get_state()) for stream in captured.streams]
+    values.update({feed.var: np.array(feed.draw()) for feed in captured.feeds if feed.var is not None})
+    for stream, state in streams:
+        stream.set_state(state)
+    return values
+
+
+class _Loss:
+    """A forward pass that ends in a loss, and its numbers."""
+
+    entry = "forward_backward"
+
+    def __init__(self, name: str, forward: Graph, loss: Var, leaves: set[Var], arrays: Mapping[Var, Any]) -> None:
+        self.name = name
+        self.forward = forward
+        self.loss = loss
+        self.leaves = [var for var in forward.inputs if var in leaves]
+        self.arrays = arrays
+
+    def source(self, simplify: bool) -> Source:
+        """Return the program."""
+        recogniser = Recogniser(self.forward) if simplify else None
+        replay = Replay(self.forward, self.leaves, None if recogniser is None else recogniser.replace)
+        derived = replay.derive(self.loss)
+        derived = tidy(derived, () if simplify else _named(derived.graph), seeded=not simplify)
+        read = {var for instr in derived.graph.instrs for var in instr.reads()}
+        inputs = [var for var in self.forward.inputs if replay.var_of(var) in read]
+        names = dict(zip(inputs, input_names([var.name or f"x{var.id}" for var in inputs]), strict=True))
+        here = {replay.var_of(var): name for var, name in names.items()}
+        assert derived.seed is not None
+        body = BodyWriter(derived, {**here, derived.seed: "dloss"}, aliases=not simplify).write()
+        notes = []
+        for rule, match in recogniser.notes if recogniser is not None else ():
+            ends = [body.names.get(replay.var_of(var), "a value") for var in (match.result, match.source)]
+            notes.append(f"from {ends[0]} to {ends[1]}: {rule}")
+        return self._document(body, names, derived, notes, simplify)
+
+    def _document(self, body: Any, names: dict[Var, str], derived: Derived, notes: list[str], simplify: bool) -> Source:
+        data = {name: self.arrays[var] for var, name in names.items()}
+        data |= {body.names[var]: value for var, value in body.large.items()}
+        arguments = list(data)
+        gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
+        data.update(self._recorded(names))
+        seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
+        title = f"The forward and backward pass of {self.name}, written out in NumPy by glassgrad."
+        lines = [
+            *document.head(title, notes, body),
+            *document.signature(self.entry, arguments),
+            '    """Return the loss and its gradients."""',
+            *document.sections(body.lines, {"backward": [] if simplify else [seed]}),
+            *document.dictionary("gradients", gradients),
+            f"    return {body.names[derived.graph.outputs[0]]}, gradients",
+        ]
+        tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
+        found = '{"loss": loss, **gradients}'
+        main = document.main_text(self.entry, arguments, "loss, gradients", found, [*gradients, "loss"], tolerance)
+        return Source("\n".join(lines) + "\n" + main, data, notes, self.entry)
+
+    def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
+        """Compute loss and gradients by the engine's own rules, without any simplification."""
+        replay = Replay(self.forward, self.leaves)
+        plain = replay.derive(self.loss)
+        inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
+        found = reference(plain.graph, inputs)
+        gradients = dict(plain.gradients)
+        result = {"loss": found[plain.graph.outputs[0]]}  # type: ignore[index]  # the loss is computed
+        for var, name in names.items():
+            if replay.var_of(var) in gradients:
+                result[f"d{name}"] = found[gradients[replay.var_of(var)]]
+        return result
+
+
+def _named(graph: Graph) -> list[Var]:
+    """Return the forward values that a statement of the user's assigns to a name."""
+    instrs: list[Instr] = [instr for instr in graph.instrs if role_of(instr) == FORWARD]
+    return [var for run in forward_runs(instrs) for var in assigned(run, {})]
+
+
+# --- compiled functions ---------------------------------------------------------------------------
+
+
+def step_source(captured: Capture) -> Source:
+    """Return a compiled function as a readable program that writes its state in place."""
+    graph = eliminate_dead(captured.graph)
+    derived = tidy(Derived(graph, list(captured.gradients), captured.cotangents, captured.nodes), _named(graph))
+    names = dict(zip(graph.inputs, input_names([var.name or f"x{var.id}" for var in graph.inputs]), strict=True))
+    slots = {one.var for one in captured.state if one.var.name and one.var.name.endswith(".grad")}
+    body = BodyWriter(derived, names).write()
+    arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
+    outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
+    title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
+    written = sorted(names[target] for target, _ in graph.updates if target not in slots)
+    notes = [f"writes to {', '.join(written)}"] if written else []
+    lines = [
+        *document.head(title, [], body),
+        *document.signature(graph.name if graph.name.isidentifier() else "step", arguments),
+        f'    """Return the results{"; " + notes[0] if notes else ""}."""' if len(str(notes)) < 90
+        else '    """Return the results; state is written to in place."""',
+        *document.sections(body.lines, {}),
+        f"    return {', '.join(outputs) if outputs else 'None'}",
+        "",
+    ]  # fmt: skip
+    return Source("\n".join(lines), {}, (), graph.name if graph.name.isidentifier() else "step")

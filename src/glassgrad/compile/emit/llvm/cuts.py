@@ -59,9 +59,8 @@ def nest_cuts(nest: Nest, layout: NestPlan, shares: int, alias: Mapping[Var, Var
     if layout.split_tiles:
         extent = nest.extents[layout.axis]
         return [tile_cut(nest, layout, even_bounds(extent, shares, layout.tile), alias)]
-    axes = [axis for axis in nest.outer if axis != layout.axis or not layout.lane_mode]
     bounds = even_bounds(layout.units, shares)
-    return [Cut("rows", bounds, _regions(nest, [(axis, nest.extents[axis]) for axis in axes], bounds, alias))]
+    return [Cut("rows", bounds, _regions(nest, [(axis, nest.extents[axis]) for axis in layout.shared], bounds, alias))]
 
 
 def tile_cut(nest: Nest, layout: NestPlan, ends: tuple[int, ...], alias: Mapping[Var, Var]) -> Cut:

@@ -62,6 +62,8 @@ class NestPlan:
         kept: expressions kept from one pass to the next, with their offset in scratch.
         flexible: whether the number of elements is a run-time argument.
         straight: whether a row is handled without a loop.
+        shared: the outer axes that run as one loop, whose turns threads share.
+        serial: the outer axes inside those, in loops of their own.
     """
 
     axis: Axis | None
@@ -74,6 +76,8 @@ class NestPlan:
     kept: dict[Expr, int]
     flexible: bool = False
     straight: bool = False
+    shared: tuple[Axis, ...] = ()
+    serial: tuple[Axis, ...] = ()
 
     @property
     def tile(self) -> int:
@@ -90,16 +94,27 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     extent = nest.extents[axis]
     chunks = -(-extent // lanes)
     unroll = min(_unroll(nest, lane_mode, chunks, threads), chunks)
-    rows = math.prod(nest.extents[other] for other in nest.outer if other != axis)
+    others = [other for other in nest.outer if other != axis]
+    rows = math.prod(nest.extents[other] for other in others)
     tiles = -(-extent // (lanes * unroll))
     split_tiles = lane_mode and (rows == 1 or (rows < 2 * threads and tiles > rows))
-    units = tiles if split_tiles else rows
+    shared, serial = ((), tuple(others)) if split_tiles else _shared_axes(nest, others, threads)
+    units = tiles if split_tiles else math.prod(nest.extents[other] for other in shared)
     kept, scratch = _kept(nest, axis, lane_mode, lanes * unroll)
     straight = not lane_mode and _is_straight(nest, chunks)
     if straight:
         kept, scratch = {}, 0
     flexible = split_tiles and len(nest.extents) == 1 and not kept
-    return NestPlan(axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight)
+    return NestPlan(axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight, shared, serial)
+
+
+def _shared_axes(nest: Nest, others: list[Axis], threads: int) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """Split the outer axes: as few as give every thread enough turns run as one loop, since each turn of it has to
+    find its counters by division; the rest are plain loops."""
+    shared, serial = list(others), list[Axis]()
+    while len(shared) > 1 and math.prod(nest.extents[axis] for axis in shared[:-1]) >= 16 * threads:
+        serial.insert(0, shared.pop())
+    return tuple(shared), tuple(serial)
 
 
 def _lanes(nest: Nest, vector_bytes: int, axis: Axis) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,22 +53,26 @@ class NestWriter(NestEmitter):
         with self.when(self.b.define("icmp ult i64 %lo, %hi", "b1").text):
             if self.plan.axis is None:
                 self._passes([Chunk(0)])
-            elif not self.plan.lane_mode:
-                self._outer_loops(list(self.nest.outer), self._row, shared=True)
             else:
-                others = [axis for axis in self.nest.outer if axis != self.plan.axis]
-                self._outer_loops(others, self._tiles, shared=not self.plan.split_tiles)
+                self._outer_loops(self._tiles if self.plan.lane_mode else self._row)
 
-    def _outer_loops(self, axes: list[Axis], body: Callable[[], None], *, shared: bool) -> None:
-        """Run all outer axes as one loop, over [lo, hi) if it is the one that threads share."""
+    def _outer_loops(self, body: Callable[[], None]) -> None:
+        """Run the shared axes as one loop over [lo, hi), the others as loops inside it."""
+        shared = list(self.plan.shared)
+        if not shared:
+            self._serial_loops(list(self.plan.serial), body)
+            return
+        with self.loop(set(shared), "%lo", "%hi") as loop:
+            self._unravel(shared, loop.counter)
+            self._serial_loops(list(self.plan.serial), body)
+
+    def _serial_loops(self, axes: list[Axis], body: Callable[[], None]) -> None:
         if not axes:
             body()
             return
-        count = math.prod(self.nest.extents[axis] for axis in axes)
-        start, stop = ("%lo", "%hi") if shared else ("0", str(count))
-        with self.loop(set(axes), start, stop) as loop:
-            self._unravel(axes, loop.counter)
-            body()
+        with self.loop({axes[0]}, "0", str(self.nest.extents[axes[0]])) as loop:
+            self.counters[axes[0]] = loop.counter
+            self._serial_loops(axes[1:], body)
 
     def _unravel(self, axes: list[Axis], flat: Value) -> None:
         for axis in reversed(axes[1:]):

@@ -23,7 +23,8 @@ from glassgrad.train.metrics import read_metrics
 
 Call = Callable[..., Any]
 QUICK = ("--data", "words.txt", "--hidden", "8", "--embedding", "3")
-LONG = (*QUICK, "--steps", "6000", "--eval-every", "2000", "--run-dir")
+# The eager engine, which takes long enough to be interrupted in the middle.
+LONG = (*QUICK, "--engine", "eager", "--steps", "6000", "--eval-every", "2000", "--run-dir")
 
 
 def weights(run: Path) -> dict[str, Any]:

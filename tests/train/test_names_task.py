@@ -17,7 +17,9 @@ from glassgrad.data import Examples, WordList
 from glassgrad.models import Bigram, NamesMLP, generate
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.config import command_line
-from glassgrad.train.names import NamesTask, configure, mean_loss
+from glassgrad.train.eager import EngineLearner
+from glassgrad.train.learner import measure
+from glassgrad.train.names import NamesTask, configure
 
 NAMES = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES.split()), "test")
@@ -61,19 +63,19 @@ def test_fifty_training_steps_are_those_of_pytorch() -> None:
 
     ours = task(steps=60, momentum=0.5, weight_decay=0.01, drop_at=0.5)
     twin = Twin(ours.data.tokenizer.size)
-    state = {name: torch.tensor(np.array(value.numpy())) for name, value in ours.model.state_dict().items()}
+    state = {name: torch.tensor(np.array(value.numpy())) for name, value in ours.learner.model.state_dict().items()}
     twin.load_state_dict(state)
     optimizer = torch.optim.SGD(twin.parameters(), lr=0.1, momentum=0.5, weight_decay=0.01)
     for step in range(50):
-        inputs, targets = ours.batches.at(step)
-        ours.set_rate(ours.rate_at(step))
+        inputs, targets = ours.batch_at(step)
+        ours.learner.set_rate(ours.rate_at(step))
         optimizer.param_groups[0]["lr"] = 0.1 if step < 30 else 0.01
         loss = torch.nn.functional.cross_entropy(twin(torch.tensor(inputs)), torch.tensor(targets))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        assert float(ours.step(inputs, targets)) == pytest.approx(float(loss.detach()), abs=1e-4)
-    for name, value in ours.model.state_dict().items():
+        assert float(ours.learner.step(inputs, targets)) == pytest.approx(float(loss.detach()), abs=1e-4)
+    for name, value in ours.learner.model.state_dict().items():
         np.testing.assert_allclose(value.numpy(), twin.state_dict()[name].numpy(), atol=1e-4, err_msg=name)
 
 
@@ -81,17 +83,17 @@ def test_fifty_training_steps_are_those_of_pytorch() -> None:
 def test_the_rate_drops_for_the_second_half(model: str, rates: tuple[float, float]) -> None:
     entry = task(model=model, steps=1_000)
     assert [entry.rate_at(step) for step in (0, 499, 500, 999)] == [rates[0], rates[0], rates[1], rates[1]]
-    entry.set_rate(0.25)
-    assert entry.optimizer.param_groups[0]["lr"] == 0.25
+    entry.learner.set_rate(0.25)
+    assert entry.learner.optimizer.param_groups[0]["lr"] == 0.25
 
 
 def test_validation_leaves_the_model_as_it_was() -> None:
     entry = task(hidden=8)
-    entry.step(*entry.batches.at(0))
-    before = {name: value.numpy().copy() for name, value in entry.model.state_dict().items()}
-    assert entry.validation_loss() == entry.validation_loss()
-    assert entry.model.training
-    for name, value in entry.model.state_dict().items():
+    entry.learner.step(*entry.batch_at(0))
+    before = {name: value.numpy().copy() for name, value in entry.learner.model.state_dict().items()}
+    assert entry.evaluate() == entry.evaluate()
+    assert entry.learner.model.training
+    for name, value in entry.learner.model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name])
 
 
@@ -99,15 +101,15 @@ def test_validation_leaves_the_model_as_it_was() -> None:
 def test_calibrated_statistics_are_those_of_the_whole_set(chunk: int) -> None:
     entry = task(hidden=16)
     for step in range(20):
-        entry.step(*entry.batches.at(step))
+        entry.learner.step(*entry.batch_at(step))
     inputs = entry.data.train.inputs
-    calibrate_batch_norm(entry.model, inputs, chunk)
-    weights = {name: value.numpy().astype(np.float64) for name, value in entry.model.state_dict().items()}
+    calibrate_batch_norm(entry.learner.model, inputs, chunk)
+    weights = {name: value.numpy().astype(np.float64) for name, value in entry.learner.model.state_dict().items()}
     hidden = weights["embedding.weight"][inputs].reshape(len(inputs), -1) @ weights["hidden.weight"].T
     hidden += weights["hidden.bias"]
     np.testing.assert_allclose(weights["norm.running_mean"], hidden.mean(0), atol=1e-5)
     np.testing.assert_allclose(weights["norm.running_var"], hidden.var(0, ddof=1), rtol=1e-5)
-    assert entry.model.norm.momentum == 0.01
+    assert entry.learner.model.norm.momentum == 0.01
 
 
 def test_calibration_does_nothing_to_a_model_without_batch_norm() -> None:
@@ -125,8 +127,10 @@ def test_mean_loss_is_that_of_the_formula(chunk: int) -> None:
     examples = Examples(generator.integers(6, size=(50, 2)), generator.integers(6, size=50))
     logits = table[examples.inputs[:, -1]].astype(np.float64)
     losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(50), examples.targets]
-    assert mean_loss(model, examples, chunk) == pytest.approx(losses.mean(), rel=1e-6)
-    assert not model.training
+    learner = EngineLearner(model, gg.optim.SGD(model.parameters(), lr=0.1))
+    found = measure(learner.logits, examples, chunk)
+    assert found.loss == pytest.approx(losses.mean(), rel=1e-6)
+    assert found.accuracy == (logits.argmax(1) == examples.targets).mean()
 
 
 class Table(nn.Module):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from .. import errors
 from ..train.config import Rule, flag, rules
+from ..train.task import TaskKind
 
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
 
@@ -53,3 +56,17 @@ def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect
     )
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]  # made at run time, for typer to read
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def train_or_resume(
+    kind: TaskKind, options: dict[str, Any], config: Path | None, resume: Path | None, run_dir: Path | None
+) -> int:
+    """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
+    from ..train import runner
+
+    if resume is None:
+        return runner.start(kind, options, config, run_dir)
+    for option, value in (("--config", config), ("--run-dir", run_dir)):
+        if value is not None:
+            raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
+    return runner.resume(kind, options, resume)

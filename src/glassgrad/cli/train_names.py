@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import errors
-from ..train.names import NamesConfig
-from .options import with_options
+from ..train.names import NAMES, NamesConfig
+from .options import train_or_resume, with_options
 
 
 @with_options(NamesConfig)
@@ -30,11 +29,4 @@ def names(
 
     Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been.
     """
-    from ..train import names_run
-
-    if resume is None:
-        return names_run.start(options, config, run_dir)
-    for option, value in (("--config", config), ("--run-dir", run_dir)):
-        if value is not None:
-            raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
-    return names_run.resume(options, resume)
+    return train_or_resume(NAMES, options, config, resume, run_dir)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from .. import no_grad, tensor
+from ..data.generate import generate_tokens
 
 Array = Any
-
-_TOGETHER = 4096
 
 
 def generate(model: Any, context: int, count: int, seed: int, longest: int, end: int = 0) -> Iterator[list[int]]:
@@ -21,31 +18,9 @@ def generate(model: Any, context: int, count: int, seed: int, longest: int, end:
     filled with `end`, which is how a sequence begins. Sequence k depends on the seed and k, not on `count`.
     """
     model.eval()
-    generator = np.random.Generator(np.random.PCG64(seed))
-    for begin in range(0, count, _TOGETHER):
-        size = min(_TOGETHER, count - begin)
-        # A row of chances per sequence, drawn row after row: a longer request begins with a shorter one's sequences.
-        chances = generator.random((size, longest))
-        yield from _draw(model, np.full((size, context), end, dtype=np.int64), chances, end)
 
-
-def _draw(model: Any, window: Array, chances: Array, end: int) -> list[list[int]]:
-    drawn: list[list[int]] = [[] for _ in chances]
-    alive = np.arange(len(chances))
-    for column in chances.T:
+    def logits(tokens: Array) -> Array:
         with no_grad():
-            logits = model(tensor(window[alive])).numpy().astype(np.float64)
-        tokens = _choose(logits, column[alive])
-        window[alive] = np.column_stack([window[alive, 1:], tokens])
-        alive, tokens = alive[tokens != end], tokens[tokens != end]
-        for row, token in zip(alive.tolist(), tokens.tolist(), strict=True):
-            drawn[row].append(token)
-        if not alive.size:
-            break
-    return drawn
+            return model(tensor(tokens)).numpy()
 
-
-def _choose(logits: Array, chances: Array) -> Array:
-    """Pick from softmax(logits), one per row: the first token whose cumulative probability exceeds the row's chance."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
-    return (weights <= chances[:, None] * weights[:, -1:]).sum(axis=1)
+    yield from generate_tokens(logits, context, count, seed, longest, end)

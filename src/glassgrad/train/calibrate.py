@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
-from .. import no_grad, tensor
 
 Array = Any
 
 
 def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
-    """Set the running mean and variance of every batch-norm layer to those over `inputs` (N, ...), in chunks.
+    """Set the running mean and variance of every batch-norm layer of a module to those over `inputs` (N, ...)."""
+    from .. import no_grad, tensor
+
+    def forward(rows: Array) -> None:
+        with no_grad():
+            model(tensor(rows))
+
+    layers = [layer for layer in model.modules() if getattr(layer, "running_mean", None) is not None]
+    if layers:
+        model.train()
+    calibrate_layers(layers, forward, inputs, chunk)
+
+
+def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inputs: Array, chunk: int = 8_192) -> None:
+    """Set the running statistics of `layers` to those that `forward` gives them over `inputs` (N, ...), in chunks.
 
     Chunks are merged by the exact formula for means and sums of squares (Chan, Golub, LeVeque 1979), in float64. Behind
     another batch-norm layer the result is that of the chunks, each normalised by its own statistics, as in training.
     """
-    layers = [layer for layer in model.modules() if getattr(layer, "running_mean", None) is not None]
     if not layers:
         return
     momenta = [layer.momentum for layer in layers]
     merged = [_Moments() for _ in layers]
-    model.train()
     try:
         for layer in layers:
             layer.momentum = 1.0  # the running statistics become those of the chunk
         for rows in np.array_split(inputs, max(1, -(-len(inputs) // chunk))):
-            with no_grad():
-                model(tensor(rows))
+            forward(rows)
             for layer, moments in zip(layers, merged, strict=True):
-                moments.add(len(rows), layer.running_mean.numpy(), layer.running_var.numpy())
+                moments.add(len(rows), _array(layer.running_mean), _array(layer.running_var))
     finally:
         for layer, momentum in zip(layers, momenta, strict=True):
             layer.momentum = momentum
     for layer, moments in zip(layers, merged, strict=True):
-        layer.running_mean.numpy()[...] = moments.mean
-        layer.running_var.numpy()[...] = moments.squares / max(moments.count - 1, 1)
+        _array(layer.running_mean)[...] = moments.mean
+        _array(layer.running_var)[...] = moments.squares / max(moments.count - 1, 1)
+
+
+def _array(buffer: Any) -> Array:
+    """The memory of a buffer, which is a tensor in a module of ours and an array in a layer by hand."""
+    return buffer.numpy() if hasattr(buffer, "numpy") else buffer
 
 
 class _Moments:

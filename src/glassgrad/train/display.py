@@ -56,7 +56,7 @@ class PlainDisplay:
         width = len(f"{progress.steps:,}")
         self.say(
             f"step {progress.step:{width},} / {progress.steps:,}"
-            f"   loss {number(progress.loss)}   validation {number(progress.validation_loss)}"
+            f"   loss {number(progress.loss)}   {progress.held_out} {progress.measured}"
             f"   {speed(progress.steps_per_second)}   {duration(progress.seconds_left)} left"
         )
         self._last_line = time.monotonic()

@@ -103,7 +103,7 @@ class LiveDisplay:
 
     def _losses(self, progress: Progress, width: int) -> Text:
         text = Text.assemble(("loss ", "dim"), (number(progress.loss), "bold"))
-        text.append("  validation ", "dim").append(number(progress.validation_loss), "bold")
+        text.append(f"  {progress.held_out} ", "dim").append(progress.measured, "bold")
         right = f"{speed(progress.steps_per_second):>18}"
         room = width - len(text) - len(right) - 2
         levels = "▁▂▃▄▅▆▇█" if self._unicode else _ASCII_LEVELS

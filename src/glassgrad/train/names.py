@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import Generator, errors, from_numpy, nn, no_grad, optim
-from ..data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
-from ..models import Bigram, NamesMLP
-from ..nn import functional as F
-from .config import Layer, option, resolve, rules
+from .. import errors
+from ..data import NamesData, RandomBatches, WordList, read_words, shipped_words
+from .config import Layer, option, resolve
+from .learner import ENGINES, Learner, measure
+from .task import TaskKind, settled
 
 Array = Any
 
 TASK = "names"
+
+SAMPLES = 20
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class NamesConfig:
     model: str = option("mlp", "which model to train", choices=("mlp", "bigram"))
     data: str = option(
         "", "text file with one word per line; empty for the word list that comes with glassgrad", resumable=True
+    )
+    engine: str = option(
+        "compiled",
+        "what computes the gradients; compiled falls back to eager where there is no llvmlite",
+        choices=ENGINES,
+        resumable=True,
     )
     lowercase: bool = option(False, "put all words into lowercase first")
     context: int = option(3, "how many characters the model looks back", low=1, high=1_000)
@@ -47,24 +57,17 @@ class NamesConfig:
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model on offer: how to build it, the hyperparameters it does not have, and defaults that suit it better."""
+    """A model on offer: the hyperparameters it does not have, and defaults that suit it better."""
 
-    build: Callable[[NamesConfig, int, Generator], nn.Module]
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     batch_norm: bool = False
 
 
 MODELS = {
-    "mlp": ModelKind(
-        lambda config, tokens, generator: NamesMLP(
-            tokens, config.context, config.embedding, config.hidden, config.norm_momentum, generator
-        ),
-        batch_norm=True,
-    ),
+    "mlp": ModelKind(batch_norm=True),
     # A row of the table is touched by one example in about thirty, hence the large rates.
     "bigram": ModelKind(
-        lambda config, tokens, generator: Bigram(tokens, generator),
         without=("context", "embedding", "hidden", "norm_momentum"),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
@@ -99,9 +102,15 @@ def load_words(config: NamesConfig) -> WordList:
     return words.lowercase() if config.lowercase else words
 
 
-def build_model(config: NamesConfig, tokens: int) -> nn.Module:
+def build_learner(config: NamesConfig, tokens: int) -> Learner:
     """Build the model of a configuration with its initial weights, which depend on the seed alone."""
-    return MODELS[config.model].build(config, tokens, Generator().manual_seed(config.seed))
+    if config.engine == "manual":
+        from . import by_hand
+
+        return by_hand.names_learner(config, tokens)
+    from . import eager
+
+    return eager.names_learner(config, tokens)
 
 
 class NamesTask:
@@ -110,75 +119,83 @@ class NamesTask:
     def __init__(self, config: NamesConfig, words: WordList) -> None:
         self.config = config
         self.data = NamesData.build(words, config.context)
-        self.model = build_model(config, self.data.tokenizer.size)
-        self.optimizer = optim.SGD(
-            self.model.parameters(), lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay
-        )
+        self.learner = build_learner(config, self.data.tokenizer.size)
+        self.steps, self.eval_every = config.steps, config.eval_every
         train = self.data.train
-        self.batches = RandomBatches(train.inputs, train.targets, config.batch, config.seed)
+        self.batch_at = RandomBatches(train.inputs, train.targets, config.batch, config.seed).at
         self._drop_step = int(config.steps * config.drop_at)
-
-    def step(self, inputs: Array, targets: Array) -> Any:
-        """Make one training step and return the loss. This is the function to compile."""
-        loss = F.cross_entropy(self.model(from_numpy(inputs)), from_numpy(targets))
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        return loss
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
         return self.config.rate if step < self._drop_step else self.config.final_rate
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the steps to come."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-
-    def validation_loss(self) -> float:
-        """Return the loss over the validation words and leave the model in training mode."""
-        loss = mean_loss(self.model, self.data.validation)
-        self.model.train()
-        return loss
-
-    @property
-    def parameters(self) -> int:
-        """The number of trained numbers."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+    def evaluate(self) -> dict[str, float]:
+        """Return the loss over the validation words (nats per character)."""
+        return {"loss": measure(self.learner.logits, self.data.validation).loss}
 
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to rebuild the model and read its tokens."""
         return {
             "task": TASK,
-            "config": self._settled(),
+            "config": settled(self.config),
             "alphabet": "".join(self.data.tokenizer.alphabet),
             "longest": self.data.longest,
         }
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""
-        return {"config": self._settled(), "words": self.data.words.digest}
+        return {"config": settled(self.config), "words": self.data.words.digest}
 
-    def _settled(self) -> dict[str, Any]:
-        """The hyperparameters that decide what comes out; where the words lie and how often to save do not."""
-        return {key: getattr(self.config, key) for key, (_, rule) in rules(NamesConfig).items() if not rule.resumable}
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the words are those that a run was begun with."""
+        if facts["words"] != self.data.words.digest:
+            raise errors.RUN_OTHER_WORDS(path=self.data.words.source)
+
+    def introduction(self) -> Iterator[str]:
+        """Yield the lines that say what is trained on what."""
+        data, words = self.data, self.data.words
+        origin = "the list that comes with glassgrad (US Census 1990)" if not self.config.data else words.source
+        distinct = f", {len(words.words) - words.repeated:,} of them different" if words.repeated else ""
+        yield f"words      {len(words.words):,}{distinct}: {origin}"
+        if words.differ_in_case_only:
+            yield f"           {words.differ_in_case_only:,} differ from others in case only; --lowercase joins them"
+        yield f"examples   {len(data.train):,} training / {len(data.validation):,} validation / {len(data.test):,} test"
+        yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
+
+    def settle(self) -> dict[str, float]:
+        """Calibrate batch normalisation and return the final losses."""
+        self.learner.calibrate(self.data.train.inputs)
+        return {
+            "train_loss": measure(self.learner.logits, self.data.train).loss,
+            "validation_loss": measure(self.learner.logits, self.data.validation).loss,
+        }
+
+    def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
+        """Yield the final losses and words of the model's own making."""
+        from .sample import sample_words
+
+        yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
+        for word in sample_words(self.learner, self.description(), SAMPLES, self.config.seed):
+            yield f"  {word}"
+
+    def farewell(self, run: Path) -> Iterator[str]:
+        """Yield the command that draws more words."""
+        yield f"more       glassgrad sample {shlex.quote(str(run))} -n {SAMPLES}"
 
 
-def mean_loss(model: nn.Module, examples: Examples, chunk: int = 8_192) -> float:
-    """Return the mean cross entropy (nats per character) over examples; puts the model into evaluation mode."""
-    model.eval()
-    total = 0.0
-    with no_grad():
-        for begin in range(0, len(examples), chunk):
-            targets = examples.targets[begin : begin + chunk]
-            logits = model(from_numpy(examples.inputs[begin : begin + chunk]))
-            total += float(F.cross_entropy(logits, from_numpy(targets))) * len(targets)
-    return total / len(examples)
+def build(config: NamesConfig) -> NamesTask:
+    """Read the words and build the task. Raises `errors.InputError`.
+
+    A run can be resumed from any directory, so it remembers the whole path of its words; messages do not need it.
+    """
+    words = load_words(config)
+    if config.data:
+        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
+    return NamesTask(config, words)
 
 
-def default_data_folder(layer: Layer, folder: Path) -> Layer:
-    """Return a configuration file's layer with a relative `data` made relative to the folder of the file."""
-    data = layer.values.get("data")
-    if not isinstance(data, str) or not data:
-        return layer
-    return Layer({**layer.values, "data": str(folder / data)}, layer.name)
+def _without(config: NamesConfig) -> Sequence[str]:
+    return MODELS[config.model].without
+
+
+NAMES = TaskKind(TASK, NamesConfig, configure, build, _without, axis="cross entropy, nats per character")

@@ -14,7 +14,13 @@ from .metrics import read_metrics
 _INK, _PALE, _ACCENT = "#22577a", "#b9cfdd", "#d1495b"
 
 
-def draw_loss(metrics: Path, picture: Path, title: str) -> None:
+_MOST_DROPS = 5
+"""More changes of the rate than these are a schedule, which is not drawn line by line."""
+
+
+def draw_loss(
+    metrics: Path, picture: Path, title: str, held_out: str = "validation", axis: str = "cross entropy, nats"
+) -> None:
     """Draw the recorded losses to a PNG file. Raises `OSError`."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -26,19 +32,19 @@ def draw_loss(metrics: Path, picture: Path, title: str) -> None:
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        _curves(axes, records)
-        _dress(axes, title)
+        _curves(axes, records, held_out)
+        _dress(axes, title, axis)
         figure.savefig(picture)
 
 
-def _curves(axes: Any, records: list[dict[str, Any]]) -> None:
+def _curves(axes: Any, records: list[dict[str, Any]], held_out: str) -> None:
     train = [record for record in records if record["event"] == "train"]
     steps = np.array([record["step"] for record in train])
     losses = np.array([record["loss"] for record in train])
     smooth = _smooth(losses)
     axes.plot(steps, losses, color=_PALE, linewidth=0.8, label="training, mean of each window")
     axes.plot(steps, smooth, color=_INK, linewidth=1.8, label="training, smoothed")
-    validation = [record for record in records if record["event"] == "validation"]
+    validation = [record for record in records if record["event"] == held_out]
     axes.plot(
         [record["step"] for record in validation],
         [record["loss"] for record in validation],
@@ -46,20 +52,24 @@ def _curves(axes: Any, records: list[dict[str, Any]]) -> None:
         marker="o",
         markersize=4,
         linewidth=1.2,
-        label="validation",
+        label=held_out,
     )
-    for before, after in itertools.pairwise(train):
-        if before["rate"] != after["rate"]:
-            axes.axvline(before["step"], color="#999999", linewidth=0.8, linestyle=":")
-            axes.annotate(
-                f" rate {after['rate']:g}", (before["step"], 0.97), xycoords=("data", "axes fraction"),
-                color="#666666", fontsize=8, va="top",
-            )  # fmt: skip
+    _drops(axes, train)
     _limits(axes, smooth, validation)
     for record in records:
         if record["event"] == "final":
-            text = f"final: training {record['train_loss']:.4f}, validation {record['validation_loss']:.4f}"
+            text = f"final: training {record['train_loss']:.4f}, {held_out} {record[f'{held_out}_loss']:.4f}"
             axes.set_title(text, loc="right", fontsize=9, color="#666666")
+
+
+def _drops(axes: Any, train: list[dict[str, Any]]) -> None:
+    drops = [(before["step"], after["rate"]) for before, after in itertools.pairwise(train)
+             if before["rate"] != after["rate"]]  # fmt: skip
+    for step, rate in drops if len(drops) <= _MOST_DROPS else ():
+        axes.axvline(step, color="#999999", linewidth=0.8, linestyle=":")
+        axes.annotate(
+            f" rate {rate:g}", (step, 0.97), xycoords=("data", "axes fraction"), color="#666666", fontsize=8, va="top"
+        )
 
 
 def _smooth(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -82,10 +92,10 @@ def _limits(axes: Any, smooth: np.ndarray[Any, Any], validation: list[dict[str, 
         axes.set_ylim(low - room, high + room)
 
 
-def _dress(axes: Any, title: str) -> None:
+def _dress(axes: Any, title: str, axis: str) -> None:
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel("step")
-    axes.set_ylabel("cross entropy, nats per character")
+    axes.set_ylabel(axis)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -21,11 +21,18 @@ class Progress:
     validation_loss: float | None
     steps_per_second: float | None
     history: Sequence[float] = ()
+    held_out: str = "validation"
+    accuracy: float | None = None
 
     @property
     def fraction(self) -> float:
         """Share of the steps that are done."""
         return self.step / self.steps if self.steps else 1.0
+
+    @property
+    def measured(self) -> str:
+        """The last measurement on the examples set aside, in words."""
+        return number(self.validation_loss) + ("" if self.accuracy is None else f" ({self.accuracy:.2%})")
 
     @property
     def seconds_left(self) -> float | None:

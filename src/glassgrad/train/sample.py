@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import errors, nn, tensor
+from .. import errors
 from ..data import CharTokenizer
-from ..models import generate
+from ..data.generate import generate_tokens
 from .checkpoint import load_checkpoint
-from .names import TASK, NamesConfig, build_model
+from .learner import Learner
+from .names import TASK, NamesConfig, build_learner
 from .rundir import MODEL
 
 
-def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
+def load_model(path: Path) -> tuple[Learner, dict[str, Any]]:
     """Return the model in a run directory or a model file, and the description stored with it.
 
     Raises `errors.InputError` when there is none, when it is damaged, or when it is not a model of names.
@@ -28,18 +29,18 @@ def load_model(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     if description.get("task") != TASK:
         raise errors.RUN_DAMAGED(path=file, reason="it holds no model that `glassgrad sample` can draw from")
     try:
-        model = build_model(NamesConfig(**description["config"]), len(description["alphabet"]) + 1)
-        model.load_state_dict({name: tensor(array) for name, array in arrays.items()})
+        learner = build_learner(NamesConfig(**description["config"]), len(description["alphabet"]) + 1)
+        learner.load_weights(arrays)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = f"this version of glassgrad cannot build its model ({' '.join(str(error).split())})"
         raise errors.RUN_DAMAGED(path=file, reason=reason) from None
-    return model, description
+    return learner, description
 
 
-def sample_words(model: nn.Module, description: Mapping[str, Any], count: int, seed: int) -> Iterator[str]:
-    """Yield words drawn from the model; the same seed gives the same words."""
+def sample_words(learner: Learner, description: Mapping[str, Any], count: int, seed: int) -> Iterator[str]:
+    """Yield words drawn from a model; the same seed gives the same words."""
     tokenizer = CharTokenizer(description["alphabet"])
     # A model hardly ever writes twice the longest word it saw; one that never ends a word still has to stop.
     longest = 2 * description["longest"] + 2
-    for tokens in generate(model, description["config"]["context"], count, seed, longest):
+    for tokens in generate_tokens(learner.logits, description["config"]["context"], count, seed, longest):
         yield tokenizer.decode(tokens)

@@ -32,20 +32,25 @@ _SHARE_OF_SAVING = 0.05
 
 @dataclass(frozen=True)
 class Plan:
-    """What the loop does and when. `save_every` is in seconds, the others in steps."""
+    """What the loop does and when. `save_every` is in seconds, the others in steps.
+
+    `evaluate` returns the loss on the examples set aside, or a mapping with "loss" and what else was measured;
+    `held_out` is what these examples are called.
+    """
 
     step: Callable[[Array, Array], Any]
     batch_at: Callable[[int], tuple[Array, Array]]
     steps: int
     rate_at: Callable[[int], float]
     set_rate: Callable[[float], None]
-    evaluate: Callable[[], float]
+    evaluate: Callable[[], float | Mapping[str, float]]
     save_model: Callable[[RunDirectory], None]
     parts: Mapping[str, Stateful]
     facts: Mapping[str, Any] = field(default_factory=dict)
     log_every: int = 100
     eval_every: int = 10_000
     save_every: float = 5.0
+    held_out: str = "validation"
 
 
 class Trainer:
@@ -56,6 +61,7 @@ class Trainer:
         self.step = 0
         self.seconds = 0.0
         self.validation_loss: float | None = None
+        self.accuracy: float | None = None
         self._loss: float | None = None
         self._window_sum = 0.0
         self._window_steps = 0
@@ -75,6 +81,7 @@ class Trainer:
             "window": [self._window_sum, self._window_steps],
             "loss": self._loss,
             "validation_loss": self.validation_loss,
+            "accuracy": self.accuracy,
             "facts": dict(self.plan.facts),
             "parts": parts,
         }
@@ -100,6 +107,7 @@ class Trainer:
         self.seconds = rest["seconds"]
         self._window_sum, self._window_steps = rest["window"]
         self._loss, self.validation_loss = rest["loss"], rest["validation_loss"]
+        self.accuracy = rest.get("accuracy")
         drop_after(run.metrics, self.step)
         losses = [record["loss"] for record in read_metrics(run.metrics) if record.get("event") == "train"]
         self._history = History(losses)
@@ -126,7 +134,10 @@ class Trainer:
         loss = self._loss
         if loss is None and self._window_steps:
             loss = self._window_sum / self._window_steps
-        return Progress(self.step, self.plan.steps, loss, self.validation_loss, steps_per_second, self._history.points)
+        return Progress(
+            self.step, self.plan.steps, loss, self.validation_loss, steps_per_second, self._history.points,
+            self.plan.held_out, self.accuracy,
+        )  # fmt: skip
 
     def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
         """Return the error to raise when something of the run could not be written."""
@@ -221,10 +232,11 @@ class _Loop:
 
     def measure(self) -> None:
         trainer = self.trainer
-        loss = self.plan.evaluate()
-        if math.isfinite(loss):
-            trainer.validation_loss = loss
-            self.log.write(event="validation", step=trainer.step, loss=loss)
+        found = self.plan.evaluate()
+        measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
+        if math.isfinite(measures["loss"]):
+            trainer.validation_loss, trainer.accuracy = measures["loss"], measures.get("accuracy")
+            self.log.write(event=self.plan.held_out, step=trainer.step, **measures)
         self.display.milestone(trainer.progress(self.speedometer.mark(trainer.seconds, trainer.step)))
 
     def save(self) -> None:

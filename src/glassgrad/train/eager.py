@@ -1,0 +1,167 @@
+"""Learners on the engine: models of `glassgrad.nn`, step by step or compiled."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import Generator, from_numpy, nn, no_grad, optim, tensor
+from ..models import Bigram, NamesMLP
+from ..nn import functional as F
+from .calibrate import calibrate_batch_norm
+from .checkpoint import Stateful
+
+if TYPE_CHECKING:
+    from .images import ImagesConfig
+    from .names import NamesConfig
+
+Array = Any
+
+
+class EngineLearner:
+    """A module and an optimizer of ours, trained on cross entropy; `compiled` makes the step one program."""
+
+    def __init__(self, model: nn.Module, optimizer: Any, compiled: bool = False) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.parts: Mapping[str, Stateful] = {"model": _AsArrays(model), "optimizer": _AsArrays(optimizer)}
+        self.step: Callable[[Array, Array], Any] = self._compiled() if compiled else self._step
+
+    def _step(self, inputs: Array, targets: Array) -> Any:
+        loss = F.cross_entropy(self.model(from_numpy(inputs)), from_numpy(targets))
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def _compiled(self) -> Callable[[Array, Array], Any]:
+        from ..compile import compile as compiled
+
+        model, optimizer = self.model, self.optimizer
+
+        def step(inputs: Any, targets: Any) -> Any:
+            loss = F.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        program = compiled(step, keep_grads=False)
+        return lambda inputs, targets: program(from_numpy(inputs), from_numpy(targets))
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the steps to come."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def logits(self, inputs: Array) -> Array:
+        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
+        self.model.eval()
+        try:
+            with no_grad():
+                return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
+        finally:
+            self.model.train()
+
+    def calibrate(self, inputs: Array) -> None:
+        """Set the statistics of batch normalisation to those of all inputs."""
+        calibrate_batch_norm(self.model, inputs)
+
+    def weights(self) -> dict[str, Array]:
+        """Return every parameter and buffer under PyTorch's name for it."""
+        state: dict[str, Array] = _arrays(self.model.state_dict())
+        return state
+
+    def load_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over what `weights` returned."""
+        self.model.load_state_dict(_tensors(dict(weights)))
+
+    @property
+    def parameters(self) -> int:
+        """The number of trained numbers."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+
+class _AsArrays:
+    """A part of a checkpoint with arrays in place of tensors, which is how every engine stores it."""
+
+    def __init__(self, part: Any) -> None:
+        self._part = part
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = _arrays(self._part.state_dict())
+        return state
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        state = _tensors(state)
+        if "param_groups" in state:  # another engine may store fewer options than this optimizer has
+            own = self._part.state_dict()["param_groups"]
+            groups = state["param_groups"]
+            state["param_groups"] = [{**mine, **stored} for mine, stored in zip(own, groups, strict=True)]
+        self._part.load_state_dict(state)
+
+
+def _arrays(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _arrays(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_arrays(value) for value in tree]
+    return np.asarray(tree.detach().numpy()) if hasattr(tree, "detach") else tree
+
+
+def _tensors(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _tensors(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_tensors(value) for value in tree]
+    return tensor(tree) if isinstance(tree, np.ndarray) else tree
+
+
+def can_compile() -> bool:
+    """Whether native code can be made here; without it the compiled engine is the eager one."""
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def names_learner(config: NamesConfig, tokens: int) -> EngineLearner:
+    """Return the model of a configuration with its initial weights, which depend on the seed alone."""
+    generator = Generator().manual_seed(config.seed)
+    if config.model == "bigram":
+        model: nn.Module = Bigram(tokens, generator)
+    else:
+        model = NamesMLP(
+            tokens, config.context, config.embedding, config.hidden, config.norm_momentum, generator
+        )  # fmt: skip
+    optimizer = optim.SGD(
+        model.parameters(), lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay
+    )
+    return EngineLearner(model, optimizer, config.engine == "compiled" and can_compile())
+
+
+def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> EngineLearner:
+    """Return the model of a configuration; its weights are still to be loaded."""
+    build = _cnn if config.model == "cnn" else _mlp
+    model = build(config, size, classes)
+    optimizer = optim.RMSprop(model.parameters(), lr=config.rate, alpha=config.alpha, momentum=config.momentum)
+    return EngineLearner(model, optimizer, config.engine == "compiled" and can_compile())
+
+
+def _mlp(config: ImagesConfig, size: tuple[int, int], classes: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    inputs = size[0] * size[1]
+    for _ in range(config.layers):
+        layers += [nn.Linear(inputs, config.hidden), nn.ReLU()]
+        inputs = config.hidden
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+
+
+def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> nn.Sequential:
+    channels, hidden = config.channels, config.hidden
+    return nn.Sequential(
+        nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden), nn.ReLU(),
+        nn.Linear(hidden, classes),
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""What a training task needs of a model and its optimizer, whichever engine computes; arrays in, arrays out.
+
+eager       every operation when it is met, gradients from the tape
+compiled    the same step traced once and run as native code
+manual      layers with a backward pass written by hand; no engine of automatic differentiation is loaded
+
+The three begin with the same weights, keep the same checkpoints, and a run may go on with another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .checkpoint import Stateful
+
+Array = Any
+
+ENGINES = ("eager", "compiled", "manual")
+
+
+class Learner(Protocol):
+    """A model and its optimizer."""
+
+    model: Any
+    parts: Mapping[str, Stateful]
+
+    def step(self, inputs: Array, targets: Array) -> Any:
+        """Make one training step and return the loss."""
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the steps to come."""
+
+    def logits(self, inputs: Array) -> Array:
+        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
+
+    def calibrate(self, inputs: Array) -> None:
+        """Set the statistics of batch normalisation to those of all inputs."""
+
+    def weights(self) -> dict[str, Array]:
+        """Return every parameter and buffer under PyTorch's name for it."""
+
+    def load_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
+
+    @property
+    def parameters(self) -> int:
+        """The number of trained numbers."""
+
+
+class HasArrays(Protocol):
+    """Examples: inputs (n, ...), targets (n,)."""
+
+    @property
+    def inputs(self) -> Array:
+        """Inputs, the first axis that of the examples."""
+
+    @property
+    def targets(self) -> Array:
+        """Class numbers."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How well a model does on a set of examples: mean cross entropy in nats, and the share it gets right."""
+
+    loss: float
+    accuracy: float
+
+
+def measure(logits: Callable[[Array], Array], examples: HasArrays, chunk: int = 8_192) -> Measure:
+    """Measure a model, given as a function from inputs to logits, in chunks and in double precision.
+
+    Example:
+        >>> from glassgrad.data import Examples
+        >>> measure(lambda x: np.zeros((len(x), 2)), Examples(np.zeros((4, 1)), np.array([0, 0, 0, 1])))
+        Measure(loss=0.6931471805599453, accuracy=0.75)
+    """
+    total, right = 0.0, 0
+    for inputs, targets in _chunks(examples, chunk):
+        scores = np.asarray(logits(inputs), dtype=np.float64)
+        scores = scores - scores.max(axis=1, keepdims=True)
+        chosen = scores[np.arange(len(targets)), targets]
+        total += float((np.log(np.exp(scores).sum(axis=1)) - chosen).sum())
+        right += int((scores.argmax(axis=1) == targets).sum())
+    count = len(examples.targets)
+    return Measure(total / count, right / count)
+
+
+def _chunks(examples: HasArrays, chunk: int) -> Iterator[tuple[Array, Array]]:
+    for begin in range(0, len(examples.targets), chunk):
+        yield examples.inputs[begin : begin + chunk], examples.targets[begin : begin + chunk]

@@ -23,8 +23,22 @@ __version__ = "0.1.0"
 _SHADOWED = frozenset({"checkpoint", "tensor"})
 
 
+# What stands without the engine. Whoever imports any other submodule first gets the engine whole behind it.
+_APART = frozenset({
+    "__main__", "cli", "data", "devices", "errors", "manual", "missing", "models", "provenance", "public", "scalar",
+    "scalar_tools", "train",
+})  # fmt: skip
+
+
+def _importing() -> bool:
+    """Tell whether some file of the package is still being loaded."""
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("glassgrad.")]
+    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in loaded)
+
+
 def _modules() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")]
+    found = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return [module.name for module in found if not module.name.startswith("_")]
 
 
 class _Front(ModuleType):
@@ -45,9 +59,13 @@ class _Front(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python binds an imported submodule to its name here; a name that a function has as well stays the function's.
-        if isinstance(value, ModuleType) and name in _SHADOWED:
+        if not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
             return
-        super().__setattr__(name, value)
+        if name not in _SHADOWED:
+            super().__setattr__(name, value)
+        if name not in _APART and "glassgrad.public" not in sys.modules and not _importing():
+            importlib.import_module("glassgrad.public")
 
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES

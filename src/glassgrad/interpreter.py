@@ -23,8 +23,7 @@ from glassgrad.tape import HOOKS
 from glassgrad.tensor import Tensor, make
 
 _ndarray = np.ndarray
-_internal = provenance._internal
-_is_internal = provenance.is_internal
+_internal = provenance.INTERNAL
 _getframe = sys._getframe
 
 
@@ -81,14 +80,10 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
         return make(y, None, False)
     frame = _getframe(1)
-    while True:
-        code = frame.f_code
-        known = _internal.get(code.co_filename)
-        if known is None:
-            known = _is_internal(code.co_filename)
-        if not known or frame.f_back is None:
-            break
+    code = frame.f_code
+    while _internal[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
+        code = frame.f_code
     saved = (saved_y if prim.saves_y else None, *(arrays if prim.saves_x else parents))
     return make(y, record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True)
 
@@ -199,7 +194,9 @@ def _attach() -> None:
         setattr(Tensor, name, function)
 
 
-Tensor._interpreter = INTERPRETERS[Tensor] = Interpreter(rank=100, apply=apply)
+Tensor._interpreter = Interpreter(rank=100, apply=apply)
+for _kind in [kind for kind in INTERPRETERS if issubclass(kind, Tensor)] + [Tensor]:
+    INTERPRETERS[_kind] = Tensor._interpreter
 _attach()
 
 

@@ -22,30 +22,31 @@ _PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 # Models and training loops that ship with the package are read as a user's code would be.
 _AS_USER = (_PACKAGE + "models" + os.sep, _PACKAGE + "train" + os.sep, _PACKAGE + "cli" + os.sep)
 
-# filename -> is it part of the engine? Filenames are few and their hashes are cached by Python, so
-# this lookup is what makes walking the stack cheap.
-_internal: dict[str, bool] = {}
+class _Internal(dict[str, bool]):
+    """Filename -> is it part of the engine, so that its frames are skipped in the search for the user's line?
+
+    Filenames are few and their hashes are kept by Python, so a look-up is what makes walking the stack cheap.
+    """
+
+    def __missing__(self, filename: str) -> bool:
+        known = self[filename] = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
+        return known
+
+
+INTERNAL = _Internal()
 
 
 def is_internal(filename: str) -> bool:
-    """Tell whether frames of this file are skipped in the search for the user's line."""
-    known = _internal.get(filename)
-    if known is None:
-        known = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
-        _internal[filename] = known
-    return known
+    """Tell whether a file is part of the engine."""
+    return INTERNAL[filename]
 
 
 def user_frame(depth: int = 1) -> FrameType:
     """Return the innermost frame outside the engine, looking up from `depth` frames above the caller."""
     frame = sys._getframe(depth + 1)
-    while True:
-        known = _internal.get(frame.f_code.co_filename)
-        if known is None:
-            known = is_internal(frame.f_code.co_filename)
-        if not known or frame.f_back is None:
-            return frame
+    while INTERNAL[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
+    return frame
 
 
 def here(depth: int = 1) -> Place:

@@ -10,6 +10,7 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,12 @@ def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
 
 
 _new = object.__new__
+
+
+def _complete_and_apply(prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Stand in for `interpreter.apply` until that file, which needs this one, has been loaded."""
+    import_module("glassgrad.public")
+    return Tensor._interpreter.apply(prim, args, params)
 
 
 class Handle:
@@ -79,7 +86,7 @@ class Tensor:
     _grad: Tensor | None
     _extra: dict[str, Any] | None
     __array_priority__ = 1000
-    _interpreter: ClassVar[Interpreter]
+    _interpreter: ClassVar[Interpreter] = Interpreter(100, _complete_and_apply)
 
     def __init__(self, data: Any = (), requires_grad: bool = False) -> None:
         if isinstance(data, Tensor):

@@ -251,13 +251,12 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     if x.dtype.kind not in "fc":
         raise errors.INPLACE_INTEGER(op="x[...] = value", dtype=x.dtype, where=provenance.here())
     spec, arrays = split_index(_plain_key(key))
-    if any(type(array) is _ndarray and not array.size for array in arrays):
-        return  # a mask that selects nothing writes nothing, and must not count as a write
     value = value if isinstance(value, Tensor) else make(_as_array(value, x), None, False)
     if type(memory) is _ndarray and type(value.lifted()) is _ndarray:
         _check_writeable(memory, "x[...] = value")
         _assign(x, memory, join_index(spec, arrays), value.array, value)
-        MUTATIONS.record(memory)
+        if not any(type(array) is _ndarray and not array.size for array in arrays):
+            MUTATIONS.record(memory)  # a mask that selects nothing writes nothing
         new = _set(x, value, arrays, spec)
     else:
         old = make(copy.copy(memory), x.node, x._tracks)

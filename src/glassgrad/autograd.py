@@ -138,7 +138,7 @@ def _accumulate_watched(leaf: Tensor, g: Any) -> None:
             replaced = hook(tape.wrap(g))
             if replaced is not None:
                 g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
-    gradient = g if isinstance(g, Tensor) else make(g, None, False)
+    gradient = tape.wrap(g)  # NumPy's arithmetic on 0-d arrays returns scalars, which it makes arrays again
     if tape.MODE.levels and set(tape.levels_of(gradient)) - set(tape.levels_of(leaf)):
         raise errors.VMAP_BACKWARD(where=provenance.here())
     before = leaf._grad

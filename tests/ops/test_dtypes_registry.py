@@ -107,6 +107,16 @@ def test_python_numbers_do_not_widen(prim: Elementwise) -> None:
         np.testing.assert_allclose(y.detach().numpy(), prim(*args), rtol=1e-5)
 
 
+@pytest.mark.parametrize("prim", ELEMENTWISE, ids=lambda prim: prim.name)
+def test_gradients_of_0d_leaves_are_0d_arrays(prim: Elementwise) -> None:
+    # NumPy turns 0-d arrays into scalars at every opportunity; they print differently and cannot be written to.
+    tensors = [gg.tensor(x, requires_grad=is_float(x)) for x in map(np.asarray, drawn(prim, ((),) * prim.arity))]
+    y = prim(*tensors, **params_of(prim))
+    assert type(y.array) is np.ndarray
+    y.backward()
+    assert all(t.grad is None or type(t.grad.array) is np.ndarray for t in tensors)
+
+
 # --- shapes ---------------------------------------------------------------------------------------
 
 

@@ -166,8 +166,8 @@ class LayerNorm(Module):
 
     Example:
         >>> import glassgrad as gg
-        >>> gg.nn.LayerNorm(2)(gg.tensor([[1.0, 3.0]]))
-        tensor([[-1.,  1.]], grad_fn=<layer_norm at <stdin>:1>)
+        >>> gg.nn.LayerNorm(2)(gg.tensor([[1.0, 3.0]])).detach()
+        tensor([[-1.,  1.]])
     """
 
     def __init__(

@@ -135,7 +135,7 @@ def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
         >>> x = gg.tensor([1.0, 0.0, 0.0, 0.0], requires_grad=True)
         >>> gg.fft.rfft(x).abs().sum().backward()
         >>> x.grad.tolist()
-        [3.0, 1.0, 1.0, 1.0]
+        [3.0, 0.0, 1.0, 0.0]
     """
     if is_complex(input):
         raise errors.FFT_REAL(op="rfft", dtype=input.dtype, where=provenance.here())

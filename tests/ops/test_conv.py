@@ -236,10 +236,20 @@ def test_interpolate_signals(mode: str) -> None:
     agree("interpolate", real(2, 3, 11), scale_factor=0.5, mode=mode)
 
 
-def test_enlarging_keeps_infinities_where_they_are() -> None:
-    x = np.array([[[0.0, math.inf, 1.0, 2.0]]])
-    agree_values = F.interpolate(gg.tensor(x), scale_factor=2, mode="nearest").numpy()
-    np.testing.assert_array_equal(agree_values, np.repeat(x, 2, axis=2))
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_infinities_stay_where_they_are(mode: str) -> None:
+    """Also where the work is done by products with matrices that are mostly 0."""
+    x = real(1, 1, 6, 6)
+    x[0, 0, 1, 2] = math.inf
+    found = F.interpolate(gg.tensor(x), scale_factor=2, mode=mode).numpy()
+    expected = TF.interpolate(torch.tensor(x), scale_factor=2, mode=mode).numpy()
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    np.testing.assert_allclose(found[np.isfinite(found)], expected[np.isfinite(expected)], rtol=1e-10)
+
+
+def test_long_axes_are_resized_by_reading_neighbours() -> None:
+    agree("interpolate", real(1, 2, 150), size=190, mode="linear")
+    agree("interpolate", real(1, 2, 300), size=131, mode="linear", align_corners=True)
 
 
 def test_pixels_and_channels() -> None:

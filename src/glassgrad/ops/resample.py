@@ -67,17 +67,59 @@ def _beside(weight: Array, x: Array, axis: int) -> Array:
     return weight.astype(x.dtype).reshape(shape)
 
 
+@lru_cache(maxsize=256)
+def _matrix(how: Resizing, dtype: Any) -> Array:
+    """The weights as a matrix (after, before)."""
+    matrix = np.zeros((how.after, how.before))
+    for index, weight in _table(how):
+        np.add.at(matrix, (np.arange(how.after), index), weight)
+    return matrix.astype(dtype)
+
+
+# Up to this size a product with the matrix of weights, most of them 0, is faster than reading single neighbours.
+_DENSE = 128
+
+
+def _product(xp: Any, x: Array, axis: int, how: Resizing, back: bool) -> Array | None:
+    """Resize by a matrix product; None where that would be slow, or wrong: 0 * inf spoils a whole row."""
+    if xp is not np or how.mode.startswith("nearest") or max(how.before, how.after) > _DENSE:
+        return None
+    matrix = _matrix(how, x.dtype)
+    if back:
+        matrix = matrix.T
+    with np.errstate(invalid="ignore", over="ignore"):
+        y = x @ matrix.T if axis == x.ndim - 1 else (matrix @ x.swapaxes(axis, -2)).swapaxes(axis, -2)
+        return y if np.isfinite(y.sum()) else None
+
+
 def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
+    if how.mode == "nearest" and how.after % how.before == 0 and how.scale == how.before / how.after:
+        return xp.repeat(x, how.after // how.before, axis=axis)
+    product = _product(xp, x, axis, how, back=False)
+    if product is not None:
+        return product
     total = None
     for index, weight in _table(how):
         part = xp.take(x, xp.asarray(index), axis=axis)
         if weight is not None:
-            part *= _beside(xp.asarray(weight), x, axis)
+            with np.errstate(invalid="ignore"):  # 0 * inf between neighbours is NaN, as in PyTorch
+                part *= _beside(xp.asarray(weight), x, axis)
         total = part if total is None else total + part
     return total
 
 
 def _spread(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
+    if how.mode == "nearest" and how.after % how.before == 0 and how.scale == how.before / how.after:
+        many = how.after // how.before
+        parts = g.reshape(*g.shape[:axis], how.before, many, *g.shape[axis + 1 :])
+        lead = (slice(None),) * (axis + 1)
+        total = parts[(*lead, 0)].copy()
+        for at in range(1, many):
+            total += parts[(*lead, at)]
+        return total
+    product = _product(xp, g, axis, how, back=True)
+    if product is not None:
+        return product
     out = xp.zeros((*g.shape[:axis], how.before, *g.shape[axis + 1 :]), g.dtype)
     lead = (slice(None),) * axis
     for index, weight in _table(how):
@@ -96,6 +138,7 @@ def _unsized(x: Any, *, axis: int, how: Resizing) -> Shape:
     return (*x.shape[:axis], how.before, *x.shape[axis + 1 :])
 
 
+_DOUBLED = Resizing("nearest", 2, 4, 0.5)
 _NEAREST = Resizing("nearest", 3, 5, 3 / 5)
 _LINEAR = Resizing("linear", 3, 5, 3 / 5)
 _SHRINKING = Resizing("linear", 5, 3, 5 / 3, align_corners=True)
@@ -105,10 +148,11 @@ resample_p: Linear = linear(
     "resample", _resample, (lambda g, x, **p: resample_back_p(g, **p),), shape=_resized, batch=shifted,
     formula="weighted sum of neighbours along an axis", derivative="g spread over the neighbours",
     samples=(S((3, 2), axis=0, how=_NEAREST), S((2, 3), axis=1, how=_LINEAR), S((5, 2), axis=0, how=_SHRINKING),
-             S((3,), axis=0, how=_CUBIC)),
+             S((3,), axis=0, how=_CUBIC), S((2, 2), axis=0, how=_DOUBLED), S((2, 3, 2), axis=1, how=_LINEAR)),
 )  # fmt: skip
 resample_back_p: Linear = linear(
     "resample_back", _spread, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized, batch=shifted,
     formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
-    samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING)),
+    samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING),
+             S((3, 4), axis=1, how=_DOUBLED)),
 )  # fmt: skip

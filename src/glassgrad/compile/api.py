@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from glassgrad import errors, provenance
-from glassgrad.compile import backends, verification
+from glassgrad.compile import backends, report, verification
 from glassgrad.compile.capture import capture
 from glassgrad.compile.captured import Capture
+from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
+from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, describe_difference, signature
 from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.tape import MODE, TRACING
@@ -50,6 +53,10 @@ class Compiled:
         with self._lock:
             latest = self._latest
             if latest is not None:
+                if latest.quick is not None:
+                    result = latest.quick(args, kwargs)
+                    if result is not MISS:
+                        return result
                 leaves = latest.match(args, kwargs)
                 if leaves is not None:
                     return latest.run(leaves)
@@ -77,6 +84,7 @@ class Compiled:
             known_here = self._traces.setdefault(key, [])
             known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
             self._latest = made
+            made.prepare(leaves)
             if self._verify:
                 return verification.checked(made, self.function, args, kwargs, leaves)
             return made.run(leaves)
@@ -138,6 +146,28 @@ class Compiled:
         from glassgrad.compile.readable import step_source
 
         return step_source(self._current("the source").capture)
+
+    @property
+    def stats(self) -> Stats:
+        """Totals of the latest program: arithmetic, traffic, units of work, memory, and what making it took."""
+        return report.stats(self._current("the statistics"))
+
+    def explain(self, file: TextIO | None = None) -> None:
+        """Print the plan of the latest program as a table: what runs, on how much, from which of your lines."""
+        current = self._current("the plan")
+        text = report.table(current, self.backend, self.retraces)
+        (file or sys.stdout).write(text)
+
+    @property
+    def llvm(self) -> str:
+        """The native program as LLVM text, before LLVM's own passes.
+
+        Raises `CompileError` when the latest program is not a native one.
+        """
+        text = getattr(self._current("the LLVM text").program, "llvm", None)
+        if text is None:
+            raise errors.NOT_NATIVE(backend=self.backend)
+        return str(text)
 
     @property
     def capture(self) -> Capture:

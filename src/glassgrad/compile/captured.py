@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from glassgrad.compile import trees
 from glassgrad.compile.boundary import Boundary
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.reach import Edge
 from glassgrad.compile.trace import Feed
-from glassgrad.tensor import Tensor
+from glassgrad.tensor import Tensor, make
 
 
 @dataclass(frozen=True)
@@ -92,3 +95,19 @@ class Capture:
     boundary: Boundary | None
     once: bool
     changed: list[tuple[Edge, Any]] = field(default_factory=list)
+
+
+def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:
+    """Return the result of a call from the program's outputs; `tracked` are outputs that are tensors already."""
+
+    def leaf(spec: Any, _path: trees.Path) -> Any:
+        if isinstance(spec, Output):
+            if spec.at in tracked:
+                return tracked[spec.at]
+            return make(outputs[spec.at], None, False) if spec.wrapped else outputs[spec.at]
+        assert isinstance(spec, Given)
+        if spec.leaf is not None:
+            return leaves[spec.leaf]
+        return spec.value.copy() if isinstance(spec.value, np.ndarray) else spec.value
+
+    return trees.map_tree(leaf, result)

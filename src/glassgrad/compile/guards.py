@@ -33,17 +33,20 @@ class Guards:
 
     def compiled(self) -> Check:
         """Return a function without arguments that checks everything."""
-        space: dict[str, Any] = {"same": same}
-        terms = [*self._edge_terms(space), *self._tensor_terms(space)]
-        body = " and\n            ".join(terms) or "True"
+        space: dict[str, Any] = {}
+        body = " and\n            ".join(self.terms(space)) or "True"
         source = (
-            f"def check({', '.join(f'{name}={name}' for name in space)}):\n"
-            f"    try:\n        return (\n            {body}\n        )\n"
+            f"def check():\n    try:\n        return (\n            {body}\n        )\n"
             "    except (LookupError, AttributeError, ValueError):\n        return False\n"
         )
         exec(compile(source, "<guards>", "exec"), space)  # noqa: S102 - the source is made of the lines above
         check: Check = space["check"]
         return check
+
+    def terms(self, space: dict[str, Any]) -> list[str]:
+        """Return the conditions as Python expressions over names that are put into `space`."""
+        space["same"] = same
+        return [*self._edge_terms(space), *self._tensor_terms(space)]
 
     def _edge_terms(self, space: dict[str, Any]) -> Iterable[str]:
         holders: dict[int, str] = {}
@@ -60,7 +63,7 @@ class Guards:
                     yield f"len({holder}) == {edge.value}"
                     continue
                 case _:
-                    key = repr(edge.key) if isinstance(edge.key, str | int) else f"k{number}"
+                    key = repr(edge.key) if type(edge.key) in {str, int} else f"k{number}"
                     if key == f"k{number}":
                         space[key] = edge.key
                     place = f"{holder}[{key}]"

@@ -293,9 +293,8 @@ class Tracer:
             return value
         key = (id(options), name)
         if key not in self._numbers:
-            made = self.feed(
-                lambda: np.asarray(options[name], np.float64), np.empty((), np.float64), f"the option {name!r}", name
-            )
+            draw = _number_reader(options, name)
+            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", name)
             self._numbers[key] = made.var
             self.numbers.setdefault(key, (options, name, value))
         return self._symbol(self._numbers[key])
@@ -381,6 +380,19 @@ class Tracer:
             self.grads.restore()
         if interrupted is not None:
             raise interrupted
+
+
+def _number_reader(options: dict[str, Any], name: str) -> Callable[[], Any]:
+    """Return a function that gives a number as an array, a new one only when it changed."""
+    known: list[Any] = [None, None]
+
+    def read() -> Any:
+        value = options[name]
+        if value is not known[0]:
+            known[:] = value, np.asarray(value, np.float64)
+        return known[1]
+
+    return read
 
 
 # --- random numbers -------------------------------------------------------------------------------

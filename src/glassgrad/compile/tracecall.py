@@ -9,7 +9,8 @@ import numpy as np
 
 from glassgrad.compile import trees
 from glassgrad.compile.boundary import connect
-from glassgrad.compile.captured import Capture, Given, Output
+from glassgrad.compile.captured import Capture, assembled
+from glassgrad.compile.fastpath import Quick, quick_call
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.guards import Guards
 from glassgrad.compile.reach import is_constant
@@ -95,7 +96,11 @@ class TraceCall:
         self._tensors = [one.tensor for one in capture.state]
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
-        self._simple = _simple_result(capture.result) if capture.boundary is None else None
+        self.quick: Quick | None = None
+
+    def prepare(self, leaves: list[Any]) -> None:
+        """Write the fast way of calls like this one."""
+        self.quick = quick_call(self.capture, self.guards, self.program, self._arrays, self.key, leaves)
 
     # --- does it fit ----------------------------------------------------------------------------------
 
@@ -159,27 +164,8 @@ class TraceCall:
             _add_grad(leaves[at], results[number])
         for call in capture.after:
             call()
-        if self._simple is not None:
-            return make(results[self._simple], None, False)
         tracked = {} if capture.boundary is None else connect(capture.boundary, arrays, results, leaves)
-        return self._result(results, leaves, tracked)
-
-    def _result(self, results: Sequence[Any], leaves: list[Any], tracked: dict[int, Tensor]) -> Any:
-        def leaf(spec: Any, _path: trees.Path) -> Any:
-            if isinstance(spec, Output):
-                if spec.at in tracked:
-                    return tracked[spec.at]
-                return make(results[spec.at], None, False) if spec.wrapped else results[spec.at]
-            assert isinstance(spec, Given)
-            if spec.leaf is not None:
-                return leaves[spec.leaf]
-            return spec.value.copy() if isinstance(spec.value, _ndarray) else spec.value
-
-        return trees.map_tree(leaf, self.capture.result)
-
-
-def _simple_result(result: Any) -> int | None:
-    return result.at if isinstance(result, Output) and result.wrapped else None
+        return assembled(capture.result, results, leaves, tracked)
 
 
 def _add_grad(leaf: Tensor, gradient: Any) -> None:

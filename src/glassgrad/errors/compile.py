@@ -129,3 +129,6 @@ FOREIGN_MODULE = Message(
     CompileError,
     "the PyTorch module holds {what} at {path}, which has no counterpart here.\nExpected: {expected}.",
 )
+NOT_NATIVE = Message(
+    CompileError, "there is no LLVM text: the function runs on the backend {backend!r}.\nNext: compile it with backend='llvm'."
+)

@@ -1,0 +1,112 @@
+"""The way of a call that fits the latest trace: one generated function that checks everything and runs the program.
+
+What a call needs is known when the trace is made, so the loops over arguments, guards, state and gradients are written
+out once. The names in the generated text are globals of a namespace of its own, which Python looks up fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.captured import Capture, Given, Output, assembled
+from glassgrad.compile.guards import Guards
+from glassgrad.mode import MODE, RECORDING
+from glassgrad.tensor import Tensor, make
+
+MISS = object()
+Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+
+def quick_call(
+    capture: Capture, guards: Guards, program: Any, arrays: list[Any], key: Any, leaves: Sequence[Any]
+) -> Quick | None:
+    """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
+
+    `arrays` are the state's arrays, which the caller keeps up to date.
+    """
+    if not isinstance(key[0], int) or capture.once or capture.boundary is not None or capture.argument_grads:
+        return None
+    space: dict[str, Any] = {
+        "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
+        "K": arrays,
+    }  # fmt: skip
+    lines = _arguments(space, key, leaves)
+    if lines is None:
+        return None
+    terms = list(guards.terms(space))
+    for number, one in enumerate(capture.state):
+        space[f"s{number}"] = one.tensor
+        terms.append(f"s{number}.array is K[{number}]")
+    lines += ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
+    lines += ["except (LookupError, AttributeError, ValueError):", "    return MISS"]
+    passed = [f"x{at}" for at in capture.arguments] + ["*K"] * bool(arrays)
+    for number, feed in enumerate(capture.feeds):
+        space[f"feed{number}"] = feed.draw
+        if feed.var is None:
+            lines.append(f"feed{number}()")
+        else:
+            lines.append(f"f{number} = feed{number}()")
+            passed.append(f"f{number}")
+    lines.append(f"results = program({', '.join(passed)})")
+    for number, (leaf, grad) in enumerate(capture.grads):
+        space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
+        lines.append(f"leaf{number}._grad = grad{number}")
+    for number, call in enumerate(capture.after):
+        space[f"after{number}"] = call
+        lines.append(f"after{number}()")
+    lines += _result(space, capture)
+    source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+    exec(compile(source, "<glassgrad call>", "exec"), space)  # noqa: S102 - the source is made of the lines above
+    quick: Quick = space["quick"]
+    return quick
+
+
+def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any]) -> list[str] | None:
+    """Return lines that check the arguments and bind the arrays in them to x0, x1, ..."""
+    count, kinds, recording = key
+    lines = [
+        f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING} != {recording}:",
+        "    return MISS",
+    ]
+    if count:
+        lines.append(f"{', '.join(f'a{at}' for at in range(count))}, = args")
+    seen: list[int] = []
+    for at, (kind, leaf) in enumerate(zip(kinds, leaves, strict=True)):
+        if kind[0] == "tensor":
+            _, dtype, shape, tracks, first = kind
+            if first != at or type(leaf) is not Tensor:
+                return None
+            different = "".join(f" or a{at} is a{other}" for other in seen)
+            lines.append(f"if type(a{at}) is not Tensor or a{at}._tracks is not {tracks}{different}:")
+            lines.append("    return MISS")
+            lines.append(f"x{at} = a{at}.array")
+            seen.append(at)
+        elif kind[0] == "array":
+            _, dtype, shape = kind
+            lines.append(f"x{at} = a{at}")
+        elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
+            lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
+                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip
+            continue
+        else:
+            space[f"o{at}"] = leaf
+            lines += [f"if a{at} is not o{at}:", "    return MISS"]
+            continue
+        space[f"d{at}"] = np.dtype(dtype)
+        lines.append(f"if type(x{at}) is not ndarray or x{at}.shape != {shape!r} or x{at}.dtype is not d{at}:")
+        lines.append("    return MISS")
+    return lines
+
+
+def _result(space: dict[str, Any], capture: Capture) -> list[str]:
+    result = capture.result
+    if isinstance(result, Output):
+        made = f"make(results[{result.at}], None, False)" if result.wrapped else f"results[{result.at}]"
+        return [f"return {made}"]
+    if isinstance(result, Given) and result.leaf is None and result.value is None:
+        return ["return None"]
+    space["assembled"], space["capture"] = assembled, capture
+    return ["return assembled(capture.result, results, args, {})"]

@@ -137,10 +137,20 @@ def writes_without_gradient(lib: Any, a: Any, b: Any) -> Any:
 
 
 PROGRAMS = [
-    write_to_base_seen_by_view, write_to_view_seen_by_base, views_of_views, rows_of_an_untracked_buffer, recurrent_loop,
-    through_a_diagonal, assignments, whole_tensor_overwritten, the_same_tensor_as_operand, scattering, arithmetic,
-    mean_of_flipped_view, writes_without_gradient,
-]  # fmt: skip
+    write_to_base_seen_by_view,
+    write_to_view_seen_by_base,
+    views_of_views,
+    rows_of_an_untracked_buffer,
+    recurrent_loop,
+    through_a_diagonal,
+    assignments,
+    whole_tensor_overwritten,
+    the_same_tensor_as_operand,
+    scattering,
+    arithmetic,
+    mean_of_flipped_view,
+    writes_without_gradient,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -175,17 +185,49 @@ def test_second_derivatives_through_an_assignment_agree_with_pytorch() -> None:
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
-        ("add sub subtract mul multiply div divide true_divide atan2 arctan2 copysign hypot fmod remainder pow "
-         "xlogy floor_divide float_power ldexp").split(), (real(3, 4, seed=5) ** 2 + 0.5,)),
-    "addcdiv": (real(3, 4, seed=2), real(3, 4, seed=3) ** 2 + 1), "addcmul": (real(3, 4, seed=2), real(3, 4, seed=3)),
-    "clamp": (0.2, 0.8), "clip": (0.2, 0.8), "clamp_min": (0.5,), "clamp_max": (0.5,), "cumprod": (1,), "cumsum": (0,),
-    "index_add": (0, np.array([0, 0, 2]), real(3, 4, seed=4)), "index_copy": (0, np.array([2, 1, 0]), real(3, 4, seed=4)),
-    "index_fill": (1, np.array([1, 3]), 0.5), "index_put": ((np.array([0, 2]), np.array([1, 1])), real(2)),
-    "lerp": (real(3, 4, seed=4), 0.3), "masked_fill": (real(3, 4, seed=4) > 0, 0.5),
-    "masked_scatter": (real(3, 4, seed=4) > 0, real(12)), "scatter": (1, np.array([[0, 1], [2, 3], [1, 0]]), real(3, 2)),
-    "scatter_add": (1, np.array([[0, 0], [2, 3], [1, 1]]), real(3, 2)), "threshold": (0.5, 0.1),
+        [
+            "add",
+            "sub",
+            "subtract",
+            "mul",
+            "multiply",
+            "div",
+            "divide",
+            "true_divide",
+            "atan2",
+            "arctan2",
+            "copysign",
+            "hypot",
+            "fmod",
+            "remainder",
+            "pow",
+            "xlogy",
+            "floor_divide",
+            "float_power",
+            "ldexp",
+        ],
+        (real(3, 4, seed=5) ** 2 + 0.5,),
+    ),
+    "addcdiv": (real(3, 4, seed=2), real(3, 4, seed=3) ** 2 + 1),
+    "addcmul": (real(3, 4, seed=2), real(3, 4, seed=3)),
+    "clamp": (0.2, 0.8),
+    "clip": (0.2, 0.8),
+    "clamp_min": (0.5,),
+    "clamp_max": (0.5,),
+    "cumprod": (1,),
+    "cumsum": (0,),
+    "index_add": (0, np.array([0, 0, 2]), real(3, 4, seed=4)),
+    "index_copy": (0, np.array([2, 1, 0]), real(3, 4, seed=4)),
+    "index_fill": (1, np.array([1, 3]), 0.5),
+    "index_put": ((np.array([0, 2]), np.array([1, 1])), real(2)),
+    "lerp": (real(3, 4, seed=4), 0.3),
+    "masked_fill": (real(3, 4, seed=4) > 0, 0.5),
+    "masked_scatter": (real(3, 4, seed=4) > 0, real(12)),
+    "scatter": (1, np.array([[0, 1], [2, 3], [1, 0]]), real(3, 2)),
+    "scatter_add": (1, np.array([[0, 0], [2, 3], [1, 1]]), real(3, 2)),
+    "threshold": (0.5, 0.1),
     "scatter_reduce": (1, np.array([[0, 0], [2, 3], [1, 1]]), real(3, 2), "amax"),
-}  # fmt: skip
+}
 INTEGER = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
 
@@ -233,10 +275,12 @@ def test_random_fills_follow_the_generator() -> None:
         generator = gg.Generator().manual_seed(3)
         x = gg.zeros(1000)
         parts = [
-            x.normal_(2.0, 0.5, generator=generator).clone(), x.uniform_(-1, 1, generator=generator).clone(),
-            x.bernoulli_(0.25, generator=generator).clone(), x.exponential_(2.0, generator=generator).clone(),
+            x.normal_(2.0, 0.5, generator=generator).clone(),
+            x.uniform_(-1, 1, generator=generator).clone(),
+            x.bernoulli_(0.25, generator=generator).clone(),
+            x.exponential_(2.0, generator=generator).clone(),
             x.random_(0, 10, generator=generator).clone(),
-        ]  # fmt: skip
+        ]
         draws.append(np.stack([part.numpy() for part in parts]))
     np.testing.assert_array_equal(draws[0], draws[1])
     means = draws[0].mean(1)
@@ -321,7 +365,13 @@ def test_inside_vmap() -> None:
 
 @pytest.mark.parametrize(
     "write",
-    [lambda w: w.add_(1), lambda w: w.__setitem__(0, 1.0), lambda w: w.__iadd__(1), lambda w: w.zero_(), lambda w: w.exp_()],
+    [
+        lambda w: w.add_(1),
+        lambda w: w.__setitem__(0, 1.0),
+        lambda w: w.__iadd__(1),
+        lambda w: w.zero_(),
+        lambda w: w.exp_(),
+    ],
 )
 def test_a_leaf_with_a_gradient_is_refused(write: Callable[[Any], Any]) -> None:
     w = gg.ones(3, requires_grad=True)

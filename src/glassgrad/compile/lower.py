@@ -89,7 +89,7 @@ class Lowering:
         self.graph = graph
         prepared = settle(graph)
         self.checks, computed = find_checks(prepared)
-        prepared = normalise(with_guards(prepared, computed), is_loop)
+        prepared = normalise(with_guards(prepared, computed), is_loop, lambda instr: not _is_host(instr))
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
         self.guards = [(var, where) for var, (_, _, where) in zip(guards, computed, strict=True) if isinstance(var, Var)]
         self.prepared = prepared

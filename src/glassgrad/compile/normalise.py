@@ -22,9 +22,12 @@ from glassgrad.ops.places import ARRAY, Slice
 class Normaliser(Rewriter):
     """A rewriter that knows which ops run as loops."""
 
-    def __init__(self, graph: Graph, is_loop: Callable[[Instr], bool]) -> None:
+    def __init__(
+        self, graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool]
+    ) -> None:
         super().__init__(graph)
         self.is_loop = is_loop
+        self.is_native = is_native
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
 
@@ -50,9 +53,9 @@ class Normaliser(Rewriter):
         return instr is not None and self.is_loop(instr)
 
 
-def normalise(graph: Graph, is_loop: Callable[[Instr], bool]) -> Graph:
+def normalise(graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool]) -> Graph:
     """Bring a graph into the forms that the native backend lowers."""
-    rewriter = Normaliser(graph, is_loop)
+    rewriter = Normaliser(graph, is_loop, is_native)
     for instr in graph.instrs:
         rule = RULES.get(instr.op)
         if rule is None or not rule(rewriter, instr):
@@ -210,7 +213,32 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
     return True
 
 
+# The gradient of a convolution's weight is summed over images in so many parts, whatever the number of threads: the
+# order of summation, and with it the last bit, stays the same.
+_PARTS = 16
+
+
+def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
+    """Parts of the sum over images, then their sum, then the weight's order of axes."""
+    x, gradient = map(rewriter.now, instr.inputs)
+    if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
+        return False
+    groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
+    channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups
+    parts = min(_PARTS, x.shape[0])
+    made = rewriter.var((parts, groups, channels * kh * kw, outputs), instr.output.dtype)
+    candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
+    if not parts or not rewriter.is_native(candidate):
+        return False
+    rewriter._append(candidate)
+    total = rewriter.apply("sum", made, like=instr, axis=(0,), keepdims=False)
+    split = rewriter.reshaped(total, (groups, channels, kh, kw, outputs), instr)
+    turned = rewriter.apply("permute_dims", split, like=instr, axes=(0, 4, 1, 2, 3))
+    rewriter.instead(instr.output, rewriter.reshaped(turned, instr.output.shape, instr))
+    return True
+
+
 RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
     "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem, "take_along_axis": _take_along,
-    "put_along_add": _put_along, "put_add": _put, "at_set": _at_set,
+    "put_along_add": _put_along, "put_add": _put, "at_set": _at_set, "conv2d_weight": _conv_weight,
 }  # fmt: skip

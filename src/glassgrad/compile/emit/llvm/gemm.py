@@ -47,6 +47,7 @@ class Gemm:
     shape: TileShape
     pack: bool
     pack_a: bool = False
+    accumulate: bool = False
 
     @property
     def width(self) -> int:
@@ -272,7 +273,7 @@ class GemmWriter:
         """Return the whole function."""
         count, depth = self.gemm.blocks
         for block in range(min(count, 1)):
-            self._block(str(block * depth), min(depth, self.gemm.k), adds=False)
+            self._block(str(block * depth), min(depth, self.gemm.k), adds=self.gemm.accumulate)
         if count > 2:
             with self.code.loop(str(depth), str(depth * (count - 1)), depth) as loop:
                 self._block(loop.counter.text, depth, adds=True)

@@ -33,6 +33,8 @@ def load_vector(
         value = _load_scalar(b, stored, pointer, mask, root)
     elif spread is None and stride == 1:
         value = _load_contiguous(b, stored, _at(b, stored, pointer, offset), lanes, lanes_mask)
+    elif spread is None and stride == 2 and _existing(lanes_mask, lanes):
+        value = _load_every_second(b, stored, _at(b, stored, pointer, 2 * offset), lanes, _existing(lanes_mask, lanes))
     else:
         pointers = _spread_pointers(b, stored, (pointer, spread), layout)
         value = _gather(b, stored, pointers, lanes, lanes_mask)
@@ -98,6 +100,34 @@ def _load_contiguous(b: Builder, kind: str, pointer: str, lanes: int, mask: Valu
     if mask is None:
         return b.define(f"load {vector}, ptr {pointer}, align {_size(kind)}", kind, lanes)
     return Value(_masked(b, "load", kind, lanes, _aligned_pointer(f"ptr {pointer}", kind), mask), kind, lanes)
+
+
+def _existing(mask: Value | None, lanes: int) -> int:
+    """Return how many lanes exist, the first ones; 0 when that is not known or the mask is not of that form."""
+    if mask is None:
+        return lanes
+    count = mask.text.count("i1 true")
+    return count if mask.text.startswith("<") else 0
+
+
+def _load_every_second(b: Builder, kind: str, pointer: str, lanes: int, count: int) -> Value:
+    """Load elements 0, 2, 4, ...: two vectors side by side and a shuffle, without touching what lies behind the last."""
+    span = 2 * count - 1
+    halves = [
+        _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, _first_lanes(span - start, lanes))
+        if span > start else Value("zeroinitializer", kind, lanes)
+        for start in (0, lanes)
+    ]  # fmt: skip
+    order = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
+    text = f"shufflevector {halves[0].typed}, {halves[1].typed}, <{lanes} x i32> <{order}>"
+    return b.define(text, kind, lanes)
+
+
+def _first_lanes(count: int, lanes: int) -> Value | None:
+    if count >= lanes:
+        return None
+    bits = ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(lanes))
+    return Value(f"<{bits}>", "b1", lanes)
 
 
 def _spread_pointers(b: Builder, kind: str, base: tuple[str, Value | None], layout: Layout) -> str:

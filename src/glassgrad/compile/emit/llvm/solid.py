@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from glassgrad.compile.access import Index, row_strides
 from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
@@ -18,7 +18,10 @@ from glassgrad.compile.emit.llvm.ir import BITS, Builder
 from glassgrad.compile.emit.llvm.matmul import (
     Call, accepts, call_blas, can_multiply, emit_product, layouts, product_of,
 )  # fmt: skip
+from glassgrad.compile.emit.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
+from glassgrad.compile.emit.llvm.pool import SpreadCode
 from glassgrad.compile.emit.llvm.scatter import ScatterWriter, scatter_of
+from glassgrad.compile.emit.llvm.solid_base import SolidCode
 from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var
 from glassgrad.compile.plan import Kernel
@@ -28,51 +31,6 @@ from glassgrad.compile.views import Strided
 if TYPE_CHECKING:
     from glassgrad.compile.emit.llvm.step import StepModule
     from glassgrad.compile.schedule import Task
-
-
-class SolidCode:
-    """One kernel's code; subclasses fill in what is below."""
-
-    label: ClassVar[str] = "call"
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.instr = kernel.instrs[0]
-
-    @staticmethod
-    def takes(instr: Instr) -> bool:
-        """Tell whether this instruction has a form that can be emitted."""
-        return True
-
-    @staticmethod
-    def accepts(instr: Instr, position: int, strided: Strided) -> bool:
-        """Tell whether an operand can be read as it lies."""
-        return strided.contiguous
-
-    @property
-    def flops(self) -> int:
-        return 0
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of scratch memory that a share needs."""
-        return 0
-
-    def time(self) -> float:
-        """Estimate one thread's nanoseconds."""
-        return 100.0
-
-    def units(self) -> int:
-        """Return how many units of work there are when it is not cut."""
-        return 1
-
-    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        """Return the ways to share the work."""
-        return []
-
-    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
-        """Emit the work on units [lo, hi)."""
-        raise AssertionError(f"{self.instr.op} has no code")
 
 
 # Elements of A that are packed at most.
@@ -219,4 +177,9 @@ SOLIDS: dict[str, type[SolidCode]] = {
     "put_add": ScatterCode,
     "put_along_add": ScatterCode,
     "at_set": ScatterCode,
+    "conv2d": ConvCode,
+    "conv2d_input": ConvInputCode,
+    "conv2d_weight_parts": ConvWeightCode,
+    "max_pool2d_scatter": SpreadCode,
+    "sum_spread2d": SpreadCode,
 }

@@ -10,7 +10,8 @@ from glassgrad.compile.emit.llvm.cuts import nest_cuts, nest_time, recut_tiles
 from glassgrad.compile.emit.llvm.ir import Builder, Function, Module
 from glassgrad.compile.emit.llvm.loops import NestPlan, plan_nest
 from glassgrad.compile.emit.llvm.nest_code import NestFunction, emit_nest
-from glassgrad.compile.emit.llvm.solid import SOLIDS, HostCode, SolidCode
+from glassgrad.compile.emit.llvm.solid import SOLIDS, HostCode
+from glassgrad.compile.emit.llvm.solid_base import SolidCode
 from glassgrad.compile.emit.llvm.support import slot_offset
 from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var

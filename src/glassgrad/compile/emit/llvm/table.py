@@ -7,7 +7,7 @@ its own: matrix products, scatters, windows. What has no entry anywhere is compu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from glassgrad.compile.access import VIEWS, Extents, Index, Indices, broadcast, slice_indices, spec_entries
 from glassgrad.compile.build import LoopLowering, NestBuilder
 from glassgrad.compile.emit.llvm.composite import COMPOSITES
-from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE
+from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE, identity_of
 from glassgrad.compile.fusion import same_point
 from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.nests import Expr
@@ -361,6 +361,43 @@ def _set_slice_reads(instr: Instr, position: int, out: Indices, extents: Extents
     return out if position == 0 else None
 
 
+# --- pooling ------------------------------------------------------------------------------------------
+
+
+def _taps(builder: NestBuilder, instr: Instr, out: Indices) -> Iterable[tuple[Expr, Expr | None]]:
+    """Iterate over the elements of a window: (value, does it lie inside the image)."""
+    source, p = instr.inputs[0], instr.params
+    assert isinstance(source, Var)
+    for i in range(p["kernel"][0]):
+        for j in range(p["kernel"][1]):
+            mask, place = None, list[Index | Expr](out[:-2])
+            for axis, tap in ((0, i), (1, j)):
+                extent = source.shape[axis - 2]
+                shift = tap * p["dilation"][axis] - p["padding"][axis][0]
+                index = out[axis - 2].scaled(p["stride"][axis]).shifted(shift)
+                last = (instr.output.shape[axis - 2] - 1) * p["stride"][axis] + shift
+                if shift < 0 or last >= extent:
+                    mask = _both(builder, mask, builder.exprs.within(index, 0, extent))
+                place.append(index)
+            yield builder.read_at_computed(source, place, mask), mask
+
+
+def _pool(how: str) -> LoopLowering:
+    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+        kind = builder.kind(instr.output.dtype)
+        outside = builder.exprs.const(0 if how == "add" else identity_of("maximum", kind), kind)
+        total: Expr | None = None
+        for value, mask in _taps(builder, instr, out):
+            value = builder.exprs.cast(value, kind)
+            if mask is not None:
+                value = builder.exprs.apply("where", [mask, value, outside], kind)
+            total = value if total is None else builder.exprs.apply(how, [total, value], kind)
+        assert total is not None
+        return total
+
+    return LoopLowering(_in_memory, build=build)
+
+
 # --- the table ---------------------------------------------------------------------------------------
 
 LOOPS: dict[str, LoopLowering] = {
@@ -384,6 +421,7 @@ LOOPS: dict[str, LoopLowering] = {
     "put_one_along": LoopLowering(same_point, build=_put_one_along),
     "put_slice": LoopLowering(_in_memory, build=_put_slice),
     "set_slice": LoopLowering(_set_slice_reads, build=_put_slice),
+    "max_pool2d": _pool("maximum"), "sum_pool2d": _pool("add"),
     "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
     "getitem": LoopLowering(_getitem_reads, build=_getitem),
     "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),

@@ -92,9 +92,7 @@ def cond(x: Array, p: Any = None) -> Array:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
-def matrix_rank(
-    x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
-) -> Array:
+def matrix_rank(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
     """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
 
     Default: `rtol` of max(m, n) times the precision, unless there is an `atol`. With `hermitian` the singular values

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from glassgrad.compile import cache
 from glassgrad.compile.emit.llvm.blas import GEMM, blas
 from glassgrad.compile.emit.llvm.ir import kind_of
 from glassgrad.compile.emit.llvm.scalar import COSTS
@@ -24,6 +26,7 @@ from glassgrad.compile.passes.clean import settle
 from glassgrad.compile.plan import Kernel, Lowerings, Plan, make_plan
 from glassgrad.compile.runtime import available_cores
 from glassgrad.compile.schedule import Schedule, make_schedule
+from glassgrad.compile.stored import to_header, to_layout
 from glassgrad.compile.views import is_view
 from glassgrad.ops.core import REGISTRY
 
@@ -36,39 +39,65 @@ class Executable:
     Attributes:
         graph: what was compiled.
         inputs, outputs: types of arguments and results.
-        llvm: the module as text, before LLVM's own passes.
         stats: totals.
     """
 
-    def __init__(self, graph: Graph, step: NativeStep, text: str, report: tuple[list[Row], Stats]) -> None:
+    def __init__(self, graph: Graph, step: NativeStep, stats: Stats, lowering: Lowering | None = None) -> None:
         self.graph = graph
         self.step = step
-        self.llvm = text
-        self._rows, self.stats = report
+        self.stats = stats
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
+        self._lowering = lowering
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the program; safe from any number of threads."""
         return self.step(*arrays)
 
-    def explain(self) -> list[Row]:
-        """Return one row for every kernel, in the order in which they run."""
-        return list(self._rows)
+    def _plan(self) -> Lowering:
+        # A step that came from the disk was never planned in this process.
+        if self._lowering is None:
+            self._lowering = Lowering(self.graph, self.stats.threads)
+        return self._lowering
+
+    @property
+    def llvm(self) -> str:
+        """The module as text, before LLVM's own passes."""
+        return self._plan().text
 
     @property
     def assembly(self) -> str:
         """The machine code as text; made anew each time it is asked for."""
         return host().assembly(self.llvm)
 
+    def explain(self) -> list[Row]:
+        """Return one row for every kernel, in the order in which they run."""
+        plan = self._plan()
+        return rows_of(plan.schedule, plan.module)
+
 
 def lower(graph: Graph, *, threads: int | None = None) -> Executable:
-    """Compile a graph to native code.
+    """Compile a graph to native code, or find it compiled on the disk.
 
-    `threads` limits into how many shares the work is cut; by default the size of the step and the number of cores that
-    this process may use decide.
+    `threads` is into how many shares the work is cut; by default the size of the step and the number of cores that this
+    process may use decide.
     """
-    return Lowering(graph, threads).finish()
+    started = time.perf_counter()
+    key = cache.key_of("step", graph.key(), threads or f"auto {available_cores()}", blas().name)
+    entry = cache.read(key)
+    if entry is not None:
+        header, code = entry
+        checks, computed = find_checks(graph)
+        layout, stats = to_layout(graph, header, checks, [(var, where) for var, _, where in computed])
+        step = NativeStep(code, layout)
+        took = time.perf_counter() - started
+        return Executable(graph, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
+    lowering = Lowering(graph, threads)
+    executable = lowering.finish()
+    header_of_entry = to_header(graph, lowering.layout, executable.stats)
+    if header_of_entry is not None:
+        cache.write(key, header_of_entry, lowering.object_code)
+    return executable
 
 
 def is_loop(instr: Instr) -> bool:
@@ -87,9 +116,8 @@ class Lowering:
     def __init__(self, graph: Graph, threads: int | None, *, separate: bool = False) -> None:
         self.started = time.perf_counter()
         self.graph = graph
-        prepared = settle(graph)
-        self.checks, computed = find_checks(prepared)
-        prepared = normalise(with_guards(prepared, computed), is_loop, lambda instr: not _is_host(instr))
+        self.checks, computed = find_checks(graph)
+        prepared = normalise(with_guards(settle(graph), computed), is_loop, lambda instr: not _is_host(instr))
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
         self.guards = [(var, where) for var, (_, _, where) in zip(guards, computed, strict=True) if isinstance(var, Var)]
         self.prepared = prepared
@@ -110,8 +138,8 @@ class Lowering:
 
     def finish(self) -> Executable:
         """Compile and put everything together."""
-        code = host().compile(self.text)
-        layout = Layout(
+        self.object_code, cached = cache.code_for(self.text, host().compile)
+        self.layout = Layout(
             shares=self.shares, phases=max(self.module.phases, 1), slots=self.module.slots,
             pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=self.prepared.inputs,
             outputs=self.outputs, written={target for target, _ in self.prepared.updates},
@@ -120,10 +148,10 @@ class Lowering:
                       for count, task in self.schedule.segments()],
             arena=self.memory.size, scratch=self.module.scratch, guards=self.guards,
         )  # fmt: skip
-        step = NativeStep(code, layout)
+        step = NativeStep(self.object_code, self.layout)
         rows = rows_of(self.schedule, self.module)
         stats = make_stats(rows, self.schedule, self.memory, self.module, (self.started, self.planned))
-        return Executable(self.graph, step, self.text, (rows, stats))
+        return Executable(self.graph, step, replace(stats, cached=cached), self)
 
     def _host_call(self, kernel: Kernel) -> HostCall:
         instr = kernel.instrs[0]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.compile import cache
 from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.emit.llvm.target import LoadedCode, host
 
@@ -24,7 +25,7 @@ _Wake = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def support_code() -> LoadedCode:
     """Return the native half of the runtime."""
     text = "\n".join([host().header(), support.support_text()])
-    return LoadedCode(host().compile(text))
+    return LoadedCode(cache.code_for(text, host().compile)[0])
 
 
 def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import explain, sample, train_names
+from . import explain, sample, train_images, train_names
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",
@@ -17,6 +17,8 @@ app = typer.Typer(
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
 train.command("names")(train_names.names)
+train.command("digits")(train_images.digits)
+train.command("mnist")(train_images.mnist)
 app.command("sample")(sample.sample)
 app.command("explain")(explain.explain)
 

@@ -9,18 +9,25 @@ Example:
 
 from __future__ import annotations
 
-from .batches import RandomBatches
+from .batches import EpochBatches, RandomBatches
+from .idx import read_idx
+from .images import ImageData, read_mnist, shipped_digits
 from .names import Examples, NamesData, split_words
 from .tokenizer import CharTokenizer
 from .words import WordList, read_words, shipped_words
 
 __all__ = [
     "CharTokenizer",
+    "EpochBatches",
     "Examples",
+    "ImageData",
     "NamesData",
     "RandomBatches",
     "WordList",
+    "read_idx",
+    "read_mnist",
     "read_words",
+    "shipped_digits",
     "shipped_words",
     "split_words",
 ]

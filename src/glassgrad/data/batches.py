@@ -1,7 +1,8 @@
-"""Batches drawn at random from arrays in memory."""
+"""Batches drawn at random from arrays in memory, with replacement or epoch by epoch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,59 @@ class RandomBatches:
         self._block_inputs = self._inputs[indices]
         self._block_targets = self._targets[indices]
         self._block = block
+
+
+class EpochBatches:
+    """Batches of shuffled epochs. The batch of a step depends on the seed and the step alone.
+
+    Every epoch has its own order, drawn from (seed, epoch), and leaves out the few examples that do not fill a batch,
+    others in every epoch. `prepare` makes the inputs from the rows taken; its generator is that of (seed, step).
+
+    Arguments: inputs (n, ...), targets (n,), the batch size (at most n), the seed, prepare(inputs, generator).
+
+    Example:
+        >>> batches = EpochBatches(np.arange(10), np.arange(10), batch=4, seed=1)
+        >>> batches.per_epoch
+        2
+        >>> sorted(set(batches.at(0)[0]) | set(batches.at(1)[0])) == sorted({*batches.at(0)[1], *batches.at(1)[1]})
+        True
+    """
+
+    def __init__(
+        self,
+        inputs: Array,
+        targets: Array,
+        batch: int,
+        seed: int,
+        prepare: Callable[[Array, np.random.Generator], Array] | None = None,
+    ) -> None:
+        self.batch = batch
+        self.seed = seed
+        self.per_epoch = len(targets) // batch
+        self._inputs, self._targets = inputs, targets
+        self._prepare = prepare
+        self._epoch = -1
+        self._order: Array = None
+
+    def at(self, step: int) -> tuple[Array, Array]:
+        """Return the inputs and targets of one step, counted from 0."""
+        epoch, place = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._order = np.random.Generator(np.random.PCG64([self.seed, 1, epoch])).permutation(len(self._targets))
+            self._epoch = epoch
+        rows = self._order[place * self.batch : (place + 1) * self.batch]
+        inputs = self._inputs[rows]
+        if self._prepare is not None:
+            inputs = self._prepare(inputs, np.random.Generator(np.random.PCG64([self.seed, 2, step])))
+        return inputs, self._targets[rows]
+
+
+def shifted(images: Array, most: int, generator: np.random.Generator) -> Array:
+    """Return images (n, h, w), each moved by up to `most` pixels down or up and sideways, with zeros moved in."""
+    if not most:
+        return images
+    count, height, width = images.shape
+    padded = np.pad(images, ((0, 0), (most, most), (most, most)))
+    down, right = generator.integers(0, 2 * most + 1, (2, count, 1))
+    rows, columns = down + np.arange(height), right + np.arange(width)
+    return padded[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]

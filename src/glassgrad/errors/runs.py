@@ -74,3 +74,37 @@ RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
 RUN_DIVERGED = Message(
     RunError, "the loss became {value} between steps {before:,} and {step:,}; try a smaller --rate than {rate:g}{kept}"
 )
+
+# --- images ---
+
+IDX_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+IDX_GZIP = Message(InputError, "{path} is gzipped but cannot be unpacked: {reason}; fetch it again")
+IDX_FOREIGN = Message(
+    InputError, "{path} is not the idx file expected here: it begins with {given}, expected {expected}"
+)
+IDX_LENGTH = Message(InputError, "{path} is {fault}: {given:,} bytes, expected {expected}; fetch it again")
+IDX_MISMATCH = Message(
+    InputError, "{images} holds {count:,} images but {labels} {other:,} labels; expected a label for every image"
+)
+IDX_EMPTY = Message(InputError, "{path} holds no images")
+IDX_LABEL = Message(InputError, "{path} has label {given} at place {place:,}; expected 0 to {last}")
+IDX_FOLDER = Message(
+    InputError,
+    "no MNIST in {path}: {reason}; expected a directory with train-images-idx3-ubyte, train-labels-idx1-ubyte and the "
+    "two t10k files, gzipped or not, or the files of one part only",
+)
+IDX_SIZES = Message(InputError, "the images in {path} differ in size: {train} to train on, {test} to test on")
+IDX_TOO_FEW = Message(
+    InputError, "{path} holds {count} images; at least {least} are needed to set some aside for testing"
+)
+IMAGES_BATCH = Message(InputError, "{name} must be at most the {count:,} training images, given {given:,}")
+IMAGES_SMALL = Message(InputError, "images of {size} are too small for the model 'cnn', which needs at least 4 x 4")
+RUN_OTHER_IMAGES = Message(
+    InputError, "{path} does not hold the images this run was begun with; give their folder with --data"
+)
+FETCH_FAILED = Message(
+    InputError,
+    "cannot fetch {name} ({complaints}); without a network, put MNIST's four files into a folder and give it with "
+    "--data, or use `glassgrad train digits`, which needs none",
+)
+FETCH_NOT_STORED = Message(InputError, "cannot store {path}: {reason}; set XDG_CACHE_HOME to another folder")

@@ -1,0 +1,106 @@
+"""Small grey images of ten classes: MNIST from idx files, and the 8x8 digits that come with the package."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from .idx import read_pair
+
+Array = Any
+
+CLASSES = 10
+IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+
+_SET_ASIDE = 10
+"""Of a folder with one part only, every tenth image counts from the end are for testing: 1,000 of 10,000."""
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Images (n, h, w) of uint8 between 0 and `brightest`, and labels (n,) of int64, to train on and to test on."""
+
+    train_images: Array
+    train_labels: Array
+    test_images: Array
+    test_labels: Array
+    source: str
+    brightest: int = 255
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        height, width = self.train_images.shape[1:]
+        return int(height), int(width)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the images and labels, so that the same data in other files are the same."""
+        found = hashlib.sha256()
+        for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
+            found.update(f"{array.shape} {array.dtype}".encode())
+            found.update(array.tobytes())
+        return found.hexdigest()
+
+
+def shipped_digits() -> ImageData:
+    """Return the 1,797 digits that come with the package: 1,437 to train, 360 to test (`digits/ORIGIN.md`).
+
+    Example:
+        >>> data = shipped_digits()
+        >>> data.train_images.shape, data.test_images.shape
+        ((1437, 8, 8), (360, 8, 8))
+    """
+    folder = Path(__file__).parent / "digits"
+    images, labels = read_pair(folder / f"digits-{IMAGES}.gz", folder / f"digits-{LABELS}.gz")
+    # In the order of the file, in which neighbours are by one writer: the last fifth is by others than the rest.
+    return _cut(images, labels, len(labels) // 5 + 1, "the UCI digits that come with glassgrad", 16)
+
+
+def read_mnist(folder: str | Path) -> ImageData:
+    """Read a folder with MNIST's four idx files under their usual names, gzipped or not.
+
+    With the two files of one part only, the last tenth of it is for testing. Raises `errors.InputError`.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        reason = "it is a file" if folder.exists() else "there is no such directory"
+        raise errors.IDX_FOLDER(path=folder, reason=reason)
+    parts = {part: _pair(folder, part) for part in ("train", "t10k")}
+    found = [read_pair(*pair) for pair in parts.values() if pair]
+    if not found:
+        raise errors.IDX_FOLDER(
+            path=folder, reason=f"it has no train-{IMAGES} and no t10k-{IMAGES}, with or without .gz"
+        )
+    if len(found) == 1:
+        ((images, labels),) = found
+        return _cut(images, labels, len(labels) // _SET_ASIDE, str(folder), 255)
+    (train_images, train_labels), (test_images, test_labels) = found
+    if train_images.shape[1:] != test_images.shape[1:]:
+        raise errors.IDX_SIZES(path=folder, train=train_images.shape[1:], test=test_images.shape[1:])
+    return ImageData(train_images, train_labels, test_images, test_labels, str(folder))
+
+
+def _cut(images: Array, labels: Array, aside: int, source: str, brightest: int) -> ImageData:
+    if not aside:
+        raise errors.IDX_TOO_FEW(path=source, count=len(labels), least=_SET_ASIDE)
+    return ImageData(images[:-aside], labels[:-aside], images[-aside:], labels[-aside:], source, brightest)
+
+
+def _pair(folder: Path, part: str) -> tuple[Path, Path] | None:
+    """The image and the label file of a part; one without the other is a mistake worth a word."""
+    images, labels = (_file(folder, f"{part}-{kind}") for kind in (IMAGES, LABELS))
+    if images and labels:
+        return images, labels
+    if images or labels:
+        missing = LABELS if images else IMAGES
+        raise errors.IDX_FOLDER(path=folder, reason=f"it has {(images or labels).name} but no {part}-{missing}")  # type: ignore[union-attr]  # one is there
+    return None
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)

@@ -1,0 +1,55 @@
+"""SciPy on tensors: values against SciPy on arrays, gradients against central differences (see scipy_functions.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import glassgrad as gg
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, str]:
+    script = Path(__file__).parent / "scipy_functions.py"
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    process = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert process.returncode == 0, process.stderr
+    found: dict[str, str] = json.loads(process.stdout)
+    return found
+
+
+def test_functions_that_follow_the_array_api_differentiate(verdicts: dict[str, str]) -> None:
+    wrong = {name: text for name, text in verdicts.items() if not name.startswith("refused") and text != "right"}
+    assert not wrong
+    assert sum(text == "right" for text in verdicts.values()) >= 38
+
+
+def test_the_others_refuse(verdicts: dict[str, str]) -> None:
+    refused = {name: text for name, text in verdicts.items() if name.startswith("refused")}
+    assert len(refused) == 3
+    assert all(text.startswith("refused") for text in refused.values()), refused
+    assert "has no derivative here" in refused["refused: a p-value's gradient"]
+
+
+@pytest.mark.parametrize(
+    "name", ["erf", "erfc", "gammaln", "psi", "i0", "i1", "expit", "ndtr", "entr", "log_expit", "gamma"]
+)
+def test_special_functions_without_the_array_api(name: str) -> None:
+    x = gg.tensor([0.5, 1.5], requires_grad=True)
+    function = getattr(sp, name)
+    y = function(x)
+    np.testing.assert_allclose(y.detach().numpy(), function(np.float32([0.5, 1.5])), rtol=1e-5)
+    y.sum().backward()
+    step = 1e-6
+    numbers = np.array([0.5, 1.5])
+    slope = (function(numbers + step) - function(numbers - step)) / (2 * step)
+    np.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-4)

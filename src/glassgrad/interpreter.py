@@ -79,7 +79,8 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             saved_y = y
     if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
         return make(y, None, False)
-    frame = _getframe(1)
+    # The caller is an operator or a function of the table. Asking for a frame makes an object of it; skipping does not.
+    frame = _getframe(2)
     code = frame.f_code
     while _internal[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
@@ -109,7 +110,7 @@ def _finish_special(
         if prim.saves_from is not None or prim.saves_to is not None:
             kept = views.placeholders(prim.saves_from or 0, arrays, parents, prim.saves_to)
         saved = (saved_y if prim.saves_y else None, *kept)
-        frame = provenance.user_frame(1)
+        frame = provenance.user_frame(3)
         node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)
         if type(first) is not _ndarray:
             node.levels = levels_of(first)

@@ -25,7 +25,7 @@ class Writer:
 
     def wrote(self, arrays: list[Any]) -> None:
         """Note that `arrays` were overwritten from the user's current line."""
-        frame = provenance.user_frame(1)
+        frame = provenance.user_frame(2)
         self.code, self.lasti = frame.f_code, frame.f_lasti
         self.arrays = arrays
         self.seq = MUTATIONS.latest = next_sequence()

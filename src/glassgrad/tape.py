@@ -74,7 +74,7 @@ class Walk:
         self.owned: set[Any] = set()
         self.seeds: set[int] = set()
         self.batched = False
-        frame = provenance.user_frame(1)
+        frame = provenance.user_frame(2)
         self.freed = Freed(frame.f_code, frame.f_lasti)
 
     def seed(self, target: Any, g: Array) -> None:

@@ -265,7 +265,7 @@ class Elementwise(Primitive):
         self.partials = tuple(partials)
         self.arity = len(self.partials)
         self.scalar = scalar or name
-        self.vjps = self.jvps = tuple(_chain(partial) for partial in self.partials)
+        self.vjps = self.jvps = tuple(_chain(partial, self.arity) for partial in self.partials)
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
@@ -273,7 +273,7 @@ class Elementwise(Primitive):
         return Aval(np.broadcast_shapes(*shapes), np.asarray(self.compute(tuple(tiny), params)).dtype)
 
 
-def _chain(partial: Partial) -> Rule | None:
+def _chain(partial: Partial, arity: int) -> Rule | None:
     """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
     if partial is None:
         return None
@@ -283,6 +283,8 @@ def _chain(partial: Partial) -> Rule | None:
             return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), 0, c)
         return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
     if callable(partial):
+        if arity == 1:  # without a tuple of arguments: this is the hot path of small tensors
+            return lambda c, y, x, **params: c * partial(y, x, **params)
         return lambda c, y, *x, **params: c * partial(y, *x, **params)
     if partial == 0:
         # A gradient of zero, not none: what lies behind a step function is reached, as in PyTorch.

@@ -213,7 +213,7 @@ def test_singular_systems_and_wrong_shapes_are_named() -> None:
             call()
     with pytest.raises(errors.ShapeError, match=r"square matrices .* given shape \(2, 3\)"):
         L.solve(gg.ones(2, 3), gg.ones(2))
-    with pytest.raises(errors.ShapeError, match=r"dimensions \(2, 2\), given \(3, 2\)"):
+    with pytest.raises(errors.ShapeError, match=r"with \(2, 2\) dimensions, given \(3, 2\)"):
         gg.mm(gg.ones(2, 2, 2), gg.ones(2, 2))
     with pytest.raises(errors.ShapeError, match=r"sizes \[3\] on the left and \[2\]"):
         gg.tensordot(gg.ones(2, 3), gg.ones(2, 3), 1)

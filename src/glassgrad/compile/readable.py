@@ -109,7 +109,7 @@ class _Loss:
 
     def source(self, simplify: bool) -> Source:
         """Return the program."""
-        recogniser = Recogniser(self.forward) if simplify else None
+        recogniser = Recogniser(self.forward, self.arrays) if simplify else None
         replay = Replay(self.forward, self.leaves, None if recogniser is None else recogniser.replace)
         derived = replay.derive(self.loss)
         derived = tidy(derived, () if simplify else _named(derived.graph), seeded=not simplify)
@@ -144,7 +144,7 @@ class _Loss:
         tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
         found = '{"loss": loss, **gradients}'
         main = document.main_text(self.entry, arguments, "loss, gradients", found, [*gradients, "loss"], tolerance)
-        return Source("\n".join(lines) + "\n" + main, data, notes, self.entry)
+        return Source("\n".join(lines) + "\n" + main, data, arguments, notes, self.entry)
 
     def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
         """Compute loss and gradients by the engine's own rules, without any simplification."""
@@ -190,4 +190,4 @@ def step_source(captured: Capture) -> Source:
         f"    return {', '.join(outputs) if outputs else 'None'}",
         "",
     ]  # fmt: skip
-    return Source("\n".join(lines), {}, (), graph.name if graph.name.isidentifier() else "step")
+    return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")

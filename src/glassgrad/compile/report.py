@@ -51,10 +51,10 @@ def stats(call: Any) -> Stats:
 def table(call: Any, backend: str, retraces: Sequence[str]) -> str:
     """Return the plan of a trace as text."""
     totals = stats(call)
+    made = f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s"
+    work = f"{count(totals.flops)}flop, {count(totals.bytes)}B moved, {count(totals.peak_bytes)}B between kernels"
     lines = [
-        f"{call.graph.name}: {totals.kernels} kernels on {backend}, {totals.threads} thread(s), "
-        f"{count(totals.flops)}flop, {count(totals.bytes)}B moved, {count(totals.peak_bytes)}B between kernels; "
-        f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s",
+        f"{call.graph.name}: {totals.kernels} kernels on {backend}, {totals.threads} thread(s), {work}; {made}",
         "",
         f"{'kind':<8} {'result':<26} {'flop':>8} {'bytes':>8}  {'ops':<44} from",
     ]

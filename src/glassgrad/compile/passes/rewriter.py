@@ -64,6 +64,8 @@ class Rewriter:
     def instead(self, old: Var, new: Operand) -> None:
         """Let `new` stand for a value of the old graph."""
         self._instead[old] = new
+        if old in self.opaque and isinstance(new, Var):
+            self.opaque.add(new)
 
     def apply(self, op: str, *inputs: Operand, like: Instr | None = None, **params: Any) -> Var:
         """Append a new instruction; its type follows from the primitive, its place from `like`."""

@@ -21,19 +21,24 @@ class Source(str):
 
     Attributes:
         data: the inputs and the recorded results, by name.
+        arguments: the names of its function's arguments, in order.
         notes: which simplifications were made.
         entry: the name of its function.
     """
 
     data: dict[str, Any]
+    arguments: tuple[str, ...]
     notes: tuple[str, ...]
     entry: str
 
-    __slots__ = ("data", "entry", "notes")
+    __slots__ = ("arguments", "data", "entry", "notes")
 
-    def __new__(cls, text: str, data: Mapping[str, Any], notes: Iterable[str], entry: str) -> Self:
+    def __new__(
+        cls, text: str, data: Mapping[str, Any], arguments: Iterable[str], notes: Iterable[str], entry: str
+    ) -> Self:
         made = super().__new__(cls, text)
         made.data = dict(data)
+        made.arguments = tuple(arguments)
         made.notes = tuple(notes)
         made.entry = entry
         return made

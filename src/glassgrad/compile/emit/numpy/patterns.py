@@ -6,7 +6,7 @@ lies between, for then the gradient may go from the result to the input in one s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,10 +35,11 @@ class Match:
 
 
 class Finder:
-    """Looks for patterns in one graph."""
+    """Looks for patterns in one graph, whose inputs have the numbers in `arrays`."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
         self.graph = graph
+        self.arrays = arrays
         self.producer = graph.producers()
         self.users = graph.users()
         self.constants = dict(graph.constants)
@@ -93,18 +94,21 @@ class Finder:
         if instr.output.shape != ():
             return None
         scaled = self._scaled_sum(instr.output)
-        if scaled is None:
+        chosen = self._picked(scaled[2]) if scaled is not None else None
+        if scaled is None or chosen is None:
             return None
-        scale, counted, picked = scaled
-        chosen = self._picked(picked)
-        if chosen is None:
-            return None
+        scale, counted, _ = scaled
         logs, targets = chosen
+        if counted is not None:
+            # The number of targets that count, which is that of all if none is to be ignored.
+            if not self._counts_all(counted, targets):
+                return None
+            scale /= targets.size
         soft = self.log_softmax(logs)
         if soft is None or soft[1] != logs.ndim - 1 or logs.ndim != 2:
             return None
         source, _, probabilities = soft
-        facts = {"scale": -scale, "targets": targets, "probabilities": probabilities, "logs": logs, "count": counted}
+        facts = {"scale": -scale, "targets": targets, "probabilities": probabilities}
         return Match("cross entropy", source, instr.output, self.between(instr.output, source), facts)
 
     def _scaled_sum(self, var: Var) -> tuple[float, Var | None, Var] | None:
@@ -129,6 +133,8 @@ class Finder:
             return _first(instr), -1.0, None
         if instr.op == "multiply":
             number = _number(instr.inputs)
+            if number is None and self._is_mask(instr.inputs[1]):
+                return _first(instr), 1.0, None
             return None if number is None else (number[1], number[0], None)
         if instr.op == "divide":
             divisor = instr.inputs[1]
@@ -141,9 +147,28 @@ class Finder:
         return (_first(instr), 1.0, None) if instr.op == "reshape" else None
 
     def _ignores(self, instr: Instr) -> bool:
-        """Tell whether a where() leaves out rows whose target is to be ignored."""
-        test = self.behind(instr.inputs[0], "not_equal")
-        return test is not None and instr.inputs[2] == 0
+        """Tell whether a where() leaves out rows whose target is to be ignored, and there are none."""
+        return instr.inputs[2] == 0 and self._nothing_ignored(instr.inputs[0])
+
+    def _is_mask(self, operand: Operand) -> bool:
+        """Tell whether a value is 1 for every target."""
+        cast = self.behind(operand, "astype")
+        return cast is not None and self._nothing_ignored(cast.inputs[0])
+
+    def _nothing_ignored(self, mask: Operand) -> bool:
+        """Tell whether a mask is ``targets != number``, true for all targets at hand."""
+        test = self.behind(mask, "not_equal")
+        if test is None or isinstance(test.inputs[1], Var) or not isinstance(test.inputs[0], Var):
+            return False
+        known = self.arrays.get(test.inputs[0])
+        return known is not None and bool(np.all(known != test.inputs[1]))
+
+    def _counts_all(self, count: Var, targets: Var) -> bool:
+        summed = self.behind(count, "sum")
+        if summed is None or not self._is_mask(summed.inputs[0]):
+            return False
+        source = summed.inputs[0]
+        return isinstance(source, Var) and source.size == targets.size
 
     def _picked(self, var: Var) -> tuple[Var, Var] | None:
         """Write a vector as ``logs[arange(n), targets]``."""
@@ -159,7 +184,7 @@ class Finder:
         column = self.behind(instr.inputs[1], "reshape")
         targets = column.inputs[0] if column is not None else None
         kept = self.behind(targets, "where") if targets is not None else None
-        if kept is not None and self.behind(kept.inputs[0], "not_equal") is not None:
+        if kept is not None and self._ignores(kept):
             targets = kept.inputs[1]
         if not isinstance(targets, Var) or targets.ndim != 1:
             return None

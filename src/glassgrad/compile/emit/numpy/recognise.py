@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,10 @@ class Formula:
     vjp: Callable[..., Any]
 
 
-def _cross_entropy(
-    g: Any, *, scale: float, targets: Any, probabilities: Any, logs: Any, count: Any, source: Any
-) -> Any:
+def _cross_entropy(g: Any, *, scale: float, targets: Any, probabilities: Any, source: Any) -> Any:
     # d/dx of -sum(log_softmax(x)[rows, targets]) is softmax(x) - one_hot(targets).
     soft = probabilities if probabilities is not None else softmax_p(source, axis=1)
     difference = soft - getitem_p(np.eye(source.shape[1], dtype=source.dtype), targets, spec=(ARRAY,))
-    if count is not None:
-        return difference * (g * scale / count)
     share = 1 / scale
     return g * difference / (round(share) if abs(share - round(share)) < 1e-6 else share)
 
@@ -69,8 +65,8 @@ class Recogniser:
         notes: which rule replaced what, for the reader.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.matches = Finder(graph).matches()
+    def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
+        self.matches = Finder(graph, arrays).matches()
         self.inner = {instr: match for match in self.matches for instr in match.inner}
         self.ends = {match.inner[-1]: match for match in self.matches}
         self.notes: list[tuple[str, Match]] = [(FORMULAS[match.kind].rule, match) for match in self.matches]

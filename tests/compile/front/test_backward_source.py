@@ -1,0 +1,191 @@
+"""The backward pass as a program: it runs on NumPy alone, keeps the user's names, and agrees with the tape."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors, nn
+from glassgrad.nn import functional as F
+from tests.compile.front.names_in_steps import PARAMETERS, STEPS, arguments, names_loss
+
+# Lines of the hand derivation of this network that is commonly taught: softmax and batch norm each in one line.
+BY_HAND = 25
+
+
+def sections(source):
+    """The assignments of the forward and of the backward section."""
+    found, section = {"forward": [], "backward": []}, None
+    for line in source.splitlines():
+        if line.strip().startswith("# forward"):
+            section = "forward"
+        elif line.strip().startswith("# backward"):
+            section = "backward"
+        elif line.startswith("    gradients = "):
+            section = None
+        elif section and line.strip():
+            found[section].append(line)
+    return found
+
+
+def assigned(lines):
+    tree = ast.parse("def f():\n" + "\n".join(lines))
+    found = []
+    for node in tree.body[0].body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name):
+            found.append(target.id)
+    return found
+
+
+def tape_gradients(args):
+    loss = names_loss(*args)
+    return loss, gg.autograd.grad(loss, args[2:])
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_the_names_network_agrees_with_the_tape(simplify):
+    args = arguments()
+    source = gg.backward_source(names_loss, simplify=simplify)(*args)
+    loss, gradients = source.function()(*(x.detach().numpy() for x in args))
+    wanted, by_tape = tape_gradients(args)
+    np.testing.assert_allclose(loss, wanted.item(), rtol=1e-12)
+    for name, one in zip(PARAMETERS, by_tape, strict=True):
+        np.testing.assert_allclose(gradients[f"d{name}"], one.array, atol=1e-6, rtol=1e-6, err_msg=name)
+
+
+def test_every_step_keeps_its_name_and_order():
+    lines = sections(gg.backward_source(names_loss)(*arguments()))
+    forward = [name for name in assigned(lines["forward"]) if name in STEPS]
+    assert tuple(forward) == STEPS
+    backward = assigned(lines["backward"])
+    for name in [*(step for step in STEPS if step != "embedded"), *PARAMETERS]:
+        assert f"d{name}" in backward, f"the gradient of {name} has no line"
+
+
+def test_backward_lines_name_their_forward_line_and_rule():
+    lines = sections(gg.backward_source(names_loss)(*arguments()))["backward"]
+    assert any("hidden = shifted.tanh()   [tanh: 1 - y**2]" in line for line in lines)
+    assert any("dw2 = hidden.T @ dscores" in line and "scores = hidden @ w2" in line for line in lines)
+    uncommented = [line for line in lines if "#" not in line]
+    assert len(uncommented) <= 4, uncommented  # the seed, and zeros whose comment follows a line below
+
+
+def test_simplified_it_is_no_longer_than_by_hand():
+    source = gg.backward_source(names_loss, simplify=True)(*arguments())
+    backward = sections(source)["backward"]
+    assert len(backward) <= BY_HAND
+    assert any("softmax - one_hot" in note for note in source.notes)
+    assert any("normalisation" in note for note in source.notes)
+    for note in source.notes:
+        assert note in source, "the file says which rules were used"
+    text = "\n".join(backward)
+    assert "dcounts" not in text
+    assert "dvariance" not in text
+    assert len(assigned(backward)) < len(assigned(sections(gg.backward_source(names_loss)(*arguments()))["backward"])) / 2
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_the_file_checks_itself_without_the_library(tmp_path, simplify):
+    path = tmp_path / "names.py"
+    gg.backward_source(names_loss, simplify=simplify)(*arguments(np.float32)).save(path)
+    assert "glassgrad" not in [
+        alias.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import) for alias in node.names
+    ]
+    run = [sys.executable, "-I", str(path)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "everything agrees" in done.stdout
+    path.write_text(path.read_text().replace("dw2 = hidden.T @", "dw2 = 2 * hidden.T @"))
+    broken = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert broken.returncode != 0
+    assert "differ" in broken.stderr
+
+
+def test_the_golden_sources(golden):
+    for simplify, name in ((False, "names_steps.py.txt"), (True, "names_simplified.py.txt")):
+        golden(f"source/{name}", gg.backward_source(names_loss, simplify=simplify)(*arguments(np.float32)))
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        inner = self.up(self.norm(x)).relu()
+        return x + self.down(inner)
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+@pytest.mark.parametrize("loss_of", [F.cross_entropy, lambda x, y: F.nll_loss(F.log_softmax(x, 1), y)])
+def test_a_model_with_layers(simplify, loss_of):
+    gg.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), Block(8), nn.BatchNorm1d(8), nn.GELU("tanh"), nn.Linear(8, 3)).double()
+    x, y = gg.randn(6, 5).double(), gg.tensor([0, 1, 2, 0, 1, 2])
+
+    def run(x, y):
+        return loss_of(model(x), y)
+
+    running = model[2].running_mean.array.copy()
+    source = gg.backward_source(run, simplify=simplify)(x, y)
+    np.testing.assert_array_equal(model[2].running_mean.array, running)
+    inputs = [source.data[name] for name in source.arguments]
+    loss, gradients = source.function()(*inputs)
+    run(x, y).backward()
+    np.testing.assert_allclose(loss, run(x, y).item(), rtol=1e-10)
+    parameters = list(model.parameters())
+    assert len(gradients) == len(parameters)
+    shapes = sorted(gradient.shape for gradient in gradients.values())
+    assert shapes == sorted(p.shape for p in parameters)
+    wanted = sorted(float(np.abs(p.grad.array).sum()) for p in parameters)
+    found = sorted(float(np.abs(gradient).sum()) for gradient in gradients.values())
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+    if simplify:
+        assert len(source.notes) >= 3
+
+
+def test_targets_that_are_ignored_are_not_simplified_away():
+    logits = gg.randn(4, 3).double().requires_grad_()
+    targets = gg.tensor([0, -100, 2, 1])
+    source = gg.backward_source(F.cross_entropy, simplify=True)(logits, targets)
+    assert source.notes == ()
+    _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+    (wanted,) = gg.autograd.grad(F.cross_entropy(logits, targets), logits)
+    (found,) = gradients.values()
+    np.testing.assert_allclose(found, wanted.array, atol=1e-12)
+
+
+def test_what_has_no_loss_is_refused():
+    w = gg.ones(3, requires_grad=True)
+    with pytest.raises(errors.CompileError, match=r"returned float32\[3\]"):
+        gg.backward_source(lambda x: w * x)(gg.ones(3))
+    with pytest.raises(errors.CompileError, match="needs a function that returns its loss"):
+        gg.backward_source(lambda x: x.sum())(gg.ones(3))
+
+
+def test_an_op_without_numpy_text_is_refused():
+    w = gg.ones(3, requires_grad=True)
+    with pytest.raises(errors.CompileError, match="digamma at .*test_backward_source.py.* has no NumPy source"):
+        gg.backward_source(lambda x: (w * x).digamma().sum())(gg.ones(3))
+
+
+def test_nothing_happens_to_the_model_or_the_stream():
+    gg.manual_seed(3)
+    w = gg.ones(4, requires_grad=True)
+    before = gg.default_generator.get_state()
+    source = gg.backward_source(lambda x: (F.dropout(w, 0.5) * x).sum())(gg.ones(4))
+    assert gg.default_generator.get_state() == before
+    assert w.grad is None
+    _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+    assert set(gradients["dw"].tolist()) <= {0.0, 2.0}

@@ -116,7 +116,8 @@ ALIASES = {
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum, spatial, complexes,
+    linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
+    spatial, complexes,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

@@ -60,7 +60,7 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
             spec.append(part)
         elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             spec.append(int(part))
-        elif isinstance(part, bool | np.bool_) or (getattr(part, "dtype", None) == bool and not part.shape):
+        elif isinstance(part, bool | np.bool_) or (getattr(part, "dtype", None) == np.dtype(bool) and not part.shape):
             spec.append(bool(part))  # a mask of no dimensions: True adds an axis of length 1, False one of length 0
         else:
             found = _positions(part)

@@ -78,8 +78,14 @@ def _slices(x: Array, dim: int, index: Any) -> tuple[Any, ...]:
     return (EVERYTHING,) * axis + (ARRAY,), index if hasattr(index, "dtype") else np.asarray(index)
 
 
+def _as_vector(x: Array) -> Array:
+    return x if len(x.shape) else reshape_p(x, shape=(1,))
+
+
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
     """x with the slices of alpha * `source` added at `index` along `dim`; a place may occur often."""
+    if not x.shape:  # a number has one place along dimension 0
+        return reshape_p(index_add(_as_vector(x), dim, _as_vector(index), _as_vector(source), alpha=alpha), shape=())
     spec, places = _slices(x, dim, index)
     source = source if alpha == 1 else source * alpha
     return x + put_add_p(source, places, spec=spec, shape=tuple(x.shape))
@@ -87,12 +93,16 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float =
 
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """x with the slices of `source` at `index` along `dim`."""
+    if not x.shape:
+        return reshape_p(index_copy(_as_vector(x), dim, _as_vector(index), _as_vector(source)), shape=())
     spec, places = _slices(x, dim, index)
     return at_set_p(x, source, places, spec=spec)
 
 
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     """x with `value` in the slices at `index` along `dim`."""
+    if not x.shape:
+        return reshape_p(index_fill(_as_vector(x), dim, index, value), shape=())
     spec, places = _slices(x, dim, index)
     return at_set_p(x, _value(value, x), places, spec=spec)
 

@@ -2,6 +2,14 @@
 
 Its functions are those that serve NumPy, whose second version follows the standard; what the standard has under a name
 of its own, or defines differently, is below. Everything differentiable stays so.
+
+SciPy asks for it when the variable SCIPY_ARRAY_API=1 is set before SciPy is imported. Tried with SciPy 1.17, values and
+gradients right (tests/interop/scipy_functions.py runs them): `special` logsumexp, softmax, log_softmax, erf, expit,
+logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore, skew,
+kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
+statistics of ttest_1samp, ttest_ind, f_oneway, bartlett; `integrate` trapezoid, cumulative_trapezoid;
+`spatial.transform.Rotation`. SciPy itself takes no other library's arrays in `linalg`, `signal`, `spatial.distance`,
+`integrate.simpson` and the distributions of `stats`: there the conversion to NumPy refuses tracked tensors.
 """
 
 from __future__ import annotations

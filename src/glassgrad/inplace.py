@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -139,10 +140,17 @@ def _array_of(y: Any, x: Tensor) -> Any:
     return array.astype(x.dtype) if type(array) is _ndarray and array.dtype.kind == "b" else array
 
 
+@cache
+def _ufunc_of(prim: Any) -> Any:
+    """Return NumPy's function that a primitive is, if it is one."""
+    ufunc = getattr(np, prim.forward, None) if prim is not None and isinstance(prim.forward, str) else None
+    return ufunc if isinstance(ufunc, np.ufunc) else None
+
+
 def _by_ufunc(prim: Any, memory: Any, args: tuple[Any, ...]) -> bool:
     """Let NumPy write directly, where the op is one of its functions; tell whether it could."""
-    ufunc = getattr(np, prim.forward, None) if prim is not None and isinstance(prim.forward, str) else None
-    if not isinstance(ufunc, np.ufunc) or MODE.flags > RECORDING or not memory.flags.writeable:
+    ufunc = _ufunc_of(prim)
+    if ufunc is None or MODE.flags > RECORDING or not memory.flags.writeable:
         return False
     plain = [arg.array if isinstance(arg, Tensor) else arg for arg in args]
     if any(not isinstance(arg, _ndarray | int | float | np.generic) for arg in plain):

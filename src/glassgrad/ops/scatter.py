@@ -63,7 +63,9 @@ def masked_select(x: Array, mask: Array) -> Array:
 
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """x with the first elements of `source` in order where `mask` is true."""
-    plain = np.broadcast_to(concrete(mask, "masked_scatter"), tuple(x.shape))
+    shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    x = x if tuple(x.shape) == shape else broadcast_to_p(x, shape=shape)
+    plain = np.broadcast_to(concrete(mask, "masked_scatter"), shape)
     count = int(plain.sum())
     if math.prod(source.shape) < count:
         raise bad_option("masked_scatter", "source", tuple(source.shape), f"at least {count} elements")
@@ -175,6 +177,9 @@ def scatter_reduce(
     With `include_self=False` the elements of x count only where nothing is scattered to. Elements that share an
     extreme share its gradient.
     """
+    if not x.shape:
+        row, places, parts = _as_vector(x), _as_vector(index), _as_vector(src)
+        return reshape_p(scatter_reduce(row, dim, places, parts, reduce, include_self=include_self), shape=())
     axis, shape = canonical_axis(dim, len(x.shape)), tuple(x.shape)
     source = _fitted(src, index)
     ones = np.ones(tuple(index.shape), x.dtype)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import no_grad, tensor
+from .. import public  # noqa: F401 - importing public completes Tensor
+from ..creation import tensor
 from ..data.generate import generate_tokens
+from ..tape import no_grad
 
 Array = Any
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .. import Generator, Tensor, nn
+from .. import nn, public  # noqa: F401 - importing public completes Tensor
+from ..random import Generator
+from ..tensor import Tensor
 
 
 class NamesMLP(nn.Module):

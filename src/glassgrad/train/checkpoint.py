@@ -114,7 +114,7 @@ def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
     if "pairs" in tree:
         return {key: unpack(value, arrays) for key, value in tree["pairs"]}
     if "tensor" in tree:
-        from .. import tensor
+        from ..creation import tensor
 
         return tensor(arrays[tree["tensor"]])
     return arrays[tree["array"]]

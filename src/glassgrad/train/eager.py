@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import Generator, from_numpy, nn, no_grad, optim, tensor
+from .. import nn, optim, public  # noqa: F401 - importing public completes Tensor
+from ..creation import from_numpy, tensor
 from ..models import Bigram, NamesMLP
 from ..nn import functional as F
+from ..random import Generator
+from ..tape import no_grad
 from .calibrate import calibrate_batch_norm
 from .checkpoint import Stateful
 

@@ -63,13 +63,15 @@ class MnistConfig(ImagesConfig):
 
     hidden: int = option(1024, "units of each hidden layer (128 for the cnn)", low=1, high=1_000_000)
     layers: int = option(3, "hidden layers of the mlp", low=1, high=100)
+    epochs: int = option(20, "how often each image is trained on (10 for the cnn)", low=1, high=1e6)
     batch: int = option(512, "images per step (128 for the cnn)", low=1, high=1_000_000)
+    rate: float = option(0.0001, "highest learning rate of RMSprop (0.0005 for the cnn)", above=0, high=1e6)
     data: str = option("", "folder with idx files, gzipped or not; empty to fetch MNIST into a cache", resumable=True)
 
 
 # What the models do not have, and the defaults of `mnist` that suit the cnn better.
 _WITHOUT = {"mlp": ("channels",), "cnn": ("layers",)}
-_CNN_DEFAULTS = {"hidden": 128, "batch": 128}
+_CNN_DEFAULTS = {"hidden": 128, "batch": 128, "epochs": 10, "rate": 0.0005}
 
 
 def _configure(cls: type[Any], layers: list[Layer], cnn_defaults: Mapping[str, Any]) -> Any:

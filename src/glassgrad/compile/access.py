@@ -99,18 +99,7 @@ def unflatten(flat: Index, shape: Shape, extents: Extents) -> Indices:
         if extent == 1:
             found.append(Index())
             continue
-        mine = []
-        for axis, step in list(rest):
-            if step >= stride:
-                if step % stride:
-                    raise NotAffine
-                mine.append((axis, step // stride))
-                rest.remove((axis, step))
-            elif step * extents[axis] > stride:
-                # The counter runs over the boundary between this dimension and the next.
-                if stride % step or extents[axis] % (stride // step):
-                    raise NotAffine
-                raise NeedsSplit(axis, stride // step)
+        mine = _take_terms(rest, stride, extents)
         index = Index(offset // stride, tuple(sorted(mine)))
         offset %= stride
         if index.offset + sum(step * (extents[axis] - 1) for axis, step in mine) >= extent:
@@ -119,6 +108,23 @@ def unflatten(flat: Index, shape: Shape, extents: Extents) -> Indices:
     if offset + sum(step * (extents[axis] - 1) for axis, step in rest) >= 1:
         raise NotAffine
     return tuple(found)
+
+
+def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> list[tuple[Axis, int]]:
+    """Take out of `rest` the terms that move along a dimension with this stride, in units of it."""
+    mine = []
+    for axis, step in list(rest):
+        if step >= stride:
+            if step % stride:
+                raise NotAffine
+            mine.append((axis, step // stride))
+            rest.remove((axis, step))
+        elif step * extents[axis] > stride:
+            # The counter runs over the boundary between this dimension and the next.
+            if stride % step or extents[axis] % (stride // step):
+                raise NotAffine
+            raise NeedsSplit(axis, stride // step)
+    return mine
 
 
 # --- views --------------------------------------------------------------------------------------

@@ -189,13 +189,20 @@ def order_loops(nest: Nest) -> None:
     fastest = max(nest.extents, key=lambda axis: (votes[axis], axis), default=None)
     strides: dict[Axis, int] = {}
     # Accesses that agree on the fastest axis decide first, the ones with most axes before the others.
-    ranked = sorted(accesses, key=lambda pair: (dict(pair[0].index.terms).get(fastest) != 1, -len(pair[0].index.terms)))
+    ranked = sorted(accesses, key=lambda pair: (_stride(pair[0], fastest) != 1, -len(pair[0].index.terms)))
     for access, _ in ranked:
         for axis, stride in access.index.terms:
             strides.setdefault(axis, abs(stride))
-    key = lambda axis: (-strides.get(axis, 1 << 60), axis == fastest, axis)  # noqa: E731
-    nest.outer.sort(key=key)
-    nest.inner.sort(key=key)
+
+    def slowest_first(axis: Axis) -> tuple[int, bool, Axis]:
+        return -strides.get(axis, 1 << 60), axis == fastest, axis
+
+    nest.outer.sort(key=slowest_first)
+    nest.inner.sort(key=slowest_first)
+
+
+def _stride(access: Access, axis: Axis | None) -> int:
+    return next((stride for other, stride in access.index.terms if other == axis), 0)
 
 
 def vector_axis(nest: Nest) -> Axis | None:

@@ -1,12 +1,12 @@
 """Compiled steps on disk: a second process that compiles the same graph finds the machine code there.
 
-An entry's name is a hash of everything that the code depends on: the graph (or the module's text), the processor and its
-features, and the versions of glassgrad and LLVM. An entry is written under another name and moved into place, so that
-readers see all of it or nothing, however many write at once; a checksum finds files that were damaged since. Whatever goes wrong
-with the disk, compiling goes on without it.
+An entry's name is a hash of everything that the code depends on: the graph (or the module's text), the processor and
+its features, and the versions of glassgrad and LLVM. An entry is written under another name and moved into place, so
+that readers see all of it or nothing, however many write at once; a checksum finds files that were damaged since.
+Whatever goes wrong with the disk, compiling goes on without it.
 
-The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to an
-empty string turns the cache off.
+The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to
+an empty string turns the cache off.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ class Context:
     def describe_checks(self, checks: Sequence[tuple[int, Var, int]]) -> None:
         """State which arguments are indices: (slot, type, extent of what they index)."""
         rows = [
-            [support.slot_offset(self.shares, slot), var.size, var.dtype.itemsize, extent] for slot, var, extent in checks
+            [support.slot_offset(self.shares, slot), var.size, var.dtype.itemsize, extent]
+            for slot, var, extent in checks
         ]
         self.set(support.CHECK_COUNT, len(rows))
         self.set(support.CHECKS, self.table(rows))
@@ -279,7 +280,8 @@ class NativeStep:
         """Convert arguments and run, or raise what is wrong with them."""
         if len(arrays) != len(self.inputs):
             raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
-        fitted = tuple([self._fit(value, var, number) for number, (value, var) in enumerate(zip(arrays, self.inputs, strict=True))])
+        pairs = enumerate(zip(arrays, self.inputs, strict=True))
+        fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
         for check in self.layout.checks:
             part = check.select(fitted[self.inputs.index(check.var)])
             if part.size and (part.min() < -check.extent or part.max() >= check.extent):
@@ -300,7 +302,8 @@ class NativeStep:
         if array.shape != var.shape or array.dtype != var.dtype:
             given = f"{array.dtype}{list(array.shape)}"
             raise errors.STEP_ARGUMENT(number=number, name=var.name or "", given=given, expected=type_text(var))
-        if var in self.layout.written and not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+        fits = array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
+        if var in self.layout.written and not fits:
             raise errors.STEP_STATE(number=number, name=var.name or "")
         return np.ascontiguousarray(array)
 

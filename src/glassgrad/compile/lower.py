@@ -9,6 +9,7 @@ from typing import Any
 
 from glassgrad.compile import cache
 from glassgrad.compile.emit.llvm.blas import GEMM, blas
+from glassgrad.compile.emit.llvm.cuts import kernel_time
 from glassgrad.compile.emit.llvm.ir import kind_of
 from glassgrad.compile.emit.llvm.scalar import COSTS
 from glassgrad.compile.emit.llvm.solid import SOLIDS
@@ -119,7 +120,8 @@ class Lowering:
         self.checks, computed = find_checks(graph)
         prepared = normalise(with_guards(settle(graph), computed), is_loop, lambda instr: not _is_host(instr))
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
-        self.guards = [(var, where) for var, (_, _, where) in zip(guards, computed, strict=True) if isinstance(var, Var)]
+        pairs = zip(guards, computed, strict=True)
+        self.guards = [(var, where) for var, (_, _, where) in pairs if isinstance(var, Var)]
         self.prepared = prepared
         loops = {op: LOOPS[op] for op in LOOPS}
         self.plan = make_plan(prepared, Lowerings(loops, kind_of, accepts_layout, COSTS, _is_host))
@@ -185,7 +187,7 @@ def _is_host(instr: Instr) -> bool:
     return solid is None or not _has_kinds(instr) or not solid.takes(instr)
 
 
-# One thread's nanoseconds that make another thread worth waking.
+# One thread's nanoseconds of work for each thread that takes part.
 _PER_THREAD = 8000.0
 
 
@@ -193,8 +195,8 @@ def choose_threads(plan: Plan, threads: int | None) -> int:
     """Return into how many shares to cut: no more than cores, and none with too little to do."""
     if threads is not None:
         return max(1, threads)
-    del plan
-    return available_cores()
+    work = sum(kernel_time(kernel) for kernel in plan.kernels)
+    return max(1, min(available_cores(), int(work / _PER_THREAD)))
 
 
 def make_stats(

@@ -91,6 +91,7 @@ class Nest:
     name: str = ""
     ops: list[str] = field(default_factory=list)
     where: list[Any] = field(default_factory=list)
+    _known: list[Expr] | None = None
 
     @property
     def points(self) -> int:
@@ -99,6 +100,8 @@ class Nest:
 
     def expressions(self) -> list[Expr]:
         """Every expression once, operands before what uses them."""
+        if self._known is not None:
+            return self._known
         seen: dict[Expr, None] = {}
         for root in [store.value for store in self.stores]:
             _visit(root, seen)
@@ -107,7 +110,8 @@ class Nest:
                 _visit(expr, seen)
             if store.access.mask is not None:
                 _visit(store.access.mask, seen)
-        return list(seen)
+        self._known = list(seen)
+        return self._known
 
     def accesses(self) -> Iterable[tuple[Access, bool]]:
         """Iterate over (access, is it a store)."""
@@ -210,5 +214,6 @@ class Expressions:
         known = self._known.get(key)
         if known is None:
             axes = reduction.value.axes & outer
-            known = self._known[key] = Expr("reduced", (), reduction.kind, reduction, axes, reduction.value.stage + 1, 0)
+            stage = reduction.value.stage + 1
+            known = self._known[key] = Expr("reduced", (), reduction.kind, reduction, axes, stage, 0)
         return known

@@ -1,7 +1,7 @@
 """What the native backend wants of a graph: few forms of each op, everything else marked as the host's.
 
-Pure rewriting, like the passes; the ops it introduces (`put_one_along`, `put_slice`, `set_slice`, `at_place`) exist only
-between here and the emitter.
+Pure rewriting, like the passes; the ops it introduces (`put_one_along`, `put_slice`, `set_slice`, `at_place`) exist
+only between here and the emitter.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def _permute(rewriter: Normaliser, instr: Instr) -> bool:
     axes = instr.params["axes"]
     last = len(axes) - 1
     swaps = last >= 1 and axes == (*range(last - 1), last, last - 1)
-    if maker is None or maker.op != "matmul" or not swaps or rewriter.uses[instr.inputs[0]] != 1:
+    original = instr.inputs[0]
+    assert isinstance(original, Var)
+    if maker is None or maker.op != "matmul" or not swaps or rewriter.uses[original] != 1:
         return False
     a, b = maker.inputs
     if not isinstance(a, Var) or not isinstance(b, Var) or a.ndim < 2 or b.ndim < 2:
@@ -112,7 +114,9 @@ def _arg(rewriter: Normaliser, instr: Instr) -> bool:
     return True
 
 
-def _one_per_row(rewriter: Normaliser, instr: Instr, source: tuple[int, ...], arrays: tuple[Operand, ...]) -> Var | None:
+def _one_per_row(
+    rewriter: Normaliser, instr: Instr, source: tuple[int, ...], arrays: tuple[Operand, ...]
+) -> Var | None:
     """Return the column picked in each row, of an index ``(arange(n), columns)`` into a matrix."""
     if instr.params["spec"] != (ARRAY, ARRAY) or len(source) != 2:
         return None
@@ -138,7 +142,7 @@ def _getitem(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis: int) -> Var:
-    """Read one element along an axis. Out of a loop's result it is summed from a mask, so that loop and reader fuse."""
+    """Read one element along an axis; out of a loop's result summed from a mask, so that loop and reader fuse."""
     if not rewriter.computed_by_loop(source):
         return rewriter.apply("take_along_axis", source, index, like=instr, axis=axis)
     mask = rewriter.internal(
@@ -162,7 +166,7 @@ def _take_along(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 def _put_along(rewriter: Normaliser, instr: Instr) -> bool:
-    """With one place a row, every element of the result knows whether it is that place: a loop, not a scatter."""
+    """With one place a row, an element of the result knows whether it is that place: a loop, not a scatter."""
     index = rewriter.now(instr.inputs[1])
     shape, axis = instr.output.shape, instr.params["axis"]
     assert isinstance(index, Var)
@@ -195,9 +199,8 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
     assert isinstance(x, Var)
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
     supply = iter(sample)
-    key = tuple(
-        next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in instr.params["spec"]
-    )
+    spec = instr.params["spec"]
+    key = tuple(next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in spec)
     shape = np.broadcast_to(np.zeros((), np.bool_), x.shape)[key].shape
     if not isinstance(value, Var):
         value = rewriter.constant(np.asarray(value, x.dtype))
@@ -239,6 +242,7 @@ def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
-    "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem, "take_along_axis": _take_along,
+    "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem,
+    "take_along_axis": _take_along,
     "put_along_add": _put_along, "put_add": _put, "at_set": _at_set, "conv2d_weight": _conv_weight,
 }  # fmt: skip

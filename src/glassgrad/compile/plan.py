@@ -82,7 +82,9 @@ def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
     views = {instr for instr in graph.instrs if is_view(instr) and not lowerings.is_host(instr)}
     chain = ViewChain(views, graph.producers())
     for var in graph.results():
-        views.discard(chain.producer.get(var))  # type: ignore[arg-type]
+        maker = chain.producer.get(var)
+        if maker is not None:
+            views.discard(maker)
     for instr in graph.instrs:
         _until_affine(chain, instr)
     for instr in graph.instrs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from glassgrad.compile.access import Index
 from glassgrad.compile.graph import Var
@@ -74,7 +75,7 @@ class Task:
 
 def _disjoint(region: Region) -> bool:
     ordered = sorted(pair for pair in region.ranges if pair[0] < pair[1])
-    return all(first[1] <= second[0] for first, second in zip(ordered, ordered[1:], strict=False))
+    return all(first[1] <= second[0] for first, second in pairwise(ordered))
 
 
 @dataclass(eq=False)
@@ -183,7 +184,8 @@ def even_bounds(count: int, shares: int, granule: int = 1) -> tuple[int, ...]:
     wanted = 64 if count >= 128 * shares else 16 if count >= 32 * shares else 4 if count >= 8 * shares else 1
     step = max(wanted, granule)
     blocks = -(-count // step)
-    return tuple(min(blocks * share // shares * step, count) if share < shares else count for share in range(shares + 1))
+    inner = [min(blocks * share // shares * step, count) for share in range(shares)]
+    return (*inner, count)
 
 
 def region_of(
@@ -215,6 +217,6 @@ def region_of(
     if inside >= unit or not outside or any(stride < 0 for _, stride in rest):
         return None
     period = min(expected, size) if expected >= size else expected
-    return Region(period, tuple((low * unit, high * unit) for low, high in zip(ends, ends[1:], strict=False)))
+    return Region(period, tuple((low * unit, high * unit) for low, high in pairwise(ends)))
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, IndexRangeError, KindError, Message
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, IndexRangeError, KindError, Message
+
+
+class GraphError(GlassgradError, RuntimeError):
+    """A program inside the compiler that contradicts itself."""
+
 
 STEP_ARGUMENT_COUNT = Message(
     KindError,
@@ -34,4 +39,11 @@ STEP_COMPUTED_INDEX = Message(
     "an index that the step computes at {where} was out of range for the axis it is used on.\n"
     "The step ran to its end with the index cut to the range, so its results and the state it updated are not to be "
     "trusted.\nNext: restore the state, and run the step eagerly to see the index.",
+)
+
+GRAPH_MALFORMED = Message(
+    GraphError,
+    "the traced program is malformed at {what}{where}: {problem}.\n"
+    "Expected: every value defined once, before its use, with the type its primitive gives.\n"
+    "Next: this is a fault of the compiler, not of the step; please report it with the step that was compiled.",
 )

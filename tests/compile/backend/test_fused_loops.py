@@ -77,7 +77,8 @@ CASES = {
     "broadcast batch of products": (lambda b, x, y: x @ y, [(3, 1, 12, 9), (2, 9, 7)], 1),
     "rows, a column, backwards": (
         lambda b, x: (
-            x.getitem(spec=(Slice(1, 9, 2), ALL)) * 2, x.getitem(spec=(ALL, 3)), x.getitem(spec=(Slice(None, None, -1),)),
+            x.getitem(spec=(Slice(1, 9, 2), ALL)) * 2, x.getitem(spec=(ALL, 3)),
+            x.getitem(spec=(Slice(None, None, -1),)),
         ),
         [(12, 9)], 3,
     ),
@@ -86,7 +87,9 @@ CASES = {
     "concatenate": (lambda b, x, y: b("concat", x, y * 2, axis=1) * 2, [(12, 9), (12, 5)], 2),
     "concatenate rows": (lambda b, x, y: b("concat", x, y, axis=0) * 2, [(12, 9), (5, 9)], 1),
     "embedding": (lambda b, w, i: w.getitem(i, spec=(ARRAY,)) * 2, [(5, 9), ((6, 3), "i8")], 1),
-    "pick one a row": (lambda b, w, i, j: w.getitem(i, j, spec=(ARRAY, ARRAY)), [(5, 9), ((6,), "i8"), ((6,), "i4")], 1),
+    "pick one a row": (
+        lambda b, w, i, j: w.getitem(i, j, spec=(ARRAY, ARRAY)), [(5, 9), ((6,), "i8"), ((6,), "i4")], 1,
+    ),
     "arrays apart": (
         lambda b, w, i, j: w.getitem(i, j, spec=(ARRAY, ALL, ARRAY)) * 2, [(5, 4, 9), ((6,), "i8"), ((6,), "i8")], 1,
     ),

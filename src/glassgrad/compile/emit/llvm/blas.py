@@ -1,8 +1,8 @@
 """BLAS: the addresses of its matrix products, and the helper that calls one from generated code.
 
-SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread, because
-the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where SciPy is
-built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is used.
+SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread,
+because the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where
+SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is used.
 """
 
 from __future__ import annotations
@@ -125,5 +125,6 @@ def gemm_helper(kind: str) -> tuple[str, str]:
     arguments = "ptr %tb.p, ptr %ta.p, ptr %n.p, ptr %m.p, ptr %k.p, ptr %one, ptr %b, ptr %ldb.p, ptr %a, ptr %lda.p"
     lines += [f"  call void %blas({arguments}, ptr %start, ptr %c, ptr %ldc.p)", "  ret void"]
     sizes = ", ".join(f"i64 %{field}" for field in fields)
-    head = f"define internal void @{name}(ptr %blas, ptr %a, ptr %b, ptr %c, {sizes}, i8 %ta, i8 %tb, {number} %beta) #0"
+    params = f"ptr %blas, ptr %a, ptr %b, ptr %c, {sizes}, i8 %ta, i8 %tb, {number} %beta"
+    head = f"define internal void @{name}({params}) #0"
     return name, f"{head} {{\nentry:\n" + "\n".join(lines) + "\n}\n"

@@ -1,7 +1,7 @@
 """Convolutions in two dimensions: windows as columns, one image at a time, and a matrix product for each.
 
-An image's windows (channels times kernel, by positions) are gathered in scratch memory, where they stay in the cache for
-the product that follows. The transposes run the same steps in another order: the product first and then adding the
+An image's windows (channels times kernel, by positions) are gathered in scratch memory, where they stay in the cache
+for the product that follows. The transposes run the same steps in another order: the product first and then adding the
 columns back where they came from, or the product of columns and gradient, summed over images.
 """
 
@@ -275,7 +275,8 @@ class ConvCode(SolidCode):
         for var, shape in [*operands, (self.instr.output, self.instr.output.shape)]:
             root = alias.get(var, var)
             index = Index(0, tuple((axis, stride) for axis, stride in enumerate(row_strides(shape)) if shape[axis] > 1))
-            by_unit = shape and shape[0] == units and not (self.instr.op != "conv2d_weight_parts" and shape == self._w())
+            is_weight = self.instr.op != "conv2d_weight_parts" and shape == self._w()
+            by_unit = shape and shape[0] == units and not is_weight
             extents = dict(enumerate(shape))
             regions[root] = region_of(index, [(0, units)], bounds, extents, root.size) if by_unit else None
         return [Cut("images", bounds, regions)]

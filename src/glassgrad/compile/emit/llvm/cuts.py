@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 from glassgrad.compile.access import Index
 from glassgrad.compile.emit.llvm.loops import NestPlan, nest_cost
 from glassgrad.compile.emit.llvm.matmul import Product
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Nest
+from glassgrad.compile.plan import Kernel
 from glassgrad.compile.schedule import Cut, Region, even_bounds, region_of
 
 # One thread's rates, roughly: what matters is which kernels are worth sharing.
@@ -24,6 +26,21 @@ def nest_time(nest: Nest, layout: NestPlan) -> float:
     vectors = nest.points / max(layout.lanes, 1)
     size = touched_bytes(nest)
     return _CALL_NS + max(vectors * nest_cost(nest) / _OPS_PER_NS, size / _BYTES_PER_NS)
+
+
+def kernel_time(kernel: Kernel) -> float:
+    """Estimate one thread's nanoseconds for a kernel that is not laid out yet."""
+    if kernel.nest is not None:
+        work = kernel.nest.points * nest_cost(kernel.nest) / 16 / _OPS_PER_NS
+        return _CALL_NS + max(work, touched_bytes(kernel.nest) / _BYTES_PER_NS)
+    size = sum(var.nbytes for var in kernel.reads | kernel.writes)
+    instr = kernel.instrs[0]
+    flops = 0.0
+    if instr.op == "matmul" and kernel.operands[0] is not None:
+        flops = 2.0 * instr.output.size * kernel.operands[0].shape[-1]
+    elif instr.op.startswith("conv2d") and kernel.operands[1] is not None:
+        flops = 2.0 * size * math.prod(kernel.operands[1].shape[2:])
+    return _CALL_NS + max(flops / _FLOPS_PER_NS, size / _BYTES_PER_NS)
 
 
 def touched_bytes(nest: Nest) -> int:
@@ -108,22 +125,20 @@ def product_cuts(product: Product, out: Var, shares: int) -> list[Cut]:
         return cuts
     by_rows = _product_cut(product, out, "rows", even_bounds(product.m, shares))
     by_columns = _product_cut(product, out, "columns", even_bounds(product.n, shares))
-    if product.m >= product.n:
-        cuts = [by_rows, by_columns]
-    else:
-        cuts = [by_columns, by_rows]
-    return [cut for cut in cuts if all(low < high for low, high in zip(cut.bounds, cut.bounds[1:], strict=False))]
+    cuts = [by_rows, by_columns] if product.m >= product.n else [by_columns, by_rows]
+    return [cut for cut in cuts if all(low < high for low, high in pairwise(cut.bounds))]
 
 
 def _product_cut(product: Product, out: Var, axis: str, bounds: tuple[int, ...]) -> Cut:
     rank = len(product.batch)
-    numbers = {number: extent for number, extent in enumerate((*product.batch, product.m, product.n, product.k))}
+    numbers = dict(enumerate((*product.batch, product.m, product.n, product.k)))
     rows, columns, inner = rank, rank + 1, rank + 2
     wanted = {"batch": list(range(rank)), "rows": [rows], "columns": [columns]}[axis]
     cut = [(number, numbers[number]) for number in wanted]
     a, b = product.a, product.b
-    index_a = _index(a.offset, [*_aligned(a.strides[:-2], a.shape[:-2], rank), (rows, a.strides[-2]), (inner, a.strides[-1])])
-    index_b = _index(b.offset, [*_aligned(b.strides[:-2], b.shape[:-2], rank), (inner, b.strides[-2]), (columns, b.strides[-1])])
+    left, right = (_aligned(side.strides[:-2], side.shape[:-2], rank) for side in (a, b))
+    index_a = _index(a.offset, [*left, (rows, a.strides[-2]), (inner, a.strides[-1])])
+    index_b = _index(b.offset, [*right, (inner, b.strides[-2]), (columns, b.strides[-1])])
     stride, out_terms = 1, []
     for number in (columns, rows, *reversed(range(rank))):
         out_terms.append((number, stride))

@@ -2,8 +2,8 @@
 
 The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors; a panel
 of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache; the rows of A pass by
-it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. Shapes and
-strides are constants in the code, so that addresses cost nothing.
+it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. Shapes
+and strides are constants in the code, so that addresses cost nothing.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def micro_text(module: Module, micro: Micro, name: str) -> str:
             place = _gep(b, micro.kind, base, row * micro.a_strides[0])
             scalar = b.define(f"load {LLVM_TYPE[micro.kind]}, ptr {place}", micro.kind)
             spread = b.splat(scalar, micro.lanes)
-            for number in range(micro.vectors):
-                following.append(b.fma(spread, right[number], sums[row * micro.vectors + number]))
+            mine = sums[row * micro.vectors : (row + 1) * micro.vectors]
+            following += [b.fma(spread, side, total) for side, total in zip(right, mine, strict=True)]
         loop.next = following
     for (row, number), total in zip(cells, following, strict=True):
         _finish(outer, micro, (row, number), total, masks[number])
@@ -191,7 +191,7 @@ def pack_rows_text(module: Module, gemm: Gemm, columns: int, name: str) -> str:
 
 
 def pack_columns_text(module: Module, gemm: Gemm, columns: int, name: str) -> str:
-    """Return the function (b, panel, k) that packs a panel of a B whose columns lie in order: square blocks, transposed."""
+    """Return the function (b, panel, k) that packs a panel of a B whose columns lie in order: blocks, transposed."""
     code = LoopNest(Function(module))
     lanes = gemm.lanes
     with code.loop("0", "%k", lanes) as loop:
@@ -215,7 +215,7 @@ def pack_columns_text(module: Module, gemm: Gemm, columns: int, name: str) -> st
 
 
 def pack_left_text(module: Module, gemm: Gemm, rows: int, name: str) -> str:
-    """Return the function (a, packed, k) that packs a tile of an A whose columns lie in order: row counts side by side."""
+    """Return the function (a, packed, k) that packs a tile of an A whose columns lie in order, without gaps."""
     code = LoopNest(Function(module))
     with code.loop("0", "%k", 1) as loop:
         b = code.current

@@ -40,10 +40,12 @@ def kind_of(dtype: np.dtype[Any]) -> str | None:
 
 
 def is_float(kind: str) -> bool:
+    """Tell whether an element kind is a floating-point one."""
     return kind[0] == "f"
 
 
 def is_signed(kind: str) -> bool:
+    """Tell whether an integer kind has negative numbers."""
     return kind[0] == "i"
 
 
@@ -283,7 +285,8 @@ class Loop:
 
 class LoopNest:
     """Builders of nested loops. Code that does not depend on a loop is placed in front of it by appending to
-    the builder of the enclosing one, which is still open in front of the loop's head."""
+    the builder of the enclosing one, which is still open in front of the loop's head.
+    """
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -316,7 +319,8 @@ class LoopNest:
         outer.start(head)
         outer.raw(f"{loop.counter.text} = phi i64 [ {start}, %{entry_label} ], [ {after}, %{inner.label} ]")
         for (phi, first), latest in zip(loop.carried, loop.next, strict=True):
-            outer.raw(f"{phi.text} = phi {phi.type} [ {first.text}, %{entry_label} ], [ {latest.text}, %{inner.label} ]")
+            sources = f"[ {first.text}, %{entry_label} ], [ {latest.text}, %{inner.label} ]"
+            outer.raw(f"{phi.text} = phi {phi.type} {sources}")
         outer.lines += inner.lines
         outer.raw(f"{after} = add nuw nsw i64 {loop.counter.text}, {step}")
         outer.raw(f"{done} = icmp ult i64 {after}, {stop}")

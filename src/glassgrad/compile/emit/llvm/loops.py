@@ -105,12 +105,15 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     if straight:
         kept, scratch = {}, 0
     flexible = split_tiles and len(nest.extents) == 1 and not kept
-    return NestPlan(axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight, shared, serial)
+    return NestPlan(
+        axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight, shared, serial
+    )
 
 
 def _shared_axes(nest: Nest, others: list[Axis], threads: int) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Split the outer axes: as few as give every thread enough turns run as one loop, since each turn of it has to
-    find its counters by division; the rest are plain loops."""
+    find its counters by division; the rest are plain loops.
+    """
     shared, serial = list(others), list[Axis]()
     while len(shared) > 1 and math.prod(nest.extents[axis] for axis in shared[:-1]) >= 16 * threads:
         serial.insert(0, shared.pop())
@@ -125,6 +128,7 @@ def _lanes(nest: Nest, vector_bytes: int, axis: Axis) -> int:
 
 
 def nest_cost(nest: Nest) -> int:
+    """Return roughly the number of instructions for one turn of the innermost loop."""
     return sum(max(expr.cost - sum(arg.cost for arg in expr.args), 1) for expr in nest.expressions())
 
 

@@ -87,11 +87,13 @@ def can_multiply(instr: Instr) -> bool:
 Call = Callable[[Builder, tuple[str, str, str], str, str], None]
 
 
-def emit_product(b: Builder, product: Product, pointers: tuple[str, str, str], share: tuple[str, str, str], call: Call) -> None:
+def emit_product(
+    b: Builder, product: Product, pointers: tuple[str, str, str], share: tuple[str, str, str], call: Call
+) -> None:
     """Emit the product for rows, columns or matrices [lo, hi).
 
-    `pointers` are those of A, B and C; `share` is (lo, hi, what is cut); `call` emits the product of one matrix from the
-    addresses of its first elements and its numbers of rows and columns.
+    `pointers` are those of A, B and C; `share` is (lo, hi, what is cut); `call` emits the product of one matrix from
+    the addresses of its first elements and its numbers of rows and columns.
     """
     lo, hi, by = share
     if math.prod(product.batch) == 1:
@@ -132,7 +134,8 @@ def _batch_offsets(b: Builder, product: Product, position: str) -> tuple[str, st
 
 
 def _batch_strides(strided: Strided, rank: int) -> list[int]:
-    strides = [0 if extent == 1 else stride for stride, extent in zip(strided.strides[:-2], strided.shape[:-2], strict=True)]
+    pairs = zip(strided.strides[:-2], strided.shape[:-2], strict=True)
+    strides = [0 if extent == 1 else stride for stride, extent in pairs]
     return [0] * (rank - len(strides)) + strides
 
 

@@ -22,8 +22,9 @@ def _size(kind: str) -> int:
 
 
 def load_vector(
-    b: Builder, kind: str, pointer: str, layout: Layout, computed: list[tuple[Value, int]], mask: Value | None, root: str
-) -> Value:
+    b: Builder, kind: str, pointer: str, layout: Layout, computed: list[tuple[Value, int]], mask: Value | None,
+    root: str,
+) -> Value:  # fmt: skip
     """Load what `layout` describes; lanes that are masked out read 0."""
     lanes, stride, offset, exists = layout
     stored = memory_kind(kind)
@@ -34,7 +35,8 @@ def load_vector(
     elif spread is None and stride == 1:
         value = _load_contiguous(b, stored, _at(b, stored, pointer, offset), lanes, lanes_mask)
     elif spread is None and stride == 2 and _existing(lanes_mask, lanes):
-        value = _load_every_second(b, stored, _at(b, stored, pointer, 2 * offset), lanes, _existing(lanes_mask, lanes))
+        first = _at(b, stored, pointer, 2 * offset)
+        value = _load_every_second(b, stored, first, lanes, _existing(lanes_mask, lanes))
     else:
         pointers = _spread_pointers(b, stored, (pointer, spread), layout)
         value = _gather(b, stored, pointers, lanes, lanes_mask)
@@ -55,10 +57,12 @@ def store_vector(b: Builder, value: Value, pointer: str, layout: Layout) -> None
         if exists is None:
             b.raw(f"store {value.typed}, ptr {place}, align {_size(value.kind)}")
         else:
-            _masked(b, "store", value.kind, lanes, f"{value.typed}, {_aligned_pointer('ptr ' + place, value.kind)}", exists)
+            target = _aligned_pointer(f"ptr {place}", value.kind)
+            _masked(b, "store", value.kind, lanes, f"{value.typed}, {target}", exists)
         return
     pointers = _spread_pointers(b, value.kind, (pointer, None), layout)
-    _masked(b, "scatter", value.kind, lanes, f"{value.typed}, {_aligned_pointer(pointers, value.kind)}", _full(exists, lanes))
+    target = _aligned_pointer(pointers, value.kind)
+    _masked(b, "scatter", value.kind, lanes, f"{value.typed}, {target}", _full(exists, lanes))
 
 
 def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:
@@ -111,7 +115,7 @@ def _existing(mask: Value | None, lanes: int) -> int:
 
 
 def _load_every_second(b: Builder, kind: str, pointer: str, lanes: int, count: int) -> Value:
-    """Load elements 0, 2, 4, ...: two vectors side by side and a shuffle, without touching what lies behind the last."""
+    """Load elements 0, 2, 4, ...: two vectors side by side and a shuffle; nothing behind the last is touched."""
     span = 2 * count - 1
     halves = [
         _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, _first_lanes(span - start, lanes))

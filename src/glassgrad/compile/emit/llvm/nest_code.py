@@ -227,7 +227,8 @@ class NestWriter(NestEmitter):
         self, axes: set[Axis], start: str, stop: str, step: int, slots: list[Slot], body: Callable[[Value], States]
     ) -> States:
         """Run a loop with accumulators. A long one runs in blocks with accumulators of their own, so that the
-        error of a sum grows with the length of a block and the number of blocks, not with their product."""
+        error of a sum grows with the length of a block and the number of blocks, not with their product.
+        """
         turns = int(stop) // step if stop.isdigit() and start.isdigit() else 0
         if turns > 2 * BLOCK and slots:
             return self._counted(

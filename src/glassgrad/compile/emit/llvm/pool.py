@@ -172,13 +172,14 @@ class SpreadWriter(ConvWriter):
             for number, value in enumerate(mixed):
                 count = min(left * len(values) - number * lanes, lanes)
                 if count > 0:
-                    self._add(value, self.at(place, number * lanes), (lanes, 1, 0, self._mask(count)), not self.rows_disjoint)
+                    layout = (lanes, 1, 0, self._mask(count))
+                    self._add(value, self.at(place, number * lanes), layout, adds=not self.rows_disjoint)
             return
         for j, value in enumerate(values):
             where = self.at(place, j * shape.dilation[1])
-            self._add(value, where, (lanes, step, 0, self._mask(left)), True)
+            self._add(value, where, (lanes, step, 0, self._mask(left)), adds=True)
 
-    def _add(self, value: Value, place: str, layout: tuple[int, int, int, Value | None], adds: bool) -> None:
+    def _add(self, value: Value, place: str, layout: tuple[int, int, int, Value | None], *, adds: bool) -> None:
         b = self.b
         if adds:
             value = b.fadd(load_vector(b, value.kind, place, layout, [], None, place), value)

@@ -329,7 +329,8 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "minimum": (2, _minimum), "clip": (3, _clip), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
     "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt), "rsqrt": (12, _rsqrt),
     "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
-    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc": (48, _math("erfc")), "relu": (2, _relu), "abs": (1, _abs),
+    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc": (48, _math("erfc")),
+    "relu": (2, _relu), "abs": (1, _abs),
     "sign": (3, _sign), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
     "less": (1, _compare("olt", "lt")), "less_equal": (1, _compare("ole", "le")),
     "greater": (1, _compare("ogt", "gt")), "greater_equal": (1, _compare("oge", "ge")),
@@ -357,7 +358,9 @@ def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value
 
 # --- reductions ----------------------------------------------------------------------------------
 
-IDENTITY: dict[str, float] = {"add": 0, "multiply": 1, "maximum": float("-inf"), "minimum": float("inf"), "and": 1, "or": 0}
+IDENTITY: dict[str, float] = {
+    "add": 0, "multiply": 1, "maximum": float("-inf"), "minimum": float("inf"), "and": 1, "or": 0,
+}  # fmt: skip
 
 
 def identity_of(how: str, kind: str) -> float:
@@ -400,6 +403,7 @@ def across_lanes(b: Builder, how: str, value: Value) -> Value:
 
 
 def scalar_name(kind: str) -> str:
+    """Return the suffix of an intrinsic for one element."""
     return {"b1": "i1"}.get(kind, kind.replace("u", "i"))
 
 

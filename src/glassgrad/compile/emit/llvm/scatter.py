@@ -97,7 +97,6 @@ def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tupl
     plain: list[int] = []  # extents of the values' dimensions that no array gives
     broadcast = [max(extents) for extents in zip(*(_padded(array.shape, rank) for array in arrays), strict=True)]
     supply = iter(enumerate(arrays))
-    place = lambda number: number if number < position else number + rank  # noqa: E731
     for part in entries:
         if part is None:
             plain.append(1)
@@ -113,7 +112,8 @@ def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tupl
         else:
             assert type(part) is Slice
             first, last, step = slice(*part).indices(extent)
-            routes.append(Route(extent, dim=place(len(plain)), start=first, step=step))
+            behind = rank if len(plain) >= position else 0
+            routes.append(Route(extent, dim=len(plain) + behind, start=first, step=step))
             plain.append(len(range(first, last, step)))
     values = (*plain[:position], *broadcast, *plain[position:])
     return tuple(routes), values

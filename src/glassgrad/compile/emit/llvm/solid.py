@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.access import Index, row_strides
-from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
 from glassgrad.compile.emit.llvm.blas import blas
+from glassgrad.compile.emit.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
+from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
 from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, tile_shape
 from glassgrad.compile.emit.llvm.ir import BITS, Builder
 from glassgrad.compile.emit.llvm.matmul import (
-    Call, accepts, call_blas, can_multiply, emit_product, layouts, product_of,
+    Call,
+    accepts,
+    call_blas,
+    can_multiply,
+    emit_product,
+    layouts,
+    product_of,
 )  # fmt: skip
-from glassgrad.compile.emit.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
 from glassgrad.compile.emit.llvm.pool import SpreadCode
 from glassgrad.compile.emit.llvm.scatter import ScatterWriter, scatter_of
 from glassgrad.compile.emit.llvm.solid_base import SolidCode
@@ -104,7 +111,7 @@ class ProductCode(SolidCode):
         columns: tuple[int, ...] = (self.product.n,)
         if task.cut is not None and task.cut.axis != "batch":
             bounds = task.cut.bounds
-            sizes = tuple(sorted({high - low for low, high in zip(bounds, bounds[1:], strict=False)} - {0}))
+            sizes = tuple(sorted({high - low for low, high in pairwise(bounds)} - {0}))
             rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
         text = GemmWriter(step.module, self._gemm(rows, columns)).definition("NAME")
         name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))

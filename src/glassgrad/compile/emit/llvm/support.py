@@ -10,7 +10,6 @@ Counters only grow, so nothing is reset between steps and a late worker can join
 from __future__ import annotations
 
 import platform
-import sys
 
 # Byte offsets in a context. `DONE` and `TARGET` have cache lines of their own.
 DONE, TARGET, SHARES, PHASES, TABLE, POOL = 0, 64, 128, 136, 144, 152
@@ -53,7 +52,8 @@ def _pause() -> tuple[str, str]:
 
 def _system() -> tuple[str, str, str, str]:
     """Return declarations and the code of: give way, sleep until the epoch moves, wake the sleepers."""
-    if sys.platform == "linux":
+    system = platform.system()  # not sys.platform: a type checker would know the answer
+    if system == "Linux":
         number = 202 if platform.machine().lower() in {"x86_64", "amd64"} else 98
         call = f"call i64 (i64, ...) @syscall(i64 {number}, ptr %pool"
         return (
@@ -63,7 +63,7 @@ def _system() -> tuple[str, str, str, str]:
             call + ", i32 128, i32 %seen32, ptr null, ptr null, i32 0)",
             call + ", i32 129, i32 2147483647, ptr null, ptr null, i32 0)",
         )
-    if sys.platform == "win32":
+    if system == "Windows":
         return (
             "declare i32 @SwitchToThread()\ndeclare void @Sleep(i32)", "call i32 @SwitchToThread()",
             "call void @Sleep(i32 1)", "",

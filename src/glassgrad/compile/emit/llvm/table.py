@@ -74,11 +74,14 @@ def _power(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     base, exponent = instr.inputs
     kind = builder.kind(instr.output.dtype)
     left = builder.read(base, _at(base, out), kind)
-    if isinstance(exponent, int | float) and kind[0] == "f" and abs(exponent) <= 8 and exponent * 2 == int(exponent * 2):
-        # Half powers other than 0.5 lose to pow at 0 and -Inf; sqrt and whole powers do not.
-        if exponent == int(exponent) or exponent == 0.5:
-            return builder.exprs.apply("constant_power", [left], kind, float(exponent))
+    # A square root and small whole powers; other half powers differ from pow at 0 and -Inf.
+    if kind[0] == "f" and isinstance(exponent, int | float) and _is_simple(exponent):
+        return builder.exprs.apply("constant_power", [left], kind, float(exponent))
     return builder.exprs.apply("power", [left, builder.read(exponent, _at(exponent, out), kind)], kind)
+
+
+def _is_simple(exponent: float) -> bool:
+    return abs(exponent) <= 8 and (exponent == 0.5 or exponent == int(exponent))
 
 
 def _astype(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:

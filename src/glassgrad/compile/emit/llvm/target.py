@@ -47,7 +47,8 @@ class Host:
 
     def optimise(self, module: Any) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
-        LLVM's loop passes find nothing to do; without them compiling takes half the time."""
+        LLVM's loop passes find nothing to do; without them compiling takes half the time.
+        """
         options = llvm.create_pipeline_tuning_options(speed_level=1)
         builder = llvm.create_pass_builder(self.machine, options)
         passes = llvm.create_new_module_pass_manager()

@@ -82,12 +82,15 @@ def _scale_in_one(b: Builder, x: Value, whole: Value) -> Value:
     mask = f"i{x.lanes}"
     signature = f"{x.type}, {x.type}, {x.type}, {mask}, i32"
     b.function.module.declarations[name] = f"declare {x.type} @{name}({signature})"
-    return b.define(f"call {x.type} @{name}({x.typed}, {whole.typed}, {x.type} zeroinitializer, {mask} -1, i32 4)", x.kind, x.lanes)
+    arguments = f"{x.typed}, {whole.typed}, {x.type} zeroinitializer, {mask} -1, i32 4"
+    return b.define(f"call {x.type} @{name}({arguments})", x.kind, x.lanes)
 
 
 def to_integer_bits(b: Builder, x: Value) -> Value:
+    """Return the bits of a float as an integer."""
     return b.bitcast(x, FORMATS[x.kind].integer)
 
 
 def copysign(b: Builder, size: Value, sign: Value) -> Value:
+    """|size| with the sign of `sign`."""
     return b.call("copysign", size, sign)

@@ -64,6 +64,7 @@ def exp_tail(b: Builder, r: Value) -> Value:
 
 
 def exp(b: Builder, x: Value) -> Value:
+    """e to the power x."""
     low, high = _EXP_RANGE[x.kind]
     # What vanishes is computed as exp(0) and dropped: arithmetic with results below the normal numbers takes the
     # processor a hundred cycles, and a masked softmax is full of exp(-Inf).
@@ -75,6 +76,7 @@ def exp(b: Builder, x: Value) -> Value:
 
 
 def expm1(b: Builder, x: Value) -> Value:
+    """e to the power x, less 1, exact also near 0."""
     low, high = _EXPM1_RANGE[x.kind]
     r, n, _ = reduce_exponent(b, clamp(b, x, low, high))
     # Half of everything, because 2^n itself may overflow where the result does not: 2 (2^(n-1) y + 2^(n-1) - 1/2).
@@ -125,6 +127,7 @@ def _log_edges(b: Builder, x: Value, value: Value) -> Value:
 
 
 def log(b: Builder, x: Value) -> Value:
+    """Natural logarithm."""
     lifted, shift = normalise(b, x)
     m, e = split_exponent(b, lifted)
     value = log_of_split(b, b.fsub(m, b.like(1, m)), b.fsub(e, shift))

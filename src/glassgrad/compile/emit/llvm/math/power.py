@@ -99,6 +99,7 @@ def _power_32(b: Builder, x: Value, y: Value) -> Value:
 
 
 def power(b: Builder, x: Value, y: Value) -> Value:
+    """x to the power y, with the special cases of C."""
     size = b.call("fabs", x)
     value = _power_32(b, size, y) if x.kind == "f32" else _power_64(b, size, y)
     zero, one, inf = b.like(0, x), b.like(1, x), b.like(INF, x)

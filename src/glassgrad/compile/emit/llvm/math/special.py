@@ -50,7 +50,7 @@ _ERFC_LIMIT = {"f32": 10.2, "f64": 27.5}
 
 
 def tanh(b: Builder, x: Value) -> Value:
-    """tanh(a) = e / (e + 2) with e = expm1(2 a), for a = |x|."""
+    """Hyperbolic tangent: e / (e + 2) with e = expm1(2 a), for a = |x|."""
     a = clamp(b, b.call("fabs", x), None, _TANH_LIMIT[x.kind])
     e = expm1(b, b.fadd(a, a))
     return copysign(b, b.fdiv(e, b.fadd(e, b.like(2, x))), x)
@@ -65,6 +65,7 @@ def sigmoid(b: Builder, x: Value) -> Value:
 
 
 def erf(b: Builder, x: Value) -> Value:
+    """Error function."""
     a = clamp(b, b.call("fabs", x), None, _ERF_LIMIT[x.kind])
     if x.kind == "f32":
         w = polynomial(b, a, _ERF_ALL_32)

@@ -1,8 +1,8 @@
 """sin and cos.
 
 x = n pi/2 + r; the quadrant n mod 4 picks between the polynomials of sin(r) and cos(r) and the sign. float32 is reduced
-in float64. Arguments up to 2^22 (about 4 million) are reduced here; a vector that holds a larger one is handed, lane by lane,
-to the C library, whose reduction covers every number.
+in float64. Arguments up to 2^22 (about 4 million) are reduced here; a vector that holds a larger one is handed, lane by
+lane, to the C library, whose reduction covers every number.
 """
 
 from __future__ import annotations
@@ -115,8 +115,10 @@ def _lane_by_lane(b: Builder, x: Value, name: str) -> Value:
 
 
 def sin(b: Builder, x: Value) -> Value:
+    """Sine."""
     return _with_large(b, x, "sin", 0)
 
 
 def cos(b: Builder, x: Value) -> Value:
+    """Cosine."""
     return _with_large(b, x, "cos", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,8 +88,8 @@ def size(x):
 )
 def test_the_numbers_are_asked_for(function, line, advice):
     text = refused(function, X)
-    with open(__file__, encoding="utf-8") as file:
-        expected = next(at for at, one in enumerate(file, 1) if one.strip() == line)
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    expected = next(at for at, one in enumerate(lines, 1) if one.strip() == line)
     assert f"test_failing_well.py:{expected}" in text
     assert advice in text
 
@@ -195,7 +196,7 @@ def test_a_schedule_that_changes_an_option_inside():
         optimizer.zero_grad()
         optimizer.param_groups[0]["lr"] *= 0.9
 
-    with pytest.raises(errors.CompileError, match="changed the option 'lr' from 0.5 to 0.45"):
+    with pytest.raises(errors.CompileError, match=r"changed the option 'lr' from 0\.5 to 0\.45"):
         compiled(run)()
     assert optimizer.param_groups[0]["lr"] == 0.5
     assert w.tolist() == [1.0, 1.0]
@@ -204,11 +205,11 @@ def test_a_schedule_that_changes_an_option_inside():
 # --- nothing is left half done --------------------------------------------------------------------
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     pass
 
 
-@pytest.mark.parametrize("problem", [Broken, KeyboardInterrupt, errors.CompileError, MemoryError])
+@pytest.mark.parametrize("problem", [BrokenError, KeyboardInterrupt, errors.CompileError, MemoryError])
 @pytest.mark.parametrize("where", ["before backward", "after backward", "after the step"])
 def test_nothing_changes_when_the_trace_fails(where, problem):
     model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))

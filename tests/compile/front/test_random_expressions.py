@@ -11,8 +11,9 @@ import glassgrad as gg
 
 UNARY = {
     "tanh": lambda x: x.tanh(), "exp": lambda x: (x * 0.3).exp(), "sigmoid": lambda x: x.sigmoid(),
-    "relu": lambda x: x.relu(), "square": lambda x: x * x * 0.1, "neg": lambda x: -x, "log": lambda x: (x * x + 1).log(),
-    "sqrt": lambda x: (x * x + 0.5).sqrt(), "abs": lambda x: x.abs(), "clip": lambda x: x.clip(-1, 1),
+    "relu": lambda x: x.relu(), "square": lambda x: x * x * 0.1, "neg": lambda x: -x,
+    "log": lambda x: (x * x + 1).log(), "sqrt": lambda x: (x * x + 0.5).sqrt(), "abs": lambda x: x.abs(),
+    "clip": lambda x: x.clip(-1, 1),
     "softmax": lambda x: x.softmax(-1), "norm": lambda x: x - x.mean(-1, keepdim=True),
     "lse": lambda x: x.logsumexp(-1, keepdim=True), "sum": lambda x: x.sum(0, keepdim=True) * 0.2,
     "mean": lambda x: x.mean(1, keepdim=True), "max": lambda x: x.max(1, keepdim=True).values,
@@ -21,7 +22,7 @@ UNARY = {
 }  # fmt: skip
 BINARY = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / (b * b + 1), "max": lambda a, b: gg.maximum(a, b),
+    "div": lambda a, b: a / (b * b + 1), "max": gg.maximum,
     "where": lambda a, b: gg.where(a > b, a, b * 0.5), "product": lambda a, b: a @ b.expand(4, 4).mT * 0.3,
 }  # fmt: skip
 

@@ -70,7 +70,8 @@ def test_backward(group, backend):
                 gg.as_tensor(x).detach().requires_grad_() if at in places else x for at, x in enumerate(args)
             ]
             results = case.carrying(case.prim(*leaves, **params))
-            total = sum((part * case_weights).sum() for part, case_weights in zip(results, scales[case.id], strict=True))
+            weighted = zip(results, scales[case.id], strict=True)
+            total = sum((part * case_weights).sum() for part, case_weights in weighted)
             total.backward()
             found.append([leaves[at].grad for at in places])
         return found
@@ -92,7 +93,7 @@ def test_backward(group, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_edges(dtype, backend):
-    """Zeros of both signs, infinities and NaN are placed as in eager mode, for every elementwise op that lists edges."""
+    """Zeros of both signs, infinities and NaN are placed as in eager mode, for every op that lists edges."""
     edged = [prim for prim in REGISTRY.values() if isinstance(prim, Elementwise) and prim.edge]
     grids = [
         [np.array(part, dtype).reshape(-1) for part in np.meshgrid(*[prim.edge] * prim.arity)] for prim in edged

@@ -109,3 +109,122 @@ def put_along_add(g, index, shape, axis):
     out = np.zeros(shape, g.dtype)
     np.add.at(out, along(index, axis), g)
     return out
+
+
+def bordered(x, padding, value=0):
+    """x (..., H, W) with a border; a negative width cuts instead."""
+    cut = tuple(slice(max(-a, 0), x.shape[d - 2] - max(-b, 0)) for d, (a, b) in enumerate(padding))
+    wide = [(0, 0)] * (x.ndim - 2) + [(max(a, 0), max(b, 0)) for a, b in padding]
+    return np.pad(x[(..., *cut)], wide, constant_values=value)
+
+
+def windows(x, kernel, stride, dilation, out):
+    """The windows of x (..., H, W): shape (..., *out, *kernel)."""
+    span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(x, span, axis=(-2, -1))
+    view = view[..., :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+    return view[..., : out[0], : out[1], :, :]
+
+
+def grouped(x, groups, axis):
+    """x with one axis split into (groups, rest)."""
+    return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
+
+
+def conv2d(x, w, stride, padding, dilation, groups, out):
+    """y[n, o, i, j] = sum of x[n, c, s i + d a - p, s j + d b - p] w[o, c, a, b]."""
+    seen = windows(bordered(x, padding), w.shape[2:], stride, dilation, out)
+    y = np.einsum("ngchwab,gocab->ngohw", grouped(seen, groups, 1), grouped(w, groups, 0), optimize=True)
+    return y.reshape(x.shape[0], w.shape[0], *out)
+
+
+def conv2d_weight(x, g, kernel, stride, padding, dilation, groups):
+    """Every window of x times the cotangent of its result."""
+    seen = windows(bordered(x, padding), kernel, stride, dilation, g.shape[2:])
+    dw = np.einsum("ngchwab,ngohw->gocab", grouped(seen, groups, 1), grouped(g, groups, 1), optimize=True)
+    return dw.reshape(g.shape[1], x.shape[1] // groups, *kernel)
+
+
+def taps(kernel, stride, dilation, out):
+    """For each position in a window: the position, and the elements of the image that stand there."""
+    for i, j in np.ndindex(*kernel):
+        rows = slice(i * dilation[0], i * dilation[0] + stride[0] * (out[0] - 1) + 1, stride[0])
+        columns = slice(j * dilation[1], j * dilation[1] + stride[1] * (out[1] - 1) + 1, stride[1])
+        yield (i, j), (..., rows, columns)
+
+
+def frame(size, kernel, stride, padding, dilation, out):
+    """The border that the windows need, beyond the image too where they hang over its end."""
+    last = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(out, stride, kernel, dilation, strict=True)]
+    return tuple((a, max(end - a - n, b)) for end, n, (a, b) in zip(last, size, padding, strict=True))
+
+
+def inside(full, padding, size):
+    """An image (..., H, W) without its border; what the border cut off is 0."""
+    back = tuple((-a, n - full.shape[d - 2] + a) for d, (n, (a, _)) in enumerate(zip(size, padding, strict=True)))
+    return bordered(full, back)
+
+
+def conv2d_input(g, w, size, stride, padding, dilation, groups):
+    """Every cotangent, times the kernel, added where its window was."""
+    out, kernel = g.shape[2:], w.shape[2:]
+    rows, columns = ((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(out, stride, kernel, dilation, strict=True))
+    full = np.zeros((g.shape[0], w.shape[1] * groups, rows, columns), g.dtype)
+    gs, ws = grouped(g, groups, 1), grouped(w, groups, 0)
+    for (i, j), place in taps(kernel, stride, dilation, out):
+        part = np.einsum("ngohw,goc->ngchw", gs, ws[..., i, j], optimize=True)
+        full[place] += part.reshape(g.shape[0], -1, *out)
+    return inside(full, padding, size)
+
+
+def max_pool2d(x, kernel, stride, padding, dilation, out):
+    """The largest element of each window."""
+    border = frame(x.shape[-2:], kernel, stride, padding, dilation, out)
+    return windows(bordered(x, border, -np.inf), kernel, stride, dilation, out).max(axis=(-2, -1))
+
+
+def max_pool2d_scatter(g, x, y, kernel, stride, padding, dilation):
+    """Zeros, with g at the first largest element of each window."""
+    border = frame(x.shape[-2:], kernel, stride, padding, dilation, y.shape[-2:])
+    wide = bordered(x, border, -np.inf)
+    full, free = np.zeros_like(wide), np.ones(y.shape, bool)
+    for _, place in taps(kernel, stride, dilation, y.shape[-2:]):
+        first = free & (wide[place] == y)
+        full[place] += np.where(first, g, 0)
+        free &= ~first
+    return inside(full, border, x.shape[-2:])
+
+
+def sum_pool2d(x, kernel, stride, padding, dilation, out):
+    """The sum of each window."""
+    border = frame(x.shape[-2:], kernel, stride, padding, dilation, out)
+    return windows(bordered(x, border), kernel, stride, dilation, out).sum(axis=(-2, -1))
+
+
+def sum_spread2d(g, size, kernel, stride, padding, dilation):
+    """g added all over its window."""
+    border = frame(size, kernel, stride, padding, dilation, g.shape[-2:])
+    full = np.zeros((*g.shape[:-2], *(n + a + b for n, (a, b) in zip(size, border, strict=True))), g.dtype)
+    for _, place in taps(kernel, stride, dilation, g.shape[-2:]):
+        full[place] += g
+    return inside(full, border, size)
+
+
+def leaky_relu(x, slope):
+    """x where it is positive, slope * x elsewhere."""
+    return np.where(x > 0, x, slope * x)
+
+
+def elu(x, alpha):
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def mish(x):
+    """x * tanh(softplus(x))."""
+    return x * np.tanh(softplus(x))
+
+
+def hardswish(x):
+    """x * min(max(x + 3, 0), 6) / 6."""
+    return x * np.clip(x + 3, 0, 6) / 6

@@ -13,9 +13,10 @@ from glassgrad import errors
 from glassgrad.compile.emit.numpy import text
 from glassgrad.compile.emit.numpy.differentiate import Derived
 from glassgrad.compile.emit.numpy.names import Namer, identifier
+from glassgrad.compile.emit.numpy.reading import READING
 from glassgrad.compile.emit.numpy.recognise import FORMULAS
 from glassgrad.compile.emit.numpy.runs import Run, assigned, forward_runs
-from glassgrad.compile.emit.numpy.templates import HELPERS, TEMPLATES
+from glassgrad.compile.emit.numpy.templates import HELPERS
 from glassgrad.compile.emit.numpy.text import Text
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, GATHER, Origin
@@ -259,7 +260,7 @@ class BodyWriter:
 
     def expression(self, instr: Instr) -> Text:
         """Return an instruction as an expression."""
-        template = TEMPLATES.get(instr.op)
+        template = READING.get(instr.op)
         if template is None:
             place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
             raise errors.NO_SOURCE(op=instr.op, where=place)

@@ -1,0 +1,50 @@
+"""Text of ops for programs that people read, where a running program calls the registry's faster code."""
+
+from __future__ import annotations
+
+from glassgrad.compile.emit.numpy import text
+from glassgrad.compile.emit.numpy.templates import TEMPLATES, Template
+from glassgrad.compile.emit.numpy.text import PRODUCT, SUM, Text, call
+from glassgrad.compile.graph import Instr
+
+
+def _helper(name: str) -> Template:
+    return lambda instr, xs: call(name, *xs, **instr.params)
+
+
+def _windowed(name: str, *, shaped: bool) -> Template:
+    """Windows over images; the size of the result is given where the helper cannot know it."""
+
+    def template(instr: Instr, xs: list[Text]) -> Text:
+        options = {key: value for key, value in instr.params.items() if key != "ceil"}
+        if shaped:
+            options["out"] = instr.output.shape[-2:]
+        return call(name, *xs, **options)
+
+    return template
+
+
+def _lerp(instr: Instr, xs: list[Text]) -> Text:
+    a, b, weight = xs
+    difference = text.binary(b, "-", a, SUM)
+    return text.binary(a, "+", text.binary(weight, "*", difference, PRODUCT), SUM)
+
+
+def _linalg(name: str) -> Template:
+    return lambda instr, xs: call(f"np.linalg.{name}", *xs)
+
+
+READING: dict[str, Template] = {
+    **TEMPLATES,
+    **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "leaky_relu", "elu", "mish", "hardswish")},
+    "conv2d": _windowed("conv2d", shaped=True),
+    "max_pool2d": _windowed("max_pool2d", shaped=True),
+    "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
+    "sum_pool2d": _windowed("sum_pool2d", shaped=True),
+    "sum_spread2d": _windowed("sum_spread2d", shaped=False),
+    "lerp": _lerp,
+    "round": lambda instr, xs: call("np.round", *xs),
+    "inv": _linalg("inv"),
+    "det": _linalg("det"),
+    "cholesky": _linalg("cholesky"),
+}

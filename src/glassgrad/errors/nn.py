@@ -125,3 +125,47 @@ NONFINITE_NORM = Message(
     "the norm of all gradients is {norm} ({where}), so it cannot be clipped.\n"
     "Next: look for the parameter whose gradient is not finite, or leave out error_if_nonfinite.",
 )
+
+UNKNOWN_OPTION = Message(
+    KindError,
+    "{owner} has no option {name!r} ({where}).\nExpected: {expected}.",
+)
+
+MUON_NEEDS_MATRICES = Message(
+    ArgumentError,
+    "Muon is for matrices; parameter {index} has shape {given} ({where}).\n"
+    "Next: give vectors, embeddings and convolutions to another optimizer, such as AdamW.",
+)
+
+LBFGS_ONE_GROUP = Message(
+    ArgumentError,
+    "LBFGS steps along one direction for all parameters and takes one group of them, given {count} ({where}).",
+)
+
+CLOSURE_NEEDED = Message(
+    ArgumentError,
+    "{owner}.step() at {where} needs a closure, as it computes the loss several times.\n"
+    "Next: optimizer.step(closure), where closure() clears the gradients, calls backward() and returns the loss.",
+)
+
+NOT_AN_OPTIMIZER = Message(
+    KindError,
+    "{owner} expects an optimizer, given a {kind} ({where}).",
+)
+
+NO_INITIAL_LR = Message(
+    ArgumentError,
+    "{owner} is to go on from a last_epoch, but the optimizer's groups have no 'initial_lr' ({where}).\n"
+    "Next: load the optimizer's state first, or leave last_epoch at -1.",
+)
+
+ANOTHER_OPTIMIZER = Message(
+    ArgumentError,
+    "{owner} got schedules of different optimizers ({where}).\nExpected: all of one.",
+)
+
+SCHEDULE_OVER = Message(
+    ArgumentError,
+    "{owner} was built for {total} steps and asked for step {step}.\n"
+    "Next: give it the number of steps that the training makes, or stop calling step().",
+)

@@ -1,8 +1,39 @@
-"""Optimizers with PyTorch's names; each file reads like its paper."""
+"""Optimizers and schedules with PyTorch's names; each file reads like its paper and is loaded when it is first used."""
 
-from glassgrad.optim.adam import Adam, AdamW
-from glassgrad.optim.optimizer import Optimizer
-from glassgrad.optim.rmsprop import RMSprop
-from glassgrad.optim.sgd import SGD
+from __future__ import annotations
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop"]
+import importlib
+from typing import Any
+
+_HOME = {
+    "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad", "Adam": "adam", "AdamW": "adam",
+    "Adamax": "adamax", "EMA": "ema", "GradientAccumulator": "accumulate", "LBFGS": "lbfgs", "Lion": "lion",
+    "Muon": "muon", "NAdam": "nadam", "Optimizer": "optimizer", "RAdam": "radam", "RMSprop": "rmsprop", "SGD": "sgd",
+}  # fmt: skip
+_MODULES = ("lr_scheduler", "swa_utils")
+
+# What PyTorch has and this library has not, and what to use in its place.
+_INSTEAD = {
+    "ASGD": "AveragedModel of optim.swa_utils averages the weights of any optimizer.",
+    "Rprop": "Lion uses the sign of the gradient too.",
+    "SparseAdam": "gradients are dense here; use Adam.",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"glassgrad.optim.{name}")
+    home = _HOME.get(name)
+    if home is None:
+        from glassgrad.missing import missing
+
+        raise missing("glassgrad.optim", name, [*_HOME, *_MODULES], _INSTEAD)
+    value = globals()[name] = getattr(importlib.import_module(f"glassgrad.optim.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - names from the table

@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt
-from glassgrad.optim.optimizer import Optimizer, into, weak
+from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
 
 
 class _Adam(Optimizer):
@@ -16,8 +16,8 @@ class _Adam(Optimizer):
     def limits(self) -> Any:
         return [
             *super().limits(),
-            ("eps", lambda v: v >= 0, "a number of at least 0"),
-            ("betas", lambda v: len(v) == 2 and all(0 <= beta < 1 for beta in v), "two numbers in [0, 1)"),
+            at_least("eps", 0),
+            betas,
         ]
 
     def adapt(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any], lr: Any) -> Array:
@@ -35,7 +35,8 @@ class _Adam(Optimizer):
         v += part
         state["exp_avg"].array, state["exp_avg_sq"].array = m, v
         if group["amsgrad"]:
-            highest = maximum(self.slot(state, "max_exp_avg_sq", p), v)
+            highest = self.slot(state, "max_exp_avg_sq", p)
+            highest = into(highest, maximum, highest, v)
             state["max_exp_avg_sq"].array = v = highest
         root = into(scratch, sqrt, v)
         root *= weak((1 - beta2**t) ** -0.5, p)
@@ -61,12 +62,13 @@ class Adam(_Adam):
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False, **hints: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             params,
             {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
              "maximize": maximize},
+            hints,
         )  # fmt: skip
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
@@ -83,12 +85,13 @@ class AdamW(_Adam):
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, **hints: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             params,
             {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
              "maximize": maximize},
+            hints,
         )  # fmt: skip
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:

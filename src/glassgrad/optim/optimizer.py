@@ -8,6 +8,7 @@ to a scratch array under the same convention.
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,6 +20,23 @@ from glassgrad.mode import MODE, TRACING, enable_grad
 from glassgrad.mutations import Writer
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.tensor import Tensor, make
+
+_HINTS = frozenset({"foreach", "fused", "capturable", "differentiable"})
+
+Limit = tuple[str, Callable[[Any], bool], str]
+
+
+def at_least(name: str, low: float) -> Limit:
+    """The check of an option that must not be below `low`."""
+    return name, lambda v: v >= low, f"a number of at least {low}"
+
+
+def share(name: str) -> Limit:
+    """The check of an option that is a share."""
+    return name, lambda v: 0 <= v <= 1, "a share between 0 and 1"
+
+
+betas: Limit = ("betas", lambda v: len(v) == 2 and all(0 <= beta < 1 for beta in v), "two numbers in [0, 1)")
 
 
 def into(scratch: Array, prim: Primitive, *args: Array) -> Array:
@@ -34,13 +52,20 @@ class Optimizer:
     Args:
         params: tensors, or dictionaries of groups with "params" and options of their own.
         defaults: the options of groups that do not set them.
+        hints: PyTorch's advice on how to compute (`foreach`, `fused`, ...), which changes nothing here.
 
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an impossible option.
+        KindError: an option that the optimizer does not have.
     """
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any], hints: Iterable[str] = ()) -> None:
         self.defaults = defaults
+        for name in hints:
+            if name not in _HINTS:
+                raise errors.UNKNOWN_OPTION(
+                    owner=type(self).__name__, name=name, expected=", ".join(defaults), where=provenance.here(2)
+                )
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
@@ -81,7 +106,7 @@ class Optimizer:
             raise errors.PARAMETER_TWICE(owner=owner, index=position, where=where)
         known.add(id(parameter))
 
-    def limits(self) -> list[tuple[str, Callable[[Any], bool], str]]:
+    def limits(self) -> list[Limit]:
         """Return (option, test, what was expected) for the checks of a group."""
         return [
             ("lr", lambda v: v >= 0, "a rate of at least 0"),
@@ -220,8 +245,8 @@ class Optimizer:
 
 def _copied(value: Any) -> Any:
     if hasattr(value, "detach"):
-        return make(np.array(value.detach()), None, False)
-    return make(value.copy(), None, False) if isinstance(value, np.ndarray) else value
+        return make(np.asarray(value.detach()).copy(), None, False)
+    return copy.deepcopy(value)
 
 
 _NUMBERS = (float, int)

@@ -25,12 +25,13 @@ class SGD(Optimizer):
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
-        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
+        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False, **hints: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             params,
             {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
              "nesterov": nesterov, "maximize": maximize},
+            hints,
         )  # fmt: skip
 
     def limits(self) -> Any:
@@ -51,8 +52,9 @@ class SGD(Optimizer):
 
     def _with_momentum(self, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         whole = not group["dampening"] or self.first(state, "momentum_buffer")
+        momentum = weak(self.number(group, "momentum"), g)  # schedules may change it too
         b = self.slot(state, "momentum_buffer", g)
-        b *= group["momentum"]
+        b *= momentum
         b += g if whole else g * (1 - group["dampening"])
         state["momentum_buffer"].array = b
-        return g + b * group["momentum"] if group["nesterov"] else b
+        return g + b * momentum if group["nesterov"] else b

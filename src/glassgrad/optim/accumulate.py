@@ -1,0 +1,159 @@
+"""Gradients of a large batch from several small ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
+from glassgrad.optim.optimizer import Optimizer
+from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import Tensor
+
+
+class NormStatistics(NamedTuple):
+    """The gradient norms of the steps so far, before clipping."""
+
+    steps: int
+    mean: float
+    std: float
+    smallest: float
+    largest: float
+
+
+class GradientAccumulator:
+    """Makes one optimizer step of every `steps` micro-batches, with the gradient of all of them together.
+
+    Losses are means over their batch, so the gradients are averaged: by the sizes of the micro-batches where they are
+    given, equally otherwise. Used around each backward pass, or through `backward`.
+
+    Args:
+        optimizer: steps after the last micro-batch; its gradients are then cleared.
+        steps: micro-batches to a step.
+        max_norm: clip the gradients of a step to this norm.
+        skip_nonfinite: leave out a step whose gradients hold NaN or inf, and count it in `skipped`.
+
+    Attributes:
+        stepped: whether the last micro-batch completed a step.
+        norms: the gradient norm of every step, before clipping.
+        skipped: steps left out.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([1.0], requires_grad=True)
+        >>> accumulator = gg.optim.GradientAccumulator(gg.optim.SGD([w], lr=1.0), steps=2)
+        >>> for x in (gg.tensor([1.0]), gg.tensor([3.0])):
+        ...     with accumulator:
+        ...         (w * x).sum().backward()
+        >>> w.tolist()
+        [-1.0]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, steps: int, *, max_norm: float | None = None, skip_nonfinite: bool = False
+    ) -> None:
+        if steps < 1:
+            raise errors.BAD_OPTION(
+                owner="GradientAccumulator", name="steps", given=steps, expected="at least 1", where=provenance.here()
+            )
+        self.optimizer = optimizer
+        self.steps = steps
+        self.max_norm = max_norm
+        self.skip_nonfinite = skip_nonfinite
+        self.stepped = False
+        self.norms: list[float] = []
+        self.skipped = 0
+        self._count = 0
+        self._weight = 0.0
+        self._size: float | None = None
+
+    # --- plain ----------------------------------------------------------------------------------------
+
+    def backward(self, loss: Tensor, size: float | None = None) -> bool:
+        """Add the gradient of one micro-batch; return whether that completed a step.
+
+        Args:
+            loss: the mean over the micro-batch.
+            size: how many examples it has, where that differs between micro-batches.
+        """
+        weight = 1.0 if size is None else float(size)
+        (loss if weight == 1 else loss * weight).backward()
+        return self._added(weight)
+
+    def flush(self) -> bool:
+        """Make a step of what is there, at the end of an epoch; return whether there was anything."""
+        if self._count == 0:
+            return False
+        self._step()
+        return True
+
+    # --- around a backward pass -----------------------------------------------------------------------
+
+    def __call__(self, size: float | None = None) -> Self:
+        """Say how many examples the micro-batch of the next block has: ``with accumulator(len(x)): ...``."""
+        self._size = size
+        return self
+
+    def __enter__(self) -> Self:
+        if self._size is not None:
+            self._before = {id(p): p._grad.array.copy() for p in self._parameters() if p._grad is not None}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+        size, self._size = self._size, None
+        if kind is not None:
+            return
+        if size is not None:
+            self._scale_new(float(size))
+        self._added(1.0 if size is None else float(size))
+
+    def _scale_new(self, weight: float) -> None:
+        """Multiply what the block has added to the gradients."""
+        for parameter in self._parameters():
+            g = parameter._grad
+            if g is not None:
+                before = self._before.get(id(parameter))
+                g.array = g.array * weight if before is None else before + (g.array - before) * weight
+
+    # --- the step -------------------------------------------------------------------------------------
+
+    def _parameters(self) -> list[Any]:
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
+    def _added(self, weight: float) -> bool:
+        self._count += 1
+        self._weight += weight
+        self.stepped = False
+        if self._count == self.steps:
+            self._step()
+        return self.stepped
+
+    def _step(self) -> None:
+        parameters = self._parameters()
+        for parameter in parameters:
+            if parameter._grad is not None and self._weight != 1:
+                parameter._grad.array *= 1 / self._weight
+                MUTATIONS.record(parameter._grad.array)
+        gradients = [parameter._grad for parameter in parameters if parameter._grad is not None]
+        norm = float(get_total_norm(gradients))
+        self.norms.append(norm)
+        if self.skip_nonfinite and not np.isfinite(norm):
+            self.skipped += 1
+        else:
+            if self.max_norm is not None:
+                clip_grad_norm_(parameters, self.max_norm)
+            self.optimizer.step()
+            self.stepped = True
+        self.optimizer.zero_grad()
+        self._count, self._weight = 0, 0.0
+
+    def statistics(self) -> NormStatistics:
+        """Return mean, spread and range of the gradient norms that were finite."""
+        finite = [norm for norm in self.norms if np.isfinite(norm)]
+        if not finite:
+            return NormStatistics(len(self.norms), *(float("nan"),) * 4)
+        return NormStatistics(
+            len(self.norms), float(np.mean(finite)), float(np.std(finite)), min(finite), max(finite)
+        )

@@ -1,0 +1,65 @@
+"""Adagrad (Duchi et al. 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import divide, multiply, sqrt
+from glassgrad.optim.optimizer import Optimizer, at_least, into, weak
+from glassgrad.tensor import make
+
+
+class Adagrad(Optimizer):
+    """p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps) with s the sum of all g**2.
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        lr_decay: how fast the rate falls with the number of steps.
+        weight_decay: multiple of p added to g.
+        initial_accumulator_value: what s starts at.
+        eps: added to the root.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
+             "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize},
+            hints,
+        )  # fmt: skip
+
+    def limits(self) -> Any:
+        names = ("lr_decay", "initial_accumulator_value", "eps")
+        return [*super().limits(), *(at_least(name, 0) for name in names)]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        start = group["initial_accumulator_value"]
+        for parameter in group["params"]:
+            self.state[parameter]["sum"] = make(np.full(parameter.shape, start, parameter.dtype), None, False)
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        scratch = self.scratch(p)
+        t = self.count(state)
+        lr = self.number(group, "lr")
+        if group["weight_decay"]:
+            g = g + p * group["weight_decay"]
+        total = self.slot(state, "sum", p)
+        total += into(scratch, multiply, g, g)
+        state["sum"].array = total
+        root = into(scratch, sqrt, total)
+        root += group["eps"]
+        step = into(scratch, divide, g, root)
+        step *= weak(lr / (1 + (t - 1) * group["lr_decay"]), p)
+        p -= step
+        return p

@@ -1,0 +1,53 @@
+"""Adamax, Adam with the largest gradient in place of the mean square (Kingma and Ba 2015, section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import abs, divide, maximum, multiply
+from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+
+
+class Adamax(Optimizer):
+    """p -= lr / (1 - b1**t) * m / u with u = max(b2 * u, |g| + eps).
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        betas: shares of the running mean and of the largest gradient that are kept.
+        eps: added to |g|.
+        weight_decay: multiple of p added to g.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, *, maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}, hints
+        )
+
+    def limits(self) -> Any:
+        return [*super().limits(), at_least("eps", 0), betas]
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        scratch = self.scratch(p)
+        beta1, beta2 = group["betas"]
+        t = self.count(state)
+        if group["weight_decay"]:
+            g = g + p * group["weight_decay"]
+        m, u = self.slot(state, "exp_avg", p), self.slot(state, "exp_inf", p)
+        m *= beta1
+        m += into(scratch, multiply, g, 1 - beta1)
+        size = into(scratch, abs, g)
+        size += group["eps"]
+        u *= beta2
+        u = into(u, maximum, u, size)
+        state["exp_avg"].array, state["exp_inf"].array = m, u
+        step = into(scratch, divide, m, u)
+        step *= weak(self.number(group, "lr") / (1 - beta1**t), p)
+        p -= step
+        return p

@@ -1,0 +1,84 @@
+"""An exponential moving average of a model's weights, to be swapped in for validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.nn.module import Module
+from glassgrad.tape import MUTATIONS
+
+
+class EMA:
+    """shadow = d * shadow + (1 - d) * weight, at every `update()` (Tarvainen and Valpola 2017).
+
+    Args:
+        model: whose parameters are averaged.
+        decay: d, the share that is kept.
+        warmup: start with a smaller share, min(decay, (1 + n) / (10 + n)) at update n.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(1, 1, bias=False)
+        >>> ema = gg.optim.EMA(model, decay=0.5)
+        >>> with gg.no_grad():
+        ...     _ = model.weight.fill_(model.weight.item() + 2)
+        >>> ema.update()
+        >>> with ema.applied():
+        ...     inside = model.weight.item()
+        >>> round(model.weight.item() - inside, 3)
+        1.0
+    """
+
+    def __init__(self, model: Module, decay: float = 0.999, warmup: bool = False) -> None:
+        if not 0 <= decay <= 1:
+            raise errors.BAD_OPTION(
+                owner="EMA", name="decay", given=decay, expected="a share between 0 and 1", where=provenance.here()
+            )
+        self.model = model
+        self.decay = decay
+        self.warmup = warmup
+        self.updates = 0
+        self.shadow = {name: parameter.array.copy() for name, parameter in model.named_parameters()}
+
+    def update(self) -> None:
+        """Take the weights of now into the average."""
+        keep = min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
+        self.updates += 1
+        for name, parameter in self.model.named_parameters():
+            mean = self.shadow[name]
+            mean *= keep
+            mean += (1 - keep) * parameter.array
+
+    @contextmanager
+    def applied(self) -> Iterator[Module]:
+        """Let the model have the averaged weights within the block."""
+        trained = {name: parameter.array.copy() for name, parameter in self.model.named_parameters()}
+        self._write(self.shadow)
+        try:
+            yield self.model
+        finally:
+            self._write(trained)
+
+    def copy_to(self, model: Module) -> None:
+        """Write the averaged weights into a model of the same shape."""
+        self._write(self.shadow, model)
+
+    def _write(self, arrays: dict[str, np.ndarray[Any, Any]], model: Module | None = None) -> None:
+        for name, parameter in (model or self.model).named_parameters():
+            parameter.array[...] = arrays[name]
+            MUTATIONS.record(parameter.array)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the averages, the share and the number of updates."""
+        return {"shadow": self.shadow, "decay": self.decay, "updates": self.updates}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state from `state_dict()`."""
+        for name, array in state_dict["shadow"].items():
+            self.shadow[name][...] = array
+        self.decay, self.updates = state_dict["decay"], state_dict["updates"]

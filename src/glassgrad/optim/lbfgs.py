@@ -1,0 +1,268 @@
+"""L-BFGS: Newton steps from the last gradients (Nocedal and Wright 2006, chapters 3 and 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.mode import enable_grad
+from glassgrad.optim.optimizer import Optimizer
+from glassgrad.tape import MUTATIONS
+
+Vector = np.ndarray[Any, Any]
+
+
+class Point(NamedTuple):
+    """What is known at a step length: the loss, the gradient, and its product with the direction."""
+
+    step: float
+    loss: float
+    gradient: Vector
+    slope: float
+
+
+class LBFGS(Optimizer):
+    """Steps along -H g, H an estimate of the inverse Hessian from the last `history_size` steps and gradients.
+
+    `step` needs a closure that clears the gradients, computes the loss, calls backward and returns the loss;
+    it is called several times. All parameters form one group.
+
+    Args:
+        params: parameters.
+        lr: step length, or with a line search where that starts.
+        max_iter: iterations in one call of `step`.
+        max_eval: calls of the closure in one call of `step`, 1.25 * max_iter by default.
+        tolerance_grad: stop when no number of the gradient is larger.
+        tolerance_change: stop when neither parameters nor loss change by more.
+        history_size: pairs that are kept.
+        line_search_fn: None, or "strong_wolfe" to look for a step that satisfies both of Wolfe's conditions.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        limit = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(
+            params,
+            {"lr": lr, "max_iter": max_iter, "max_eval": limit, "tolerance_grad": tolerance_grad,
+             "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn},
+        )  # fmt: skip
+        if len(self.param_groups) != 1:
+            raise errors.LBFGS_ONE_GROUP(count=len(self.param_groups), where=provenance.here())
+        self._parameters = self.param_groups[0]["params"]
+
+    def limits(self) -> Any:
+        return [
+            ("lr", lambda v: v >= 0, "a rate of at least 0"),
+            ("line_search_fn", lambda v: v in (None, "strong_wolfe"), "None or 'strong_wolfe'"),
+        ]
+
+    # --- all parameters as one vector -------------------------------------------------------------------
+
+    def _gradient(self) -> Vector:
+        parts = [
+            np.zeros(p.numel(), p.dtype) if p._grad is None else p._grad.array.reshape(-1) for p in self._parameters
+        ]
+        return np.concatenate(parts)
+
+    def _move(self, direction: Vector, length: float) -> None:
+        start = 0
+        for parameter in self._parameters:
+            stop = start + parameter.numel()
+            parameter.array += (length * direction[start:stop]).reshape(parameter.shape)
+            MUTATIONS.record(parameter.array)
+            start = stop
+
+    def _put_back(self, saved: list[Vector]) -> None:
+        for parameter, array in zip(self._parameters, saved, strict=True):
+            parameter.array[...] = array
+            MUTATIONS.record(parameter.array)
+
+    # --- the step ---------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Iterate until a limit or a tolerance is reached; return the loss before."""
+        if closure is None:
+            raise errors.CLOSURE_NEEDED(owner="LBFGS", where=provenance.here())
+        with enable_grad():
+            first = closure()
+        group = self.param_groups[0]
+        memory = self.state[self._parameters[0]]
+        memory.setdefault("func_evals", 0)
+        memory.setdefault("n_iter", 0)
+        memory["func_evals"] += 1
+        here = Point(0.0, float(first), self._gradient(), 0.0)
+        evaluations = 1
+        for iteration in range(1, group["max_iter"] + 1):
+            if np.abs(here.gradient).max() <= group["tolerance_grad"]:
+                break
+            memory["n_iter"] += 1
+            direction = self._direction(memory, here.gradient)
+            slope = float(here.gradient.dot(direction))
+            memory["prev_flat_grad"], memory["prev_loss"], memory["d"] = here.gradient, here.loss, direction
+            length = float(group["lr"])
+            if memory["n_iter"] == 1:
+                length *= min(1.0, 1.0 / float(np.abs(here.gradient).sum()))
+            memory["t"] = length
+            if slope > -group["tolerance_change"]:
+                break
+            before = here.loss
+            here, used = self._advance(closure, here, direction, slope, iteration, group["max_eval"] - evaluations)
+            memory["t"] = here.step
+            evaluations += used
+            memory["func_evals"] += used
+            if evaluations >= group["max_eval"] or self._stands_still(here, direction, before):
+                break
+        return first
+
+    def _stands_still(self, here: Point, direction: Vector, before: float) -> bool:
+        least = self.param_groups[0]["tolerance_change"]
+        return bool(np.abs(direction * here.step).max() <= least) or abs(here.loss - before) < least
+
+    def _direction(self, memory: dict[str, Any], gradient: Vector) -> Vector:
+        """Return -H g by the two loops of algorithm 7.4, after taking the last step into the memory."""
+        if memory["n_iter"] == 1:
+            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
+            return -gradient
+        changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        change = gradient - memory["prev_flat_grad"]
+        moved = memory["d"] * memory["t"]
+        curvature = float(change.dot(moved))
+        if curvature > 1e-10:  # otherwise H would not stay positive
+            if len(changes) == self.param_groups[0]["history_size"]:
+                for listed in (changes, steps, inverses):
+                    listed.pop(0)
+            changes.append(change)
+            steps.append(moved)
+            inverses.append(1.0 / curvature)
+            memory["H_diag"] = curvature / float(change.dot(change))
+        found: Vector = -gradient
+        weights = []
+        for change, moved, inverse in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
+            weights.append(inverse * float(moved.dot(found)))
+            found = found - weights[-1] * change
+        found = found * memory["H_diag"]
+        for change, moved, inverse in zip(changes, steps, inverses, strict=True):
+            found = found + (weights.pop() - inverse * float(change.dot(found))) * moved
+        return found
+
+    def _advance(
+        self, closure: Callable[[], Any], here: Point, direction: Vector, slope: float, iteration: int, allowed: int
+    ) -> tuple[Point, int]:
+        """Move along the direction; return where that leads and how often the closure was called."""
+        group = self.param_groups[0]
+        length = self.state[self._parameters[0]]["t"]
+        if group["line_search_fn"] is None:
+            self._move(direction, length)
+            if iteration == group["max_iter"]:  # what comes out of the last move is for the next call to see
+                return here._replace(step=length), 0
+            return self._evaluate(closure, length, direction), 1
+        saved = [parameter.array.copy() for parameter in self._parameters]
+
+        def at(step: float) -> Point:
+            self._move(direction, step)
+            point = self._evaluate(closure, step, direction)
+            self._put_back(saved)
+            return point
+
+        search = Search(at, here._replace(slope=slope), float(np.abs(direction).max()), allowed)
+        found = search.run(length)
+        self._move(direction, found.step)
+        return found, search.evaluations
+
+    def _evaluate(self, closure: Callable[[], Any], step: float, direction: Vector) -> Point:
+        with enable_grad():
+            loss = float(closure())
+        gradient = self._gradient()
+        return Point(step, loss, gradient, float(gradient.dot(direction)))
+
+
+class Search:
+    """A line search for the strong Wolfe conditions: bracket a good step, then narrow the bracket by cubics.
+
+    Algorithms 3.5 and 3.6 of Nocedal and Wright, with the safeguards of Moré and Thuente (1994).
+    """
+
+    sufficient = 1e-4
+    flat = 0.9
+
+    def __init__(self, at: Callable[[float], Point], origin: Point, size: float, allowed: int) -> None:
+        self.at = at
+        self.origin = origin
+        self.size = size  # the largest number of the direction
+        self.allowed = allowed  # rounds
+        self.rounds = 0
+        self.evaluations = 0
+
+    def run(self, length: float) -> Point:
+        """Return a point that satisfies the conditions, or the best one found."""
+        point = self._look(length)
+        before = self.origin._replace(step=0.0)
+        while self.rounds < self.allowed:
+            if self._too_high(point) or (self.rounds > 1 and point.loss >= before.loss):
+                return self._narrow(before, point)
+            if self._is_flat(point):
+                return point
+            if point.slope >= 0:
+                return self._narrow(before, point)
+            least, most = point.step + 0.01 * (point.step - before.step), point.step * 10
+            before, point = point, self._look(cubic(before, point, least, most))
+            self.rounds += 1
+        return self._narrow(self.origin._replace(step=0.0), point)
+
+    def _look(self, step: float) -> Point:
+        self.evaluations += 1
+        return self.at(step)
+
+    def _too_high(self, point: Point) -> bool:
+        return point.loss > self.origin.loss + self.sufficient * point.step * self.origin.slope
+
+    def _is_flat(self, point: Point) -> bool:
+        return abs(point.slope) <= -self.flat * self.origin.slope
+
+    def _narrow(self, one: Point, other: Point) -> Point:
+        low, high = (one, other) if one.loss <= other.loss else (other, one)
+        stuck = False
+        while self.rounds < self.allowed and abs(high.step - low.step) * self.size >= 1e-9:
+            step, stuck = self._trial(low, high, stuck)
+            point = self._look(step)
+            self.rounds += 1
+            if self._too_high(point) or point.loss >= low.loss:
+                low, high = (low, point) if low.loss <= point.loss else (point, low)
+                continue
+            if self._is_flat(point):
+                return point
+            if point.slope * (high.step - low.step) >= 0:
+                high = low
+            low = point
+        return low
+
+    def _trial(self, low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
+        """Return the next step to try; one that clings to the same end twice is moved inwards."""
+        least, most = min(low.step, high.step), max(low.step, high.step)
+        step = cubic(low, high, least, most)
+        margin = 0.1 * (most - least)
+        if min(most - step, step - least) >= margin:
+            return step, False
+        if not stuck and least < step < most:
+            return step, True
+        return (most - margin if abs(step - most) < abs(step - least) else least + margin), False
+
+
+def cubic(a: Point, b: Point, least: float, most: float) -> float:
+    """Return the minimum of the cubic through losses and slopes of two points, within bounds (equation 3.59)."""
+    if a.step > b.step:
+        a, b = b, a
+    mixed = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step)
+    inside = mixed * mixed - a.slope * b.slope
+    if inside < 0:
+        return (least + most) / 2
+    root = math.sqrt(inside)
+    step = b.step - (b.step - a.step) * ((b.slope + root - mixed) / (b.slope - a.slope + 2 * root))
+    return min(max(step, least), most)

@@ -1,0 +1,50 @@
+"""Lion, the sign of an interpolated momentum (Chen et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import multiply, sign
+from glassgrad.optim.optimizer import Optimizer, betas, into, weak
+
+
+class Lion(Optimizer):
+    """p -= lr * (sign(b1 * m + (1 - b1) * g) + weight_decay * p), then m = b2 * m + (1 - b2) * g.
+
+    A rate three to ten times smaller than Adam's and a decay as much larger are usual.
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        betas: b1 for the step, b2 for the momentum.
+        weight_decay: decoupled decay.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0, *, maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize}, hints)
+
+    def limits(self) -> Any:
+        return [*super().limits(), betas]
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        scratch, other = self.scratch(p), self.scratch(p, 1)
+        beta1, beta2 = group["betas"]
+        lr = self.number(group, "lr")
+        if group["weight_decay"]:
+            p *= weak(1 - lr * group["weight_decay"], p)
+        m = self.slot(state, "exp_avg", p)
+        mixed = into(scratch, multiply, m, beta1)
+        mixed += into(other, multiply, g, 1 - beta1)
+        step = into(scratch, sign, mixed)
+        step *= weak(lr, p)
+        p -= step
+        m *= beta2
+        m += into(scratch, multiply, g, 1 - beta2)
+        state["exp_avg"].array = m
+        return p

@@ -1,0 +1,130 @@
+"""What all schedules share, and those given by a function of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.optim.optimizer import Optimizer
+
+
+class LRScheduler:
+    """Sets the rate of every group of an optimizer, once when it is made and then at every `step()`.
+
+    A subclass says how one rate follows from the one before (`rate`), so that schedules can be chained and a
+    rate changed by hand goes on from there; and, where there is one, its formula in the number of steps (`closed`),
+    which `step(epoch)` uses to jump.
+
+    Args:
+        optimizer: whose groups are changed.
+        last_epoch: number of the last step of a schedule that is taken up again, else -1.
+
+    Attributes:
+        base_lrs: the rates of the groups at the start.
+        last_epoch: number of steps made.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise errors.NOT_AN_OPTIMIZER(
+                owner=type(self).__name__, kind=type(optimizer).__name__, where=provenance.here(1)
+            )
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise errors.NO_INITIAL_LR(owner=type(self).__name__, where=provenance.here(1))
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._step_count = 0
+        self._last_lr: list[float] = []
+        self.step()
+
+    # --- what a schedule says ---------------------------------------------------------------------------
+
+    def rate(self, lr: float, base: float) -> float:
+        """Return the rate of step `last_epoch` from the one before."""
+        return lr
+
+    def closed(self, base: float) -> float | None:
+        """Return the rate of step `last_epoch` from the one at the start; None where there is no formula."""
+        return None
+
+    # --- what is done with it ---------------------------------------------------------------------------
+
+    def get_lr(self) -> list[float]:
+        """Return the rates for step `last_epoch`, one for each group."""
+        groups = self.optimizer.param_groups
+        return [self.rate(group["lr"], base) for group, base in zip(groups, self.base_lrs, strict=True)]
+
+    def get_last_lr(self) -> list[float]:
+        """Return the rates that were set last."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on by one step, or to step `epoch`."""
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            jumped = [self.closed(base) for base in self.base_lrs]
+            rates = self.get_lr() if None in jumped else [rate for rate in jumped if rate is not None]
+        self._set(rates)
+
+    def _set(self, rates: Sequence[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the optimizer and functions."""
+        return {name: value for name, value in vars(self).items() if name != "optimizer" and not _is_function(value)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state from `state_dict()`."""
+        vars(self).update(state_dict)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) or (isinstance(value, list) and any(map(callable, value)))
+
+
+class _Functions(LRScheduler):
+    """A function of the step number, or one for each group."""
+
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        count = len(optimizer.param_groups)
+        functions = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
+        if len(functions) != count:
+            raise errors.BAD_OPTION(
+                owner=type(self).__name__, name="lr_lambda", given=f"{len(functions)} functions",
+                expected=f"one for each of {count} groups", where=provenance.here(),
+            )  # fmt: skip
+        self.lr_lambdas: list[Any] = functions
+        super().__init__(optimizer, last_epoch)
+
+
+class LambdaLR(_Functions):
+    """lr = base * function(step), with one function for all groups or one for each."""
+
+    def get_lr(self) -> list[float]:
+        pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
+        return [base * function(self.last_epoch) for base, function in pairs]
+
+
+class MultiplicativeLR(_Functions):
+    """lr *= function(step), from step 1."""
+
+    def get_lr(self) -> list[float]:
+        groups = self.optimizer.param_groups
+        if self.last_epoch <= 0:
+            return [group["lr"] for group in groups]
+        pairs = zip(groups, self.lr_lambdas, strict=True)
+        return [group["lr"] * function(self.last_epoch) for group, function in pairs]

@@ -1,0 +1,138 @@
+"""Schedules that change the rate in stairs, along a line, a power or an exponential."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.optimizer import Optimizer
+
+
+class StepLR(LRScheduler):
+    """lr *= gamma every `step_size` steps."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, lr: float, base: float) -> float:
+        return lr if self.last_epoch == 0 or self.last_epoch % self.step_size else lr * self.gamma
+
+    def closed(self, base: float) -> float:
+        return base * self.gamma ** (self.last_epoch // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """lr *= gamma at each of the steps `milestones`."""
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, lr: float, base: float) -> float:
+        return lr * self.gamma ** self.milestones.get(self.last_epoch, 0)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        self.milestones = Counter({int(step): count for step, count in self.milestones.items()})  # JSON has no int keys
+
+    def closed(self, base: float) -> float:
+        return base * self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+
+
+class ConstantLR(LRScheduler):
+    """base * factor for the first `total_iters` steps, base afterwards."""
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
+        _check_factor("ConstantLR", "factor", factor, 0)
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, lr: float, base: float) -> float:
+        if self.last_epoch == 0:
+            return lr * self.factor
+        return lr / self.factor if self.last_epoch == self.total_iters else lr
+
+    def closed(self, base: float) -> float:
+        return base * (1 if self.last_epoch >= self.total_iters else self.factor)
+
+
+def _check_factor(owner: str, name: str, given: float, low: float) -> None:
+    if not low <= given <= 1 or (name == "start_factor" and given == 0):
+        raise errors.BAD_OPTION(
+            owner=owner, name=name, given=given, expected="a number above 0 and up to 1", where=provenance.here(2)
+        )
+
+
+class LinearLR(LRScheduler):
+    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps and stays there."""
+
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        _check_factor("LinearLR", "start_factor", start_factor, 0)
+        _check_factor("LinearLR", "end_factor", end_factor, 0)
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        done = min(step, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * done
+
+    def rate(self, lr: float, base: float) -> float:
+        if self.last_epoch == 0:
+            return lr * self.start_factor
+        if self.last_epoch > self.total_iters:
+            return lr
+        return lr * (self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
+
+    def closed(self, base: float) -> float:
+        return base * self._factor(self.last_epoch)
+
+
+class ExponentialLR(LRScheduler):
+    """lr *= gamma every step."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def rate(self, lr: float, base: float) -> float:
+        return lr if self.last_epoch == 0 else lr * self.gamma
+
+    def closed(self, base: float) -> float:
+        return base * self.gamma**self.last_epoch
+
+
+class PolynomialLR(LRScheduler):
+    """base * (1 - step / total_iters)**power, 0 afterwards."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def _left(self, step: int) -> float:
+        return 1 - min(step, self.total_iters) / self.total_iters
+
+    def rate(self, lr: float, base: float) -> float:
+        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+            return lr
+        return float(lr * (self._left(self.last_epoch) / self._left(self.last_epoch - 1)) ** self.power)
+
+    def closed(self, base: float) -> float:
+        return float(base * self._left(self.last_epoch) ** self.power)

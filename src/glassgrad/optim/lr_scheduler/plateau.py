@@ -1,0 +1,91 @@
+"""A schedule that looks at the result: lower the rate when it no longer improves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.optimizer import Optimizer
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """lr *= factor when a number has not improved in more than `patience` steps.
+
+    Args:
+        optimizer: whose groups are changed.
+        mode: "min" where less is better, "max" where more is.
+        factor: factor of the rate, less than 1.
+        patience: steps without improvement that are borne.
+        threshold: by how much a number has to be better.
+        threshold_mode: as a share of the best ("rel") or as it is ("abs").
+        cooldown: steps after a change in which nothing is counted.
+        min_lr: the lowest rate, for all groups or one for each.
+        eps: changes of the rate that are smaller are left out.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
+        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0.0, eps: float = 1e-8,
+    ) -> None:  # fmt: skip
+        for name, given, known in (("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode, ("rel", "abs"))):
+            if given not in known:
+                raise self._wrong(name, given, " or ".join(map(repr, known)))
+        if factor >= 1:
+            raise self._wrong("factor", factor, "a number below 1")
+        count = len(optimizer.param_groups)
+        self.optimizer = optimizer
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.min_lrs = list(min_lr) if isinstance(min_lr, list | tuple) else [min_lr] * count
+        if len(self.min_lrs) != count:
+            raise self._wrong("min_lr", min_lr, f"one number, or {count}")
+        self.eps = eps
+        self.last_epoch = 0
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = 0
+        self.cooldown_counter = 0
+        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+    @staticmethod
+    def _wrong(name: str, given: Any, expected: str) -> Exception:
+        return errors.BAD_OPTION(
+            owner="ReduceLROnPlateau", name=name, given=given, expected=expected, where=provenance.here(2)
+        )
+
+    def is_better(self, value: float) -> bool:
+        """Tell whether a number is better than the best, by more than the threshold."""
+        # Before the first number there is no share of the best.
+        best = 0.0 if math.isinf(self.best) else self.best
+        margin = self.threshold * (1 if self.threshold_mode == "abs" else best)
+        return value < self.best - margin if self.mode == "min" else value > self.best + margin
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # it needs the number
+        """Look at a number; lower the rates if it is time."""
+        value = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._lower()
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def _lower(self) -> None:
+        for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            lower = max(group["lr"] * self.factor, least)
+            if group["lr"] - lower > self.eps:
+                group["lr"] = lower

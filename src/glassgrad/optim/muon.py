@@ -1,0 +1,94 @@
+"""Muon: momentum whose matrices are made nearly orthogonal before each step (Jordan et al. 2024)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import maximum, sqrt
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import sum_p
+from glassgrad.optim.optimizer import Optimizer, at_least, weak
+
+
+class Muon(Optimizer):
+    """For the matrices inside of a network: p -= lr * s * orthogonal(g + momentum * (b - g)) with b a running mean.
+
+    Embeddings, heads, biases and norms belong to another optimizer, AdamW as a rule.
+
+    Args:
+        params: two-dimensional parameters or groups of them.
+        lr: rate.
+        weight_decay: decoupled decay.
+        momentum: share of the running mean that is kept.
+        nesterov: mix the gradient in once more.
+        ns_coefficients: of the polynomial that is applied to the singular values.
+        eps: floor of the norm that is divided by.
+        ns_steps: how often the polynomial is applied.
+        adjust_lr_fn: s is sqrt(max(1, rows / columns)) for None or "original", 0.2 * sqrt(max(rows, columns)) for
+            "match_rms_adamw", which lets AdamW's rates be kept.
+
+    Raises:
+        ArgumentError: a parameter that is no matrix.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
+        nesterov: bool = True, ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None, *, maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
+             "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
+             "maximize": maximize},
+            hints,
+        )  # fmt: skip
+
+    def limits(self) -> Any:
+        known = (None, "original", "match_rms_adamw")
+        return [
+            *super().limits(),
+            at_least("momentum", 0),
+            ("adjust_lr_fn", lambda v: v in known, "None, 'original' or 'match_rms_adamw'"),
+        ]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        for position, parameter in enumerate(self.param_groups[-1]["params"]):
+            if parameter.ndim != 2:
+                raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        lr, keep = self.number(group, "lr"), group["momentum"]
+        b = self.slot(state, "momentum_buffer", p)
+        b *= keep
+        b += g * (1 - keep)
+        state["momentum_buffer"].array = b
+        direction = g + keep * (b - g) if group["nesterov"] else b
+        if group["weight_decay"]:
+            p *= weak(1 - lr * group["weight_decay"], p)
+        turned = orthogonal(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        p -= turned * weak(lr * _scale(p.shape, group["adjust_lr_fn"]), p)
+        return p
+
+
+def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, eps: float) -> Array:
+    """Bring all singular values of a matrix near 1, by a polynomial a s + b s**3 + c s**5 applied several times."""
+    a, b, c = coefficients
+    tall = x.shape[0] > x.shape[1]
+    y = swap_last(x) if tall else x
+    y = y / maximum(sqrt(sum_p(y * y, axis=(0, 1), keepdims=False)), eps)
+    for _ in range(steps):
+        gram = matmul(y, swap_last(y))
+        y = y * a + matmul(gram * b + matmul(gram, gram) * c, y)
+    return swap_last(y) if tall else y
+
+
+def _scale(shape: tuple[int, ...], rule: str | None) -> float:
+    rows, columns = shape
+    return 0.2 * math.sqrt(max(rows, columns)) if rule == "match_rms_adamw" else math.sqrt(max(1, rows / columns))

@@ -1,0 +1,82 @@
+"""NAdam, Adam with Nesterov's momentum (Dozat 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import divide, multiply, sqrt
+from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+from glassgrad.tensor import make
+
+
+class NAdam(Optimizer):
+    """p -= lr * (c_g * g + c_m * m) / (sqrt(v / (1 - b2**t)) + eps), with a momentum mu that grows over the steps.
+
+    mu_t = b1 * (1 - 0.96**(t * momentum_decay) / 2), c_g = (1 - mu_t) / (1 - mu_1 ... mu_t),
+    c_m = mu_(t+1) / (1 - mu_1 ... mu_(t+1)).
+
+    Args:
+        params: parameters or groups of them.
+        lr: rate.
+        betas: b1 and b2.
+        eps: added to the root.
+        weight_decay: multiple of p added to g, or with `decoupled_weight_decay` of p taken from p.
+        momentum_decay: how fast mu grows.
+        decoupled_weight_decay: see `weight_decay`.
+        maximize: climb instead.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params,
+            {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize},
+            hints,
+        )  # fmt: skip
+
+    def limits(self) -> Any:
+        return [*super().limits(), at_least("eps", 0), at_least("momentum_decay", 0), betas]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        for parameter in self.param_groups[-1]["params"]:
+            self.state[parameter]["mu_product"] = make(np.ones((), np.float64), None, False)
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        scratch, other = self.scratch(p), self.scratch(p, 1)
+        beta1, beta2 = group["betas"]
+        lr, t = self.number(group, "lr"), self.count(state)
+        mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (t, t + 1))
+        product = state["mu_product"].lifted() * mu
+        state["mu_product"].assign(product)
+        product = float(product) if isinstance(product, np.ndarray | np.generic) else product
+        if group["weight_decay"] and group["decoupled_weight_decay"]:
+            p *= weak(1 - lr * group["weight_decay"], p)
+        elif group["weight_decay"]:
+            g = g + p * group["weight_decay"]
+        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
+        m *= beta1
+        m += into(scratch, multiply, g, 1 - beta1)
+        square = into(scratch, multiply, g, g)
+        square *= 1 - beta2
+        v *= beta2
+        v += square
+        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        root = into(scratch, sqrt, v)
+        root *= weak((1 - beta2**t) ** -0.5, p)
+        root += group["eps"]
+        step = into(other, divide, m, root)
+        step *= weak(lr * ahead / (1 - product * ahead), p)
+        p -= step
+        step = into(other, divide, g, root)
+        step *= weak(lr * (1 - mu) / (1 - product), p)
+        p -= step
+        return p

@@ -1,0 +1,181 @@
+"""Averages of weights over a training: a running copy of a model (Izmailov et al. 2018; Polyak and Juditsky 1992)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.mode import no_grad
+from glassgrad.nn.module import Buffer, Module
+from glassgrad.nn.norm import _BatchNorm
+from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.optimizer import Optimizer
+from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import make
+
+Average = Callable[[Any, Any, Any], Any]
+MultiAverage = Callable[[list[Any], list[Any], Any], None]
+
+
+def get_swa_avg_fn() -> Average:
+    """Return the function of the plain average: a + (p - a) / (n + 1)."""
+
+    def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
+        return averaged + (current - averaged) / (num_averaged + 1)
+
+    return average
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Average:
+    """Return the function of the exponential average: decay * a + (1 - decay) * p."""
+
+    def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
+        return averaged * decay + current * (1 - decay)
+
+    return average
+
+
+def get_swa_multi_avg_fn() -> MultiAverage:
+    """Return the function of the plain average for lists of tensors, in place."""
+
+    def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
+        for mean, value in zip(averaged, current, strict=True):
+            mean.array += (value.array - mean.array) / (int(num_averaged) + 1)
+            MUTATIONS.record(mean.array)
+
+    return average
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
+    """Return the function of the exponential average for lists of tensors, in place."""
+
+    def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
+        for mean, value in zip(averaged, current, strict=True):
+            mean.array *= decay
+            mean.array += (1 - decay) * value.array
+            MUTATIONS.record(mean.array)
+
+    return average
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are an average of the model's, taken at every `update_parameters`.
+
+    Args:
+        model: the model; its copy is the attribute `module`.
+        device: accepted for PyTorch's sake.
+        avg_fn: ``(averaged, current, number of averages so far) -> averaged``; the plain average by default.
+        multi_avg_fn: the same for lists of tensors, in place; it comes first.
+        use_buffers: average running statistics too; otherwise they are copied.
+    """
+
+    def __init__(
+        self, model: Module, device: Any = None, avg_fn: Average | None = None,
+        multi_avg_fn: MultiAverage | None = None, use_buffers: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.module = copy.deepcopy(model)
+        self.n_averaged = Buffer(np.zeros((), np.int64))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the model's parameters into the average."""
+        pairs: list[Any] = list(zip(self.module.parameters(), model.parameters(), strict=True))
+        buffers: list[Any] = list(zip(self.module.buffers(), model.buffers(), strict=True))
+        count = int(self.n_averaged)
+        if self.use_buffers:
+            pairs += [pair for pair in buffers if pair[0].dtype.kind == "f"]
+        averaged = [make(mean.array, None, False) for mean, _ in pairs]
+        current = [make(value.array, None, False) for _, value in pairs]
+        if count == 0:
+            for mean, value in zip(averaged, current, strict=True):
+                _write(mean, value)
+        elif self.multi_avg_fn is not None or self.avg_fn is None:
+            (self.multi_avg_fn or get_swa_multi_avg_fn())(averaged, current, count)
+        else:
+            for mean, value in zip(averaged, current, strict=True):
+                _write(mean, self.avg_fn(mean, value, count))
+        for mean, value in buffers:
+            if not self.use_buffers or mean.dtype.kind != "f":
+                _write(mean, value)
+        self.n_averaged.array[...] = count + 1
+
+
+def _write(target: Any, value: Any) -> None:
+    target.array[...] = value.array
+    MUTATIONS.record(target.array)
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Compute the running statistics of batch norms anew, for averaged weights, over the inputs of a loader.
+
+    The loader may give inputs, or tuples that start with them.
+    """
+    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    training = model.training
+    model.train()
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # a plain average over all batches
+    try:
+        with no_grad():
+            for batch in loader:
+                model(batch[0] if isinstance(batch, list | tuple) else batch)
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        model.train(training)
+
+
+class SWALR(LRScheduler):
+    """From whatever the rate is to `swa_lr` in `anneal_epochs` steps, along a line or a cosine; then constant."""
+
+    def __init__(
+        self, optimizer: Optimizer, swa_lr: float | list[float], anneal_epochs: int = 10, anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        if anneal_strategy not in {"cos", "linear"}:
+            raise errors.BAD_OPTION(
+                owner="SWALR", name="anneal_strategy", given=anneal_strategy, expected="'cos' or 'linear'",
+                where=provenance.here(),
+            )  # fmt: skip
+        ends = swa_lr if isinstance(swa_lr, list | tuple) else [swa_lr] * len(optimizer.param_groups)
+        for group, end in zip(optimizer.param_groups, ends, strict=True):
+            group["swa_lr"] = end
+        self.anneal_epochs = anneal_epochs
+        self.anneal_strategy = anneal_strategy
+        super().__init__(optimizer, last_epoch)
+
+    def _done(self, step: int) -> float:
+        share = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
+        return (1 - math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else share
+
+    def get_lr(self) -> list[float]:
+        # The rate before says where it started, which another schedule may have decided.
+        step = self.last_epoch if self.anneal_epochs else max(1, self.last_epoch)
+        before, now = self._done(max(0, step - 1)), self._done(step)
+        rates = []
+        for group in self.optimizer.param_groups:
+            end = group["swa_lr"]
+            start = end if before == 1 else (group["lr"] - before * end) / (1 - before)
+            rates.append(now * end + start * (1 - now))
+        return rates
+
+
+__all__ = [
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
+    "update_bn",
+]  # fmt: skip

@@ -3,7 +3,7 @@
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
 #   make bench       all benchmarks, side by side with their peers
-#   make lint        ruff and mypy only
+#   make lint        ruff and mypy only                   make docs        the documentation, in build/docs
 #   make clean       remove .venv and everything generated
 #
 # PYTHON=/path/to/python chooses the interpreter .venv is made with; ARGS="..." is handed on to the command.

@@ -302,6 +302,9 @@ def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
 
 
 def _name_of(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, type):  # a classmethod: named after the class it was asked of, not the one that defines it
+        return f"{owner.__name__}.{function.__name__}"
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 

@@ -1,0 +1,141 @@
+"""The built documentation: every page and link is there, and the table of ops claims nothing that is not so."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from glassgrad.ops.core import REGISTRY, Elementwise, Fused
+
+pytest.importorskip("markdown_it", reason="the documentation is built with it")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def docs() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module("build")
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+
+
+@pytest.fixture(scope="module")
+def site(docs: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    docs.build(out)
+    return out
+
+
+def test_pages(site: Path) -> None:
+    pages = {str(page.relative_to(site)) for page in site.rglob("*.html")}
+    assert {"index.html", "quickstart.html", "autograd.html", "transforms.html", "verification.html"} <= pages
+    assert {"ops.html", "messages.html"} <= pages
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert text.count("<h1") == 1, page
+        assert re.search(r"<title>.+ - glassgrad</title>", text), page
+
+
+def test_links_lead_somewhere(site: Path) -> None:
+    broken = []
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"""(?:href|src)=["']([^"']+)["']""", text):
+            path, _, anchor = unescape(target).partition("#")
+            if re.match(r"\w+:", path):
+                continue
+            file = (page.parent / path).resolve() if path else page
+            if not file.is_file():
+                broken.append(f"{page.relative_to(site)} -> {target}")
+            elif anchor and not re.search(rf"""id=["']{re.escape(anchor)}["']""", file.read_text(encoding="utf-8")):
+                broken.append(f"{page.relative_to(site)} -> {target} (no such heading)")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_primitive_and_public_function_is_in_the_table(site: Path, docs: ModuleType) -> None:
+    from glassgrad.ops import names
+
+    text = (site / "ops.html").read_text(encoding="utf-8")
+    rows = docs.optable.public_ops()
+    named = {name for row in rows for name in (row.name, *row.aliases)}
+    assert set(names.PUBLIC) <= named
+    shown = set(re.findall(r"<td><a id='[^']*'></a><b>([^<]+)</b>", text))
+    behind = {part.name for row in rows if row.kind != "composed" for part in row.parts}
+    assert set(REGISTRY) - {"pick"} <= shown | behind
+    silent = [row.name for row in rows if not row.formula]
+    assert not silent, f"no formula and no docstring: {silent}"
+
+
+def test_composed_functions_name_their_parts(docs: ModuleType) -> None:
+    rows = {row.name: row for row in docs.optable.public_ops()}
+    assert {part.name for part in rows["addcmul"].parts} == {"multiply", "add"} or rows["addcmul"].parts
+    assert "square" in {part.name for part in rows["var"].parts}
+    assert rows["tanh"].kind == "elementwise"
+    assert rows["tanh"].derivative == "1 - y**2"
+    assert rows["tanh"].torch
+    assert rows["gammaln"].torch, "found under PyTorch's name lgamma"
+
+
+def covered() -> dict[str, set[str]]:
+    """Return for each sign the primitives that its test really runs."""
+    import tests.func.test_registry_transforms as transforms
+    import tests.ops.test_dtypes_registry as dtypes
+    import tests.ops.test_primitives as primitives
+
+    pytest.importorskip("torch", reason="the edges are compared with PyTorch's")
+    import tests.ops.test_edges_registry as edges
+
+    def of(cases: Any) -> set[str]:
+        return {case.prim.name for case in cases}
+
+    return {
+        "D": of(primitives.ALL), "L": of(primitives.ALL), "F": of(transforms.DIFFERENTIABLE),
+        "2": of(transforms.DIFFERENTIABLE), "V": of(transforms.ALL),
+        "E": {prim.name for prim in edges.entries()}, "B": {prim.name for prim in dtypes.SEVERAL},
+        "N": {prim.name for prim in dtypes.UFUNCS},
+        "=": {case.prim.name for case in primitives.ALL if isinstance(case.prim, Fused)},
+    }  # fmt: skip
+
+
+def test_signs_are_true(docs: ModuleType) -> None:
+    from sitegen import coverage
+
+    tested = covered()
+    assert set(tested) == {check.sign for check in coverage.CHECKS}
+    for prim in REGISTRY.values():
+        claimed = set(coverage.signs(prim))
+        assert claimed == {sign for sign, names in tested.items() if prim.name in names}, prim.name
+
+
+def test_the_tests_that_are_named_exist(docs: ModuleType) -> None:
+    from sitegen import coverage
+
+    for check in coverage.CHECKS:
+        file, _, function = check.test.partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8"), check.test
+
+
+def test_all_messages_are_listed(site: Path) -> None:
+    from glassgrad import errors
+    from glassgrad.errors.kinds import Message
+
+    text = (site / "messages.html").read_text(encoding="utf-8")
+    listed = set(re.findall(r"<code>([A-Z][A-Z0-9_]+)</code>", text))
+    assert {name for name, value in vars(errors).items() if isinstance(value, Message)} <= listed
+
+
+def test_every_differentiable_elementwise_op_is_verified_by_every_means() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    from sitegen import coverage
+
+    for prim in REGISTRY.values():
+        if isinstance(prim, Elementwise) and prim.differentiable:
+            assert set("DF2VLE") <= set(coverage.signs(prim)), prim.name

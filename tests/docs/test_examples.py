@@ -1,0 +1,64 @@
+"""Every example in the documentation and in the docstrings runs and prints what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import glassgrad as gg
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if ">>> " in path.read_text(encoding="utf-8"))
+
+
+def modules() -> list[str]:
+    import glassgrad
+
+    found = [module.name for module in pkgutil.walk_packages(glassgrad.__path__, "glassgrad.")]
+    return [name for name in found if not name.endswith("__main__")]
+
+
+def run(tests: list[doctest.DocTest]) -> int:
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    report: list[str] = []
+    for test in tests:
+        gg.manual_seed(0)
+        test.globs["__name__"] = "__main__"  # the user's program, not the module that the docstring is in
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            runner.run(test, out=report.append)
+    assert not runner.failures, "".join(report)
+    return runner.tries
+
+
+def examples(module: ModuleType) -> list[doctest.DocTest]:
+    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(module) if test.examples]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstrings(name: str) -> None:
+    run(examples(importlib.import_module(name)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_pages(page: Path) -> None:
+    test = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, page.name, str(page), 0)
+    # A fenced block ends without an empty line where nothing is printed: its fence is not expected output.
+    for example in test.examples:
+        example.want = example.want.partition("```")[0]
+    assert run([test])
+
+
+def test_there_are_examples_and_a_wrong_one_is_seen() -> None:
+    assert sum(len(examples(importlib.import_module(name))) for name in modules()) > 50
+    assert len(PAGES) >= 4
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", "wrong", 0)
+    with pytest.raises(AssertionError, match=r"Expected:\s+3\s+Got:\s+2"):
+        run([wrong])

@@ -45,12 +45,16 @@ class _Front(ModuleType):
     """The package as a module that finds its names when they are asked for."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return sorted(importlib.import_module("glassgrad.public").NAMES)
         if name.startswith("__"):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if name not in _SHADOWED and find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
         if name == "explain":
             return importlib.import_module("glassgrad.explanation").explain
+        if name == "backward_source":
+            return importlib.import_module("glassgrad.compile").backward_source
         names = importlib.import_module("glassgrad.public").NAMES
         self.__dict__.update(names)
         if name in names:

@@ -274,3 +274,11 @@ def test_bincount_with_weights_is_differentiable() -> None:
     assert y.tolist() == [2.0, 0.0, 4.0, 0.0]
     (y * gg.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
     assert w.grad.tolist() == [3.0, 1.0, 3.0]
+
+
+def test_an_infinite_cotangent_stays_in_its_row_of_the_embedding() -> None:
+    weight = gg.zeros(5, 2, requires_grad=True)
+    looked_up = gg.nn.functional.embedding(gg.tensor([1, 3, 1]), weight)
+    looked_up.backward(gg.tensor([[1.0, 2.0], [float("inf"), float("nan")], [1.0, 1.0]]))
+    assert weight.grad[[0, 1, 2, 4]].tolist() == [[0, 0], [2, 3], [0, 0], [0, 0]]
+    assert weight.grad[3, 0].item() == float("inf")

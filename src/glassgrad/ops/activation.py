@@ -8,19 +8,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
+from glassgrad.ops.kernels import choose
 from glassgrad.ops.samples import reals
+from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
+
+
+def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
+    return choose(mask, a, b) if xp is np else xp.where(mask, a, b)
+
 
 # --- smooth ---------------------------------------------------------------------------------------
 
 
 def _sigmoid(xp: Any, x: Array) -> Array:
     # exp of a non-positive number neither overflows nor loses the small values far to the left.
-    e = xp.exp(-xp.abs(x))
-    return xp.where(x >= 0, 1, e) / (1 + e)
+    return xp.exp(xp.minimum(x, 0)) / (1 + xp.exp(-xp.abs(x)))
 
 
 sigmoid = elementwise(
@@ -102,14 +110,15 @@ relu = elementwise(
     formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
 )  # fmt: skip
 leaky_relu_p = elementwise(
-    "leaky_relu", lambda xp, x, *, slope: xp.where(x > 0, x, slope * x),
-    (lambda y, x, *, slope: ew.where(x > 0, 1.0, slope),), saves="x", formula="x if x > 0 else slope * x",
+    "leaky_relu", lambda xp, x, *, slope: _choose(xp, x > 0, x, slope * x),
+    (lambda y, x, *, slope: astype(x > 0, x.dtype) * (1 - slope) + slope,), saves="x",
+    formula="x if x > 0 else slope * x",
     derivative="1 if x > 0 else slope", samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"slope": 0.1},
 )  # fmt: skip
 
 
 def _elu(xp: Any, x: Array, *, alpha: float) -> Array:
-    return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
+    return _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
 
 
 elu_p = elementwise(

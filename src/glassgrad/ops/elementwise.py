@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
+from glassgrad.ops.kernels import choose
 from glassgrad.ops.samples import booleans, reals
 
 _inf = float("inf")
@@ -108,8 +109,13 @@ lerp = elementwise(
 
 # --- selection ------------------------------------------------------------------------------------
 
+
+def _where(xp: Any, c: Array, a: Array, b: Array) -> Array:
+    return choose(c, a, b) if xp is np else xp.where(c, a, b)
+
+
 where = elementwise(
-    "where", "where", (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: logical_not(c))),
+    "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: logical_not(c))),
     saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
 )  # fmt: skip
 

@@ -126,7 +126,11 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
     if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:
         # Few rows: the product with their one-hot matrix is a single call of BLAS.
         one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)
-        return one_hot.T.dot(g.reshape(index.size, math.prod(shape[1:]))).reshape(shape)
+        with np.errstate(invalid="ignore"):
+            total = one_hot.T.dot(g.reshape(index.size, math.prod(shape[1:])))
+        if math.isfinite(np.add.reduce(total, axis=None)):
+            return total.reshape(shape)
+        # 0 * inf has spoilt rows that no index names: add row by row instead.
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:
         return add_rows(g.reshape(rows.size, math.prod(shape[1:])), rows, shape[0]).reshape(shape)

@@ -22,16 +22,16 @@ MAX_FUNCTION = 60
 # A module may import its own layer and those above it in this table. A new module or folder gets its place here.
 # fmt: off
 ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
-    "mode", "node", "mutations", "tape", "tensor", "interpreter", "views", "methods", "saving", "function", "inplace", "tangents",
-    "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
+    "mode", "node", "mutations", "tape", "tensor", "interpreter", "views", "methods", "saving", "function", "inplace",
+    "tangents", "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "missing", "provenance", "settings", "typing", "devices", "_version"),
     ("ops",),
     ENGINE_PARTS,
-    ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special", "optimize",
-     "profiler"),
+    ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special",
+     "optimize", "profiler"),
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization"),
     ("compat", "datasets"),

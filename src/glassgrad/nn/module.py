@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from glassgrad import devices
-from glassgrad import errors, provenance
+from glassgrad import devices, errors, provenance
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter

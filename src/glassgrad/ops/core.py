@@ -273,7 +273,7 @@ class Elementwise(Primitive):
         return Aval(np.broadcast_shapes(*shapes), np.asarray(self.compute(tuple(tiny), params)).dtype)
 
 
-def _chain(partial: Partial, arity: int) -> Rule | None:
+def _chain(partial: Partial, arity: int) -> Rule | None:  # noqa: PLR0911 - one return a form of partial
     """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
     if partial is None:
         return None
@@ -327,7 +327,7 @@ class Linear(Primitive):
         else:
             self.vjps = tuple(None if rule is None else _without_output(rule) for rule in self.transpose)
             self.jvps = tuple(
-                None if rule is None else self._jvp_of_argument(position) for position, rule in enumerate(self.transpose)
+                None if rule is None else self._jvp_of_argument(at) for at, rule in enumerate(self.transpose)
             )
 
     def _jvp_of_argument(self, position: int) -> Rule:

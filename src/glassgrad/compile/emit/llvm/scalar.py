@@ -30,15 +30,16 @@ def _divide(b: Builder, x: list[Value], data: Any) -> Value:
 
 
 def divisor_parts(b: Builder, d: Value) -> tuple[Value, Value, Value]:
-    """Return factors whose product, one after the other, divides by d: 1/m and 2^-e in two halves, for d = m 2^e.
+    """Return factors whose product, one after the other, divides by d: for d = m 2^e, 2^-e in two halves and 1/m.
 
-    For a divisor that many values share: three products take a tenth of a division. Splitting off the exponent keeps
-    every intermediate value in range, so that zeros, infinities, NaN and denormals come out as in a division.
+    For a divisor that many values share: three products take a tenth of a division. Splitting off the exponent, and
+    multiplying by it first, keeps every intermediate value in range and exact, so that zeros, infinities, NaN and
+    denormals come out as in a division. Of an upward power one factor 2 goes to 1/m, which is at most 1: then what
+    overflows on the way overflows in the end.
     """
     bits, bias = (23, 127) if d.kind == "f32" else (52, 1023)
     integer = "i32" if d.kind == "f32" else "i64"
-    size = b.call("fabs", d)
-    tiny = b.compare("olt", size, b.like(2.0 ** (1 - bias), d))
+    tiny = b.compare("olt", b.call("fabs", d), b.like(2.0 ** (1 - bias), d))
     lifted = b.select(tiny, b.binary("fmul", d, b.like(2.0 ** (bits + 1), d), flags=""), d)
     raw = b.bitcast(lifted, integer)
     field = b.binary("and", b.binary("lshr", raw, b.like(bits, raw)), b.like(2 * bias + 1, raw))
@@ -46,14 +47,16 @@ def divisor_parts(b: Builder, d: Value) -> tuple[Value, Value, Value]:
     special = b.binary("or", b.compare("eq", field, b.like(0, raw)), b.compare("eq", field, b.like(2 * bias + 1, raw)))
     exponent = b.select(special, b.like(0, raw), b.binary("sub", field, b.like(bias, raw)))
     m = b.bitcast(b.binary("sub", raw, b.binary("shl", exponent, b.like(bits, raw))), d.kind)
-    down = b.binary("sub", b.select(tiny, b.like(bits + 1, raw), b.like(0, raw)), exponent)
-    down = b.select(special, b.like(0, raw), down)
-    half = b.binary("ashr", down, b.like(1, raw))
-    powers = [
+    power = b.binary("sub", b.select(tiny, b.like(bits + 1, raw), b.like(0, raw)), exponent)
+    power = b.select(special, b.like(0, raw), power)
+    up = b.compare("gt", power, b.like(0, raw))
+    power = b.select(up, b.binary("sub", power, b.like(1, raw)), power)
+    half = b.binary("ashr", power, b.like(1, raw))
+    first, second = (
         b.bitcast(b.binary("shl", b.binary("add", part, b.like(bias, raw)), b.like(bits, raw)), d.kind)
-        for part in (half, b.binary("sub", down, half))
-    ]
-    return b.binary("fdiv", b.like(1, d), m, flags=""), powers[0], powers[1]
+        for part in (half, b.binary("sub", power, half))
+    )
+    return first, second, b.binary("fdiv", b.select(up, b.like(2, d), b.like(1, d)), m, flags="")
 
 
 def divide_by_parts(b: Builder, x: Value, parts: tuple[Value, Value, Value]) -> Value:

@@ -81,11 +81,15 @@ def erfc(b: Builder, x: Value) -> Value:
     """exp(-a^2) times a smooth factor for a = |x|; the square's rounding error is put back to first order."""
     a = clamp(b, b.call("fabs", x), None, _ERFC_LIMIT[x.kind])
     point, coefficients = _ERFC[x.kind]
-    # One division for two quotients: 1 / ((a + k) (1 + 2 a)).
+    # One division for two quotients, 1 / ((a + k) (1 + 2 a)); the first is then corrected by what is left of it.
     above, below = b.fadd(a, b.like(point, a)), b.fma(a, b.like(2, a), b.like(1, a))
     inverse = b.fdiv(b.like(1, a), b.fmul(above, below))
-    t = b.fmul(b.fmul(b.fsub(a, b.like(point, a)), below), inverse)
-    smooth = b.fmul(b.fmul(polynomial(b, t, coefficients), above), inverse)
+    numerator, one_above = b.fsub(a, b.like(point, a)), b.fmul(below, inverse)
+    t = b.fmul(numerator, one_above)
+    t = b.fma(b.fma(b.fneg(t), above, numerator), one_above, t)
+    one_below = b.fmul(above, inverse)
+    one_below = b.fma(b.fma(b.fneg(one_below), below, b.like(1, a)), one_below, one_below)
+    smooth = b.fmul(polynomial(b, t, coefficients), one_below)
     square = b.fneg(b.fmul(a, a))
     lost = b.fma(b.fneg(a), a, b.fneg(square))
     decay = exp(b, square)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape
@@ -246,7 +247,11 @@ def _html_row(row: Op) -> str:
     aliases = f"<div class='aliases'>{escape(', '.join(row.aliases))}</div>" if row.aliases else ""
     notes = f"<div class='notes'>{escape(row.notes)}</div>" if row.notes else ""
     composed = row.kind == "composed"
-    formula = escape(row.formula) if composed else f"<code>{escape(row.formula)}</code>"
+    formula = (
+        re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(row.formula))
+        if composed
+        else f"<code>{escape(row.formula)}</code>"
+    )
     derivative = _derivative(row)
     checks = "".join(f"<b class='sign'>{escape(sign)}</b>" for sign in row.checks) if not composed else "its parts"
     if (not row.checks and not composed) or (composed and not row.derivative):

@@ -33,6 +33,7 @@ SHOWN = 4  # forms of arguments that are listed when they are not supported
 WRAPPED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "where": lambda f: lambda x, cond, other: f(cond, x, other),
     "nn.functional.embedding": lambda f: lambda weight, index, **options: f(index, weight, **options),
+    "nn.functional.embedding_bag": lambda f: lambda weight, index, **options: f(index, weight, **options),
     "einsum": lambda f: lambda tensors, equation: f(equation, *tensors),
     "polygamma": lambda f: lambda x, n: f(n, x),
     "special.polygamma": lambda f: lambda x, n: f(n, x),

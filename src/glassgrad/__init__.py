@@ -23,6 +23,9 @@ __version__ = "0.1.0"
 _SHADOWED = frozenset({"checkpoint", "tensor"})
 
 
+# Functions that are offered here and live in a subpackage that the engine does without.
+_ELSEWHERE = {"backward_source": "compile", "explain": "explanation", "vmap": "func"}
+
 # What stands without the engine. Whoever imports any other submodule first gets the engine whole behind it.
 _APART = frozenset({
     "__main__", "cli", "data", "devices", "errors", "manual", "missing", "models", "provenance", "public", "scalar",
@@ -51,8 +54,8 @@ class _Front(ModuleType):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if name not in _SHADOWED and find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
-        if name == "explain":
-            return importlib.import_module("glassgrad.explanation").explain
+        if name in _ELSEWHERE:
+            return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
         if name == "backward_source":
             return importlib.import_module("glassgrad.compile").backward_source
         names = importlib.import_module("glassgrad.public").NAMES
@@ -73,7 +76,7 @@ class _Front(ModuleType):
 
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES
-        return sorted({*self.__dict__, *names, *_modules(), "explain"})
+        return sorted({*self.__dict__, *names, *_modules(), *_ELSEWHERE})
 
 
 sys.modules[__name__].__class__ = _Front

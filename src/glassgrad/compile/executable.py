@@ -200,6 +200,9 @@ class NativeStep:
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        if len(arrays) != len(self.inputs):
+            # Native code would read beyond the end of the tuple.
+            raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
         results = tuple([np.empty(shape, dtype) for shape, dtype in self._templates])
         with self._lock:
             status = self._run(arrays + results)
@@ -278,8 +281,6 @@ class NativeStep:
 
     def _run_again(self, arrays: tuple[Any, ...], results: tuple[Any, ...], status: int) -> None:
         """Convert arguments and run, or raise what is wrong with them."""
-        if len(arrays) != len(self.inputs):
-            raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
         pairs = enumerate(zip(arrays, self.inputs, strict=True))
         fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
         for check in self.layout.checks:

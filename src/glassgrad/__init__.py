@@ -56,8 +56,6 @@ class _Front(ModuleType):
             return importlib.import_module(f"glassgrad.{name}")
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
-        if name == "backward_source":
-            return importlib.import_module("glassgrad.compile").backward_source
         names = importlib.import_module("glassgrad.public").NAMES
         self.__dict__.update(names)
         if name in names:

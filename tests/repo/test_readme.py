@@ -28,3 +28,11 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert not missing
+
+
+def test_the_compiled_loop_runs_and_prints_itself() -> None:
+    assert len(EXAMPLES) == 2
+    program = "\n".join(EXAMPLES)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "# backward: the forward line, and [the rule of its op]" in process.stdout

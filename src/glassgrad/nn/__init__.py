@@ -39,6 +39,7 @@ _FAMILIES = {
     "recurrent": ("GRU", "LSTM", "RNN"),
     "rotary": ("RoPE",),
     "shape": ("Flatten", "Unflatten"),
+    "overview": ("Summary", "summary"),
     "transformer": (
         "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
         "TransformerEncoderLayer",

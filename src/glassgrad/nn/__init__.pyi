@@ -16,6 +16,7 @@ from glassgrad.nn.linear import *
 from glassgrad.nn.losses import *
 from glassgrad.nn.module import Module as Module
 from glassgrad.nn.norm import *
+from glassgrad.nn.overview import *
 from glassgrad.nn.padding import *
 from glassgrad.nn.parameter import *
 from glassgrad.nn.pooling import *

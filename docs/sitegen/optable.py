@@ -276,6 +276,8 @@ def _agreement(row: Op) -> str:
         return "<span class='none'>–</span>"
     agrees = sum(entry["agrees"] for entry in row.torch)
     words = [f"<span class='good'>agrees</span> ({agrees})"] if agrees else []
+    if shapes := sum(entry["shapes"] for entry in row.torch):
+        words.append(f"random: shapes and dtypes agree ({shapes})")
     words += [
         f"<span class='bad'>differs</span> ({len(entry['disagrees'])}): {escape(entry['reason'])}"
         for entry in row.torch

@@ -168,7 +168,7 @@ def signature(sample: Any) -> str:
 
 @dataclass
 class Outcome:
-    """What came of one sample: "agrees", "unsupported" or "disagrees", and why."""
+    """What came of one sample: "agrees", "shapes" (alone, of random numbers), "unsupported" or "disagrees", and why."""
 
     kind: str
     form: str = ""
@@ -197,7 +197,8 @@ def compare(function: Callable[..., Any], info: Any, sample: Any) -> Outcome:
         return Outcome("unsupported", form, f"PyTorch's processing of the output: {first_line(error)}")
     mine, theirs = flat(mine), flat(processed)
     if info.name in DRAWN or sample.kwargs.get("dropout_p", 0) > 0:
-        return compare_kinds(mine, theirs, form)
+        kinds = compare_kinds(mine, theirs, form)
+        return Outcome("shapes", form) if kinds.kind == "agrees" else kinds
     return compare_results(mine, theirs, leaves(mine_in), leaves((sample.input, sample.args, sample.kwargs)), form)
 
 
@@ -306,6 +307,7 @@ class Report:
     op: str
     ours: str
     agrees: int = 0
+    shapes: int = 0
     unsupported: dict[str, list[str]] = field(default_factory=dict)  # why -> forms
     disagrees: list[tuple[str, str]] = field(default_factory=list)  # form, how
 
@@ -313,11 +315,11 @@ class Report:
     def verdict(self) -> str:
         if self.disagrees:
             return "disagrees"
-        return "agrees" if self.agrees else "unsupported"
+        return "agrees" if self.agrees else "shapes" if self.shapes else "unsupported"
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "op": self.op, "ours": self.ours, "verdict": self.verdict, "agrees": self.agrees,
+            "op": self.op, "ours": self.ours, "verdict": self.verdict, "agrees": self.agrees, "shapes": self.shapes,
             "unsupported": {why: {"count": len(forms), "example": forms[0]} for why, forms in self.unsupported.items()},
             "disagrees": [{"form": form, "how": how} for form, how in self.disagrees],
             "reason": REASONS.get(self.op, ""),
@@ -348,6 +350,8 @@ def examine(info: Any, limit: int = SAMPLES) -> Report | None:
             outcome = compare(function, info, sample)
             if outcome.kind == "agrees":
                 report.agrees += 1
+            elif outcome.kind == "shapes":
+                report.shapes += 1
             elif outcome.kind == "unsupported":
                 report.unsupported.setdefault(outcome.why, []).append(outcome.form)
             else:

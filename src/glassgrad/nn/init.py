@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import bad_option
 from glassgrad.random import Generator, _normal, _rng, _uniform
 from glassgrad.tape import MUTATIONS
 from glassgrad.tensor import Tensor
@@ -31,14 +32,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         slope = 0.01 if param is None else param
         return math.sqrt(2 / (1 + slope**2))
     if nonlinearity not in _GAINS:
-        raise ValueError(f"unknown nonlinearity {nonlinearity!r}; expected one of leaky_relu, {', '.join(_GAINS)}")
+        raise bad_option("calculate_gain", "nonlinearity", nonlinearity, "leaky_relu, " + ", ".join(_GAINS))
     return _GAINS[nonlinearity]
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
     """Return (inputs, outputs) of one unit of a weight of shape (out, in, ...)."""
     if tensor.ndim < 2:
-        raise ValueError(f"fan in and fan out need at least 2 dimensions, given shape {tensor.shape}")
+        raise bad_option("fan in and fan out", "shape", tensor.shape, "at least 2 dimensions")
     receptive = math.prod(tensor.shape[2:])
     return tensor.shape[1] * receptive, tensor.shape[0] * receptive
 
@@ -93,7 +94,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode={mode!r} is not possible; expected 'fan_in' or 'fan_out'")
+        raise bad_option("kaiming", "mode", mode, "'fan_in' or 'fan_out'")
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
@@ -129,10 +130,12 @@ def eye_(tensor: Tensor) -> Tensor:
     return _fill(tensor, np.eye(rows, columns))
 
 
-def dirac_(tensor: Tensor) -> Tensor:
-    """Fill a convolution weight so that it passes its input channels through."""
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill a convolution weight so that it passes its input channels through, in each of `groups` of outputs."""
     values = np.zeros(tensor.shape)
     middle = tuple(n // 2 for n in tensor.shape[2:])
-    for channel in range(min(tensor.shape[:2])):
-        values[(channel, channel, *middle)] = 1
+    outputs = tensor.shape[0] // groups
+    for group in range(groups):
+        for channel in range(min(outputs, tensor.shape[1])):
+            values[(group * outputs + channel, channel, *middle)] = 1
     return _fill(tensor, values)

@@ -33,6 +33,7 @@ class Origin:
 
     Attributes:
         code, lasti: the user's instruction.
+        outer: the user's instruction that called the function which `code` belongs to.
         inner: where inside of the library the op was applied, when a function of the library did; its
             local variable names are hints for printing.
         role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
@@ -49,6 +50,7 @@ class Origin:
     rule: str = ""
     node: int = 0
     argument: int | None = None
+    outer: tuple[CodeType, int] | None = None
 
     @property
     def place(self) -> provenance.Place:
@@ -99,7 +101,17 @@ def look(depth: int) -> Here:
         frame = frame.f_back
     assert frame is not None
     number = node.seq if node is not None else 0
-    return Here(Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument), node, cotangent, saved)
+    return Here(
+        Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame)), node, cotangent, saved
+    )
+
+
+def _caller(frame: FrameType) -> tuple[CodeType, int] | None:
+    """Return the next of the user's instructions above a frame of the user's."""
+    above = frame.f_back
+    while above is not None and provenance.is_internal(above.f_code.co_filename):
+        above = above.f_back
+    return None if above is None else (above.f_code, above.f_lasti)
 
 
 def described(var: Var, origin: Any) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import functools
 import random
+import re
 import sys
 import types
 from collections import deque
@@ -31,6 +32,7 @@ _CONSTANTS = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
 )  # fmt: skip
 _OWN = "glassgrad"
+_LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
 _AS_USER = ("glassgrad.models", "glassgrad.train", "glassgrad.cli")
 
 
@@ -125,6 +127,15 @@ class _Walk:
         while self.queue:
             path, value = self.queue.popleft()
             self.look(path, value)
+        self.found.edges[:] = [edge._replace(path=self.settled(edge.path)) for edge in self.found.edges]
+        for key, (tensor, path) in self.found.tensors.items():
+            self.found.tensors[key] = tensor, self.settled(path)
+
+    def settled(self, path: str) -> str:
+        """Put the paths of tensors in the place of the tensors that are keys of a dictionary."""
+        if "<tensor " not in path:
+            return path
+        return _KEY.sub(lambda match: self.found.tensors.get(int(match[1]), (None, "tensor"))[1], path)
 
     def edge(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
         """Note a place and what to look at next."""
@@ -257,6 +268,8 @@ class _Walk:
         """Write a key as the user would; a tensor by where it was found, as in the state of an optimizer."""
         if isinstance(key, Tensor) and id(key) in self.found.tensors:
             return self.found.tensors[id(key)][1]
+        if isinstance(key, Tensor):  # it may be found later
+            return _LATER.format(id(key))
         return repr(key) if is_constant(key) else type(key).__name__
 
     def sequence(self, path: str, items: Any) -> None:

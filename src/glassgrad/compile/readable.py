@@ -17,6 +17,7 @@ from glassgrad.compile.emit.numpy.differentiate import Derived, Replay, tidy
 from glassgrad.compile.emit.numpy.document import Source
 from glassgrad.compile.emit.numpy.names import input_names
 from glassgrad.compile.emit.numpy.recognise import Recogniser
+from glassgrad.compile.emit.numpy.rollup import Roller
 from glassgrad.compile.emit.numpy.runs import assigned, forward_runs
 from glassgrad.compile.emit.numpy.source import BodyWriter, role_of
 from glassgrad.compile.graph import Graph, Instr, Var
@@ -130,6 +131,10 @@ class _Loss:
         data |= {body.names[var]: value for var, value in body.large.items()}
         arguments = list(data)
         gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
+        loss = body.names[derived.graph.outputs[0]]
+        roller = Roller(body.lines, body.names.values(), [loss, *gradients.values()])
+        rolled = roller.rolled()
+        gradients = {name: roller.refer.get(variable, variable) for name, variable in gradients.items()}
         data.update(self._recorded(names))
         seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
         title = f"The forward and backward pass of {self.name}, written out in NumPy by glassgrad."
@@ -137,9 +142,9 @@ class _Loss:
             *document.head(title, notes, body),
             *document.signature(self.entry, arguments),
             '    """Return the loss and its gradients."""',
-            *document.sections(body.lines, {"backward": [] if simplify else [seed]}),
+            *document.sections(rolled, {"backward": [] if simplify else [seed]}),
             *document.dictionary("gradients", gradients),
-            f"    return {body.names[derived.graph.outputs[0]]}, gradients",
+            f"    return {roller.refer.get(loss, loss)}, gradients",
         ]
         tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
         found = '{"loss": loss, **gradients}'
@@ -178,6 +183,8 @@ def step_source(captured: Capture) -> Source:
     body = BodyWriter(derived, names).write()
     arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
     outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
+    roller = Roller(body.lines, body.names.values(), outputs)
+    rolled = roller.rolled()
     title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
     written = sorted(names[target] for target, _ in graph.updates if target not in slots)
     notes = [f"writes to {', '.join(written)}"] if written else []
@@ -186,8 +193,8 @@ def step_source(captured: Capture) -> Source:
         *document.signature(graph.name if graph.name.isidentifier() else "step", arguments),
         f'    """Return the results{"; " + notes[0] if notes else ""}."""' if len(str(notes)) < 90
         else '    """Return the results; state is written to in place."""',
-        *document.sections(body.lines, {}),
-        f"    return {', '.join(outputs) if outputs else 'None'}",
+        *document.sections(rolled, {}),
+        f"    return {', '.join(roller.refer.get(one, one) for one in outputs) if outputs else 'None'}",
         "",
     ]  # fmt: skip
     return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")

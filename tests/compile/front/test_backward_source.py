@@ -186,6 +186,63 @@ def test_a_model_with_layers(simplify, loss_of):
         assert len(source.notes) >= 3
 
 
+class Deep(nn.Module):
+    def __init__(self, width, layers):
+        super().__init__()
+        self.first = nn.Linear(5, width)
+        self.blocks = nn.ModuleList([Block(width) for _ in range(layers)])
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.last(x)
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_layers_that_repeat_are_loops(simplify, golden):
+    def run(x, y):
+        logits = model(x)
+        return F.cross_entropy(logits, y)
+
+    lengths = []
+    for layers in (2, 4, 7):
+        gg.manual_seed(0)
+        model = Deep(6, layers).double()
+        x, y = gg.randn(6, 5).double(), gg.tensor([0, 1, 2, 0, 1, 2])
+        source = gg.backward_source(run, simplify=simplify)(x, y)
+        assert f"for i in range({layers}):" in source
+        assert f"for i in reversed(range({layers})):" in source
+        loss, gradients = source.function()(*[source.data[name] for name in source.arguments])
+        model.zero_grad()
+        total = run(x, y)
+        total.backward()
+        np.testing.assert_allclose(loss, total.item(), rtol=1e-12)
+        for name, parameter in model.named_parameters():
+            found = gradients[f"d{name.replace('.', '_')}"]
+            np.testing.assert_allclose(found, parameter.grad.array, rtol=1e-7, atol=1e-10, err_msg=name)
+        lengths.append(sum(map(len, sections(source).values())))
+        if layers == 4:
+            golden(f"source/layers{'_simplified' * simplify}.py.txt", source)
+    assert lengths[2] - lengths[0] <= 16, "only the lists of parameters grow with the number of layers"
+
+
+def test_lines_that_do_not_repeat_exactly_stay():
+    def run(a, b, c):
+        first = (a * 1.0).tanh()
+        second = (b * 2.0).tanh()
+        third = (c * 3.0).sigmoid()
+        return (first * first).sum() + (second * second).sum() + (third * third).sum()
+
+    leaves = [gg.randn(3).requires_grad_() for _ in range(3)]
+    source = gg.backward_source(run)(*leaves)
+    assert "for i in" not in source
+    _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+    for name, one in zip("abc", gg.autograd.grad(run(*leaves), leaves), strict=True):
+        np.testing.assert_allclose(gradients[f"d{name}"], one.array, rtol=1e-5)
+
+
 def test_targets_that_are_ignored_are_not_simplified_away():
     logits = gg.randn(4, 3).double().requires_grad_()
     targets = gg.tensor([0, -100, 2, 1])

@@ -91,7 +91,9 @@ class Replay:
                     self.keep(instr)
             root = self.values[loss]
             seed = self.tracer.argument(root.array, "dloss")
-            found = tape.backward([root.node], [seed], retain_graph=True, create_graph=False)
+            walk = _NotingWalk(self.tracer)
+            walk.seed(root.node, seed)
+            found = walk.run()
         return self._derived(root, seed.var, found)
 
     def _derived(self, root: Tensor, seed: Var, found: Mapping[Any, Any]) -> Derived:
@@ -111,6 +113,20 @@ class Replay:
     def var_of(self, var: Var) -> Var:
         """Return the value here that stands for a value of the traced graph."""
         return self._var(self.values[var].array)
+
+
+class _NotingWalk(tape.Walk):
+    """A backward walk that tells the tracer the total cotangent of every node, also where no rule has work to do."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(True, False)
+        self.tracer = tracer
+
+    def _step(self, node: Any, g: Any, saved: tuple[Any, ...]) -> None:
+        made = self.tracer.instr_of(node.seq)
+        if made is not None and isinstance(g, Symbol) and len(made.outputs) == 1:
+            self.tracer.cotangents.setdefault(made.output, g.var)
+        super()._step(node, g, saved)
 
 
 def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) -> Derived:

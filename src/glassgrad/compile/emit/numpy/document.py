@@ -81,8 +81,8 @@ def wrapped(code: str, width: int = _WIDTH) -> list[str]:
     target, equals, value = code.partition(" = ")
     if not equals:
         return [code]
-    for least in range(3):
-        lines = _broken(_pieces(value, least), indent + "    ", width)
+    for pieces in (_pieces(value, 0), _pieces(value, 1), _pieces(value, 2), _listed(value)):
+        lines = _broken(pieces, indent + "    ", width)
         if max(map(len, lines)) <= width:
             break
     return [f"{target} = (", *lines, f"{indent})"]
@@ -107,6 +107,12 @@ def _pieces(value: str, least: int) -> list[str]:
             pieces.append(value[start:at])
             start = at
     return [*pieces, value[start:]]
+
+
+def _listed(value: str) -> list[str]:
+    """Cut after the commas of arguments and items."""
+    parts = value.split(", ")
+    return [*(f"{part}, " for part in parts[:-1]), parts[-1]]
 
 
 def dictionary(name: str, items: Mapping[str, str], indent: str = "    ") -> list[str]:

@@ -9,14 +9,15 @@ from collections.abc import Iterable
 
 from glassgrad.compile.emit.numpy.templates import HELPERS
 
-_TAKEN = {"np", "math", "main", "data", "gradients", *HELPERS, *dir(builtins)} | set(keyword.kwlist)
+# Names that no value of a program may have.
+RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *dir(builtins)} | set(keyword.kwlist)
 
 
 class Namer:
     """Hands out identifiers, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = _TAKEN | set(taken)
+        self.taken = RESERVED | set(taken)
 
     def take(self, wanted: str) -> str:
         """Return the wanted name, or it with a number if it is gone."""

@@ -43,8 +43,20 @@ def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
     results = [var for instr in run.instrs for var in instr.outputs]
     if len(targets) == 1:
         return {results[-1]: targets[0]}
+    if run.statement.returns:
+        name = _name_at_caller(run)
+        return {results[-1]: name} if name is not None else {}
     inside = set(run.instrs)
     leaving = [var for var in results if any(user not in inside for user in users.get(var, ()))]
     if targets and len(leaving) == len(targets):
         return dict(zip(leaving, targets, strict=True))
     return {}
+
+
+def _name_at_caller(run: Run) -> str | None:
+    """Return the name that the caller's statement gives to what this statement returns."""
+    where = run.instrs[-1].where
+    if not isinstance(where, Origin) or where.outer is None:
+        return None
+    caller = statement_of(*where.outer)
+    return caller.targets[0] if caller.calls and len(caller.targets) == 1 else None

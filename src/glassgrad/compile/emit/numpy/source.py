@@ -23,7 +23,7 @@ from glassgrad.compile.origin import FORWARD, GATHER, Origin
 from glassgrad.ops.core import REGISTRY
 from glassgrad.ops.places import ARRAY
 
-_WIDE = 140  # an expression longer than this is not put into another one
+_LARGE = 16  # an expression of more operations than this is not put into another one
 
 
 @dataclass(eq=False)
@@ -75,6 +75,9 @@ class BodyWriter:
         self.producer = self.graph.producers()
         self.targets = {value: target for target, value in self.graph.updates}
         self.inline: dict[Var, Text] = {}
+        self.written: set[Var] = set()
+        self.size: dict[Var, int] = {}
+        self.given: set[Var] = set()
         self.run_of: dict[Instr, Run] = {}
 
     def write(self) -> Body:
@@ -115,9 +118,12 @@ class BodyWriter:
                 self.run_of[instr] = run
             for var, name in assigned(run, self.users).items():
                 if var not in self.targets:
-                    self.body.names[var] = self.namer.take(name)
-            if run.statement.returns and run.instrs[-1].outputs[0] is first:
-                self.body.names[run.instrs[-1].outputs[0]] = self.namer.take("loss")
+                    self.given.add(var)
+                    # What the function itself returns gets no name from whoever called it.
+                    self.body.names[var] = self.namer.take("loss" if var is first and run.statement.returns else name)
+            last = run.instrs[-1].outputs[0]
+            if run.statement.returns and last is first and last not in self.body.names:
+                self.body.names[last] = self.namer.take("loss")
 
     def _name_backward(self) -> None:
         for value, total in self.derived.cotangents.items():
@@ -164,7 +170,7 @@ class BodyWriter:
             for var in instr.outputs:
                 total = self.derived.cotangents.get(var)
                 name = self.body.names.get(var)
-                if total is None or name is None or total not in self.body.names:
+                if total is None or name is None or total not in self.written or var not in self.given:
                     continue
                 before, wanted = self.body.names[total], f"d{name}"
                 if before != wanted and self.namer.free(wanted):
@@ -180,13 +186,17 @@ class BodyWriter:
     def _line(self, instr: Instr, section: str, comment: str) -> None:
         out = instr.outputs[0]
         if instr.op == "put_add":
+            self.written.add(out)
             self.body.lines.append(Line(self._scatter(instr), comment, section, instr))
             return
         written = self.expression(instr)
-        if len(instr.outputs) == 1 and self._goes_inline(instr, written):
+        # Counted in operations, not characters, so that every layer is cut up alike.
+        self.size[out] = 1 + sum(self.size[operand] for operand in instr.reads() if operand in self.inline)
+        if len(instr.outputs) == 1 and self._goes_inline(instr):
             self.inline[out] = written
             return
         targets = ", ".join(self.name(var, instr) for var in instr.outputs)
+        self.written.update(instr.outputs)
         self.body.lines.append(Line([self._assignment(instr, targets, written)], comment, section, instr))
 
     def _assignment(self, instr: Instr, target: str, written: Text) -> str:
@@ -201,9 +211,9 @@ class BodyWriter:
         instr = self.producer.get(var)
         return instr is not None and not REGISTRY[instr.op].is_view and instr.op not in {"getitem", "astype"}
 
-    def _goes_inline(self, instr: Instr, written: Text) -> bool:
+    def _goes_inline(self, instr: Instr) -> bool:
         out = instr.outputs[0]
-        if out in self.body.names or self.uses[out] != 1 or len(written.code) > _WIDE:
+        if out in self.body.names or self.uses[out] != 1 or self.size[out] > _LARGE:
             return False
         if out in self.targets:
             return not self._reads_other_state(out, self.targets[out])

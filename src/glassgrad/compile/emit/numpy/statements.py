@@ -21,6 +21,7 @@ class Statement:
         text: its source on one line, without a comment.
         targets: the names it assigns to; () when it assigns to none.
         returns: whether it is a return.
+        calls: whether it assigns the result of a call.
     """
 
     file: str
@@ -28,6 +29,7 @@ class Statement:
     text: str
     targets: tuple[str, ...] = ()
     returns: bool = False
+    calls: bool = False
 
     @property
     def place(self) -> str:
@@ -46,7 +48,12 @@ def statement_of(code: CodeType, lasti: int) -> Statement:
         return Statement(code.co_filename, line, linecache.getline(code.co_filename, line).strip())
     node = max(found, key=lambda one: (one.lineno, one.col_offset))
     return Statement(
-        code.co_filename, node.lineno, _text(code.co_filename, node), _targets(node), isinstance(node, ast.Return)
+        code.co_filename,
+        node.lineno,
+        _text(code.co_filename, node),
+        _targets(node),
+        isinstance(node, ast.Return),
+        isinstance(getattr(node, "value", None), ast.Call),
     )
 
 

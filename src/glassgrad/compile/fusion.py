@@ -329,7 +329,15 @@ def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
     inner = _inner_axes(maker, reader, names)
     if inner is None:
         return None
-    return _joined(maker, reader, names, inner)
+    joined = _joined(maker, reader, names, inner)
+    return joined if _reduces_inner_axes(joined) else None
+
+
+def _reduces_inner_axes(group: Group) -> bool:
+    """Tell whether every reduction is over exactly the inner axes: a pass over them adds up all of its turns."""
+    return all(
+        frozenset[Axis]().union(*(index.axes for index in reduced)) == group.inner for reduced in group.reduced.values()
+    )
 
 
 def _unify(

@@ -114,6 +114,21 @@ def _arg(rewriter: Normaliser, instr: Instr) -> bool:
     return True
 
 
+def _reduction(rewriter: Normaliser, instr: Instr) -> bool:
+    """Over axes of size 1 there is nothing to add up."""
+    source = rewriter.now(instr.inputs[0])
+    assert isinstance(source, Var)
+    if any(source.shape[axis] != 1 for axis in instr.params["axis"]):
+        return False
+    if source.dtype != instr.output.dtype:
+        source = rewriter.apply("astype", source, like=instr, dtype=instr.output.dtype)
+    # A value of its own even if nothing changes: it may be a result of the program, and its source, too.
+    same = source.shape == instr.output.shape
+    shape = {} if same else {"shape": instr.output.shape}
+    rewriter.instead(instr.output, rewriter.apply("copy" if same else "reshape", source, like=instr, **shape))
+    return True
+
+
 def _one_per_row(
     rewriter: Normaliser, instr: Instr, source: tuple[int, ...], arrays: tuple[Operand, ...]
 ) -> Var | None:
@@ -244,5 +259,6 @@ def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
 RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
     "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem,
     "take_along_axis": _take_along,
+    "sum": _reduction, "max": _reduction, "min": _reduction, "prod": _reduction, "any": _reduction, "all": _reduction,
     "put_along_add": _put_along, "put_add": _put, "at_set": _at_set, "conv2d_weight": _conv_weight,
 }  # fmt: skip

@@ -108,6 +108,12 @@ CASES = {
     ),
     "any and all": (lambda b, x: (b("any", x > 1, axis=(1,), keepdims=False),
                                   b("all", x > -1, axis=(0,), keepdims=False)), [(6, 90)], 3),
+    "sums over axes of size one": (
+        lambda b, x: (
+            x.sum(0, keepdims=True).sum(0), x.sum(1, keepdims=True).max(1) * 2, x.sum(0, 1, keepdims=True).sum(0),
+        ),
+        [(6, 20)], 3,
+    ),
     "scalars": (lambda b, x: (x + 1) * 2, [()], 1),
     "a scalar's chain": (lambda b, x, s: x * (s * 2).exp(), [(3000, 33), ()], 2),
     "a column's chain": (lambda b, x, s: x * (s * 2).exp() + x.sum(1, keepdims=True), [(300, 33), (300, 1)], 1),

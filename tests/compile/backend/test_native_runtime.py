@@ -260,9 +260,8 @@ def test_steps_share_the_pool():
     failures = []
 
     def call(number):
-        for _ in range(200):
-            if steps[number](*fitting(graphs[number]))[0] != expected[number]:
-                failures.append(number)
+        found = [steps[number](*fitting(graphs[number]))[0] for _ in range(200)]
+        failures.extend(loss for loss in found if loss != expected[number])
 
     callers = [threading.Thread(target=call, args=(number,)) for number in (0, 1)]
     for caller in callers:

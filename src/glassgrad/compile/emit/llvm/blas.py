@@ -2,7 +2,8 @@
 
 SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread,
 because the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where
-SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is used.
+SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is
+used.
 """
 
 from __future__ import annotations

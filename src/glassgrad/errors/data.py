@@ -1,0 +1,50 @@
+"""Messages about data sets and loaders."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message, ShapeError
+
+NO_EXAMPLES = Message(
+    ArgumentError,
+    "{owner} at {where} got a data set without examples.\nNext: check the path and the filter that it was made with.",
+)
+
+BATCH_TOO_LARGE = Message(
+    ArgumentError,
+    "DataLoader at {where}: batch_size={batch} with drop_last=True would never give a batch of {count} examples.\n"
+    "Next: choose a batch of at most {count}, or leave out drop_last.",
+)
+
+LENGTHS_DIFFER = Message(
+    ShapeError,
+    "{owner} at {where} needs tensors of equal length, given lengths {given}.",
+)
+
+SPLIT_SIZES = Message(
+    ArgumentError,
+    "random_split at {where}: {given} makes {total} examples, the data set has {count}.\n"
+    "Next: give sizes that add up to {count}, or shares that add up to 1.",
+)
+
+LOADER_OPTIONS = Message(
+    ArgumentError,
+    "DataLoader at {where}: {first} excludes {second}.",
+)
+
+DATASET_INCOMPLETE = Message(
+    GlassgradError,
+    "{owner} was asked for an example and does not define {method}.",
+)
+
+COLLATE_LENGTHS = Message(
+    ShapeError,
+    "the examples of a batch have different numbers of parts: {given}.\n"
+    "Next: give a collate_fn that says how to put them together.",
+)
+
+COLLATE_KIND = Message(
+    KindError,
+    "examples of type {kind} cannot be put together to a batch.\n"
+    "Expected: tensors, arrays, numbers, strings, or tuples and dictionaries of them.\n"
+    "Next: give a collate_fn.",
+)

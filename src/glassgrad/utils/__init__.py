@@ -1,0 +1,19 @@
+"""PyTorch's `torch.utils`: data sets and loaders, and checkpoints that compute again what they forgot."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.checkpoint"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    from glassgrad.missing import missing
+
+    raise missing("glassgrad.utils", name, _MODULES)
+
+
+__all__ = ["checkpoint", "data"]

@@ -1,0 +1,136 @@
+"""Samplers: in which order a loader takes the examples of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.random import Generator, default_generator
+
+
+def new_seed(generator: Generator | None = None) -> int:
+    """Draw a seed: what an epoch's order depends on, and nothing else."""
+    return int((generator or default_generator).rng.integers(1 << 62))
+
+
+class Sampler:
+    """Base of samplers: iterating gives indices, `len` says how many."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__iter__(self)")
+
+
+class SequentialSampler(Sampler):
+    """The indices in their order."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """The indices in random order, or `num_samples` drawn with replacement."""
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:  # fmt: skip
+        self.data_source = data_source
+        self.replacement = replacement
+        self.num_samples = len(data_source) if num_samples is None else num_samples
+        self.generator = generator
+        if self.num_samples <= 0:
+            raise errors.NO_EXAMPLES(owner="RandomSampler", where=provenance.here())
+
+    def indices(self, seed: int) -> np.ndarray[Any, Any]:
+        """Return the order that belongs to a seed."""
+        rng = np.random.Generator(np.random.PCG64(seed))
+        size = len(self.data_source)
+        if self.replacement:
+            return rng.integers(size, size=self.num_samples)
+        rounds = -(-self.num_samples // size)
+        order = rng.permutation(size) if rounds == 1 else np.concatenate([rng.permutation(size) for _ in range(rounds)])
+        return order[: self.num_samples]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices(new_seed(self.generator)).tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """Given indices, in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        rng = np.random.Generator(np.random.PCG64(new_seed(self.generator)))
+        return iter([self.indices[at] for at in rng.permutation(len(self.indices))])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """`num_samples` indices, drawn with the given weights (which need not add up to 1)."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
+    ) -> None:
+        array = np.asarray(getattr(weights, "array", weights), np.float64)
+        if array.ndim != 1 or array.size == 0 or (array < 0).any() or array.sum() <= 0:
+            raise errors.BAD_OPTION(
+                owner="WeightedRandomSampler", name="weights", given=f"{array.size} numbers", where=provenance.here(),
+                expected="one number for each example, none negative, not all 0",
+            )  # fmt: skip
+        self.weights = array / array.sum()
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        rng = np.random.Generator(np.random.PCG64(new_seed(self.generator)))
+        drawn = rng.choice(len(self.weights), self.num_samples, replace=self.replacement, p=self.weights)
+        return iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of `batch_size` indices of another sampler."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        count = len(self.sampler)  # type: ignore[arg-type]  # asked only of samplers that know
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+__all__ = [
+    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
+]  # fmt: skip

@@ -1,0 +1,110 @@
+"""Loading batches in other processes, in order and ahead of time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad.random import manual_seed
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a data set can ask about the process it is read in: `get_worker_info()`.
+
+    Attributes:
+        id: number of the process, from 0.
+        num_workers: how many there are.
+        seed: the seed of the batch that is being loaded.
+        dataset: the data set.
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+class _Process:
+    """What a process knows: set once when it starts."""
+
+    fetch: Callable[[Any], Any]
+    info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """Return what is known about this process; None in the one that trains."""
+    return _Process.info
+
+
+def _start(fetch: Any, dataset: Any, workers: int, numbers: Any, prepare: Callable[[int], Any] | None) -> None:
+    number = numbers.get()
+    _Process.fetch = fetch
+    _Process.info = WorkerInfo(number, workers, 0, dataset)
+    if prepare is not None:
+        prepare(number)
+
+
+def _load(seed: int, indices: Any) -> Any:
+    """Load one batch. Random numbers depend on the batch, not on which process has it."""
+    info = _Process.info
+    assert info is not None
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))  # noqa: NPY002 - data sets may use the old generator
+    manual_seed(seed)
+    _Process.info = WorkerInfo(info.id, info.num_workers, seed, info.dataset)
+    return _Process.fetch(indices)
+
+
+class Workers:
+    """A pool of processes that load batches.
+
+    Args:
+        fetch: indices -> batch; runs in the processes.
+        dataset: what `get_worker_info` shows.
+        count: processes.
+        context: how they are started ("fork", "spawn", "forkserver"), or what `multiprocessing` calls a context.
+        prepare: called with the number of each process when it starts.
+    """
+
+    def __init__(
+        self, fetch: Callable[[Any], Any], dataset: Any, count: int, context: Any = None,
+        prepare: Callable[[int], Any] | None = None,
+    ) -> None:  # fmt: skip
+        chosen = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
+        numbers = chosen.Queue()
+        for number in range(count):
+            numbers.put(number)
+        self.count = count
+        self._pool = ProcessPoolExecutor(
+            count, mp_context=chosen, initializer=_start, initargs=(fetch, dataset, count, numbers, prepare)
+        )
+
+    def run(self, seed: int, batches: Iterator[Any], ahead: int) -> Iterator[Any]:
+        """Yield the batches in order, with up to `ahead` of them being loaded."""
+        waiting: deque[Future[Any]] = deque()
+        number = 0
+        try:
+            for number, indices in enumerate(batches):
+                waiting.append(self._pool.submit(_load, seed + number, indices))
+                if len(waiting) >= ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+__all__ = ["WorkerInfo", "Workers", "get_worker_info"]

@@ -225,7 +225,7 @@ def test_layers_that_repeat_are_loops(simplify, golden):
         lengths.append(sum(map(len, sections(source).values())))
         if layers == 4:
             golden(f"source/layers{'_simplified' * simplify}.py.txt", source)
-    assert lengths[2] - lengths[0] <= 16, "only the lists of parameters grow with the number of layers"
+    assert lengths[2] - lengths[0] <= 24, "only the lists of parameters grow with the number of layers"
 
 
 def test_lines_that_do_not_repeat_exactly_stay():

@@ -135,6 +135,18 @@ def test_constants_are_folded_and_not_blown_up():
     assert ops(folded) == ["broadcast_to"]
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_what_has_no_elements_is_known(backend):
+    def run(x, y):
+        x, y = (one.detach().requires_grad_() for one in (x, y))
+        (gg.where(x > y, x, y) * 2.0).sum().backward()
+        return x.grad, y.grad
+
+    empty, row = gg.zeros(0, 3), gg.ones(3)
+    for one, other in zip(gg.compile(run, backend=backend)(empty, row), run(empty, row), strict=True):
+        np.testing.assert_array_equal(one.array, other.array)
+
+
 def test_a_pass_may_be_checked():
     seen = []
     passes.run(traced(lambda x: x * 2 + 0, X), check=lambda graph: seen.append(len(graph.instrs)))

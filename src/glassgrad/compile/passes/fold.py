@@ -16,6 +16,11 @@ def fold(graph: Graph) -> Graph:
     """Replace instructions on constants by their results."""
     rewriter = Rewriter(graph)
     for instr in graph.instrs:
+        if all(var.size == 0 for var in instr.outputs):
+            # What has no elements is known.
+            for var in instr.outputs:
+                rewriter.instead(var, rewriter.constant(np.empty(var.shape, var.dtype)))
+            continue
         values = [rewriter.known.get(operand, operand) if isinstance(operand, Var) else operand
                   for operand in map(rewriter.now, instr.inputs)]  # fmt: skip
         if any(isinstance(value, Var) for value in values) or not _worthwhile(instr, values):

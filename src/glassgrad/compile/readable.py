@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.compile import trees
+from glassgrad.compile import foreign, trees
 from glassgrad.compile.api import parameter_names
 from glassgrad.compile.capture import capture
 from glassgrad.compile.captured import Capture, Output
@@ -37,7 +37,8 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
     numbers beside it, against which the file checks itself when it is run.
 
     Args:
-        function: returns a loss, one element, that requires a gradient.
+        function: returns a loss, one element, that requires a gradient; a PyTorch module that does so may be given,
+            too, if it is made of layers, functions and methods that are here as well.
         simplify: write gradients in closed form where one is known (softmax with negative log likelihood,
             normalisation); `Source.notes` says which.
 
@@ -52,8 +53,11 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
         >>> gg.backward_source(loss)(gg.tensor([0.0, 0.0])).data["dw"].tolist()
         [2.0, 4.0]
     """
+    if foreign.is_foreign(function):
+        function = foreign.translated(function)
 
     def write(*args: Any, **kwargs: Any) -> Source:
+        args = tuple(map(foreign.as_ours, args))
         with TRACING_LOCK:
             captured = capture(
                 function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False

@@ -23,7 +23,7 @@ class _Mode(threading.local):
     lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol
     lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
     draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
-    replay: Callable[[Callable[[], Any]], None] | None = None  # Python code to run again in every call
+    replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first

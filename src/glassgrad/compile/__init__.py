@@ -15,10 +15,19 @@ from glassgrad.compile.readable import backward_source
 __all__ = ["Compiled", "backward_source", "compile"]
 
 
+_HINTS = ("fullgraph", "dynamic", "mode", "options")  # they tune PyTorch's compiler
+
+
 class _CallableModule(ModuleType):
     """Lets the name `glassgrad.compile` be the function and the package at once."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.pop("disable", False) and args:
+            return args[0]
+        for name in _HINTS:
+            kwargs.pop(name, None)
+        if kwargs.get("backend") == "inductor":
+            kwargs["backend"] = "auto"
         return compile(*args, **kwargs)
 
 

@@ -65,6 +65,12 @@ class Compiled:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    def __getattr__(self, name: str) -> Any:
+        # A compiled model still has its parameters, its modes and its state.
+        if name.startswith("__") or "function" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.__dict__["function"], name)
+
     def __repr__(self) -> str:
         return (
             f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"

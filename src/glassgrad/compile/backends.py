@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.compile import passes
 from glassgrad.compile.graph import Graph
+from glassgrad.compile.verify import verify
 
 _warned = False
 
@@ -45,9 +47,14 @@ def build(graph: Graph, backend: str, threads: int | None) -> tuple[Graph, Any]:
     """Return the graph after its passes, and the program that runs it."""
     if backend == "llvm":
         lower = importlib.import_module("glassgrad.compile.lower").lower
-        graph = passes.run(passes.decompose(graph))
+        graph = _prepared(passes.decompose(graph))
         return graph, lower(graph, threads=threads)
     from glassgrad.compile.emit.numpy.program import NumpyStep
 
-    graph = passes.run(graph)
+    graph = _prepared(graph)
     return graph, NumpyStep(graph)
+
+
+def _prepared(graph: Graph) -> Graph:
+    """Run the passes; the form of the graph is checked after each, its types after the last."""
+    return verify(passes.run(graph, check=functools.partial(verify, types=False)))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.compile import checks
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
@@ -43,7 +45,7 @@ def capture(
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
     try:
-        with tracer.active():
+        with tracer.active(), _read_only(found.arrays):
             for tensor, path in found.tensors.values():
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
@@ -62,6 +64,33 @@ def capture(
     except BaseException:
         _put_back(found.edges)
         raise
+
+
+@contextmanager
+def _read_only(arrays: Sequence[Any]) -> Iterator[None]:
+    """Refuse writes to NumPy arrays while tracing: they would happen once, at once, and in no call."""
+    locked = [array for array in arrays if array.flags.writeable]
+    try:
+        for array in locked:
+            array.flags.writeable = False
+        yield
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise errors.TRACE_ARRAY_WRITE(where=_last_line(error)) from error
+    finally:
+        for array in locked:
+            array.flags.writeable = True
+
+
+def _last_line(error: BaseException) -> object:
+    """Return the last line of the user's on the way to an exception."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        if not provenance.is_internal(step.tb_frame.f_code.co_filename):
+            found = step
+        step = step.tb_next
+    return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
 def _put_back(edges: list[Edge]) -> None:

@@ -57,6 +57,7 @@ class Capture:
         graph: inputs in the order arguments, state, feeds.
         arguments: which leaf of the arguments each argument input is.
         state: the tensors behind the state inputs, gradients that stay behind among them.
+        written: which of the state is written to, gradients that stay behind left out.
         feeds: what is drawn before each call.
         after: Python code to run again after each call.
         grads: leaves and the gradient tensors (or None) they have after a call.
@@ -78,6 +79,7 @@ class Capture:
     graph: Graph
     arguments: list[int]
     state: list[State]
+    written: list[int]
     feeds: list[Feed]
     after: list[Callable[[], Any]]
     grads: list[tuple[Tensor, Tensor | None]]

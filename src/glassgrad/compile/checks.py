@@ -23,19 +23,23 @@ from glassgrad.tensor import Tensor
 def holder(left: Symbol) -> str:
     """Say, as well as the garbage collector knows, what holds on to a traced value."""
     referrers = gc.get_referrers(left)
-    for tensor in referrers:
-        if not isinstance(tensor, Tensor):
-            continue
-        for holder in gc.get_referrers(tensor):
-            found = "" if holder is referrers else _named(holder, tensor)
-            if found:
-                return found
-    return "an object that outlives the function"
+    found = {
+        _named(holder, tensor)
+        for tensor in referrers
+        if isinstance(tensor, Tensor)
+        for holder in gc.get_referrers(tensor)
+        if holder is not referrers
+    }
+    # Attributes and variables say most; our own notes hold on to tensors in tuples.
+    ranked = sorted(found - {""}, key=lambda text: ("." not in text, "variable" not in text, "tuple" in text, text))
+    return ranked[0] if ranked else "an object that outlives the function"
 
 
 def _named(holder: Any, tensor: Tensor) -> str:
     if isinstance(holder, types.CellType):
         return "a variable of the enclosing function"
+    if isinstance(holder, Edge):  # our own note of where it is
+        return ""
     if isinstance(holder, list | set | tuple):
         return f"a {type(holder).__name__}"
     if not isinstance(holder, dict):
@@ -109,8 +113,12 @@ def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], li
             if (id(edge.holder), edge.key) not in fed:
                 changed.append((edge, now))
     kept = {}
+    replayed = {id(owner) for owner in tracer.owners}
+    moving = tuple(f"{edge.path}{sign}" for edge in after.edges if id(edge.value) in replayed for sign in ".[")
     for edge in after.edges:
         place = (id(edge.holder), edge.key)
+        if edge.path.startswith(moving) and is_constant(edge.value):
+            continue
         if place not in fed and place not in unsteady:
             kept[(edge.kind, *place)] = edge
     return list(kept.values()), changed

@@ -6,14 +6,18 @@ out once. The names in the generated text are globals of a namespace of its own,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from glassgrad import provenance
 from glassgrad.compile.captured import Capture, Given, Output, assembled
 from glassgrad.compile.guards import Guards
 from glassgrad.mode import MODE, RECORDING
+from glassgrad.mutations import MUTATIONS, Writer
+from glassgrad.node import next_sequence
 from glassgrad.tensor import Tensor, make
 
 MISS = object()
@@ -21,7 +25,7 @@ Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 def quick_call(
-    capture: Capture, guards: Guards, program: Any, arrays: list[Any], key: Any, leaves: Sequence[Any]
+    capture: Capture, guards: Guards, program: Any, arrays: list[Any], writer: Writer, key: Any, leaves: Sequence[Any]
 ) -> Quick | None:
     """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
 
@@ -51,6 +55,11 @@ def quick_call(
             lines.append(f"f{number} = feed{number}()")
             passed.append(f"f{number}")
     lines.append(f"results = program({', '.join(passed)})")
+    if capture.written:
+        # `Writer.wrote` written out; its arrays change only on the slow way, which tells it.
+        space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
+        lines += ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
+        lines.append("writer.seq = MUTATIONS.latest = next_sequence()")
     for number, (leaf, grad) in enumerate(capture.grads):
         space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
         lines.append(f"leaf{number}._grad = grad{number}")
@@ -59,7 +68,8 @@ def quick_call(
         lines.append(f"after{number}()")
     lines += _result(space, capture)
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
-    exec(compile(source, "<glassgrad call>", "exec"), space)  # noqa: S102 - the source is made of the lines above
+    # Named as a file of the package, so that the search for the user's line passes over it.
+    exec(compile(source, f"{provenance._PACKAGE}<call>", "exec"), space)  # noqa: S102 - made of the lines above
     quick: Quick = space["quick"]
     return quick
 

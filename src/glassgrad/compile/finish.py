@@ -165,6 +165,7 @@ class Finish:
             graph=graph,
             arguments=[self.arguments.vars[var] for var in arguments],
             state=state,
+            written=[at for at, one in enumerate(state) if one.var in self.updates and one not in self.slots],
             feeds=feeds,
             after=late,
             grads=self.grads,

@@ -94,11 +94,13 @@ class Reach:
         tensors: every tensor found, with the path that a user would write to it.
         edges: every place on the way, and every constant that steers the code.
         streams: random streams that are not ours to replay, with their paths.
+        arrays: NumPy arrays, which are constants of a trace.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     streams: list[tuple[str, Any]] = field(default_factory=list)
+    arrays: list[Any] = field(default_factory=list)
 
 
 def reach(function: Any, arguments: Mapping[str, Any]) -> Reach:
@@ -165,6 +167,9 @@ class _Walk:
 
     def stream(self, path: str, value: Any) -> None:
         self.found.streams.append((path, value))
+
+    def array(self, path: str, value: Any) -> None:
+        self.found.arrays.append(value)
 
     def nothing(self, path: str, value: Any) -> None:
         """Neither state nor a way to some."""
@@ -291,7 +296,8 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
     (types.MethodType, _Walk.bound),
     (functools.partial, _Walk.partial),
     (types.ModuleType, _Walk.module),
-    ((type, np.ndarray, types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
+    (np.ndarray, _Walk.array),
+    ((type, types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
     ((Generator, np.random.Generator, np.random.RandomState, random.Random), _Walk.stream),
     (dict, _Walk.mapping),
     ((list, tuple, set, frozenset, deque), _Walk.sequence),

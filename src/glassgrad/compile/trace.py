@@ -85,6 +85,7 @@ class Tracer:
         self.feeds: list[Feed] = []
         self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.generators: list[Any] = []
+        self.owners: list[Any] = []
         self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
@@ -299,8 +300,12 @@ class Tracer:
             self.numbers.setdefault(key, (options, name, value))
         return self._symbol(self._numbers[key])
 
-    def replay(self, call: Callable[[], Any]) -> None:
-        """Note Python code that every call has to run at this point, in place of running it now."""
+    def replay(self, call: Callable[[], Any], owner: Any) -> None:
+        """Note Python code that every call has to run at this point, in place of running it now.
+
+        The state of its `owner` changes from call to call and is not guarded.
+        """
+        self.owners.append(owner)
         self.feeds.append(Feed(None, call, getattr(call, "__qualname__", "a call")))
         self._numbers.clear()  # it may change them
 

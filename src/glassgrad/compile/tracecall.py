@@ -14,6 +14,7 @@ from glassgrad.compile.fastpath import Quick, quick_call
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.guards import Guards
 from glassgrad.compile.reach import is_constant
+from glassgrad.mutations import Writer
 from glassgrad.tape import MODE, RECORDING
 from glassgrad.tensor import Tensor, make
 
@@ -97,10 +98,11 @@ class TraceCall:
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
         self.quick: Quick | None = None
+        self.writer = Writer()
 
     def prepare(self, leaves: list[Any]) -> None:
         """Write the fast way of calls like this one."""
-        self.quick = quick_call(self.capture, self.guards, self.program, self._arrays, self.key, leaves)
+        self.quick = quick_call(self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves)
 
     # --- does it fit ----------------------------------------------------------------------------------
 
@@ -158,6 +160,8 @@ class TraceCall:
         if watch is not None:
             watch(arrays)
         results = self.program(*arrays)
+        if capture.written:
+            self.writer.wrote([self._arrays[at] for at in capture.written])
         for leaf, grad in capture.grads:
             leaf._grad = grad
         for at, number in capture.argument_grads.items():

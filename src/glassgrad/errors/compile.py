@@ -58,6 +58,11 @@ TRACE_OVERLAP = Message(
     "{first} and {second} lie in the same memory and the compiled function writes to {written}; as separate inputs they "
     "would part.\nNext: keep one tensor and take the views inside of the function.",
 )
+TRACE_ARRAY_WRITE = Message(
+    CompileError,
+    "a NumPy array is written to at {where} while the function is traced; that would happen once, and not in every "
+    "call.\nNext: keep the numbers in a tensor (gg.from_numpy shares the memory), which is state of a compiled function.",
+)
 TRACE_RANDOM = Message(
     CompileError,
     "the function drew from {what} while it was traced; the numbers would be the same in every call.\n"

@@ -171,6 +171,24 @@ def test_overlapping_memory_that_is_written_to():
     assert base.tolist() == [0.0] * 4
 
 
+def test_arrays_that_are_written_to_while_tracing():
+    total, counts = np.zeros(2), [np.ones(2)]
+
+    def run(x):
+        y = x * 2
+        total[0] += 1
+        counts[0] *= 3
+        return y
+
+    text = refused(run, X)
+    assert "a NumPy array is written to at" in text
+    assert "test_failing_well.py" in text
+    assert "keep the numbers in a tensor" in text
+    total += 1
+    assert total.tolist() == [1.0, 1.0]
+    assert counts[0].tolist() == [1.0, 1.0]
+
+
 def test_what_cannot_be_returned():
     assert "returned a generator" in refused(lambda x: (part for part in x), X)
     assert "returned a set at [0]['a']" in refused(lambda x: [{"a": {1}}], X)

@@ -262,6 +262,24 @@ def test_attributes_the_function_changes_are_warned_of():
     assert f.traces == 1
 
 
+def test_eager_graphs_notice_what_a_compiled_step_overwrote():
+    w = gg.ones(2, requires_grad=True)
+
+    @compiled
+    def shrink():
+        with gg.no_grad():
+            w.mul_(0.5)
+
+    for _ in range(3):  # the third call takes the fast way
+        loss = (w * w).sum()
+        shrink()
+        with pytest.raises(errors.AutogradError, match=r"test_state_and_guards\.py") as caught:
+            loss.backward()
+        assert "overwritten in place" in str(caught.value)
+    (w * w).sum().backward()
+    assert w.grad.tolist() == [0.25, 0.25]
+
+
 # --- random numbers -------------------------------------------------------------------------------
 
 

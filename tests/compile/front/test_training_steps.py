@@ -18,6 +18,14 @@ OPTIMIZERS = {
     "adam": lambda p: optim.Adam(p, lr=1e-2),
     "amsgrad": lambda p: optim.Adam(p, lr=1e-2, amsgrad=True, weight_decay=1e-3),
     "adamw": lambda p: optim.AdamW(p, lr=1e-2),
+    "adagrad": lambda p: optim.Adagrad(p, lr=1e-2, lr_decay=0.1),
+    "adadelta": lambda p: optim.Adadelta(p, lr=0.5),
+    "adamax": lambda p: optim.Adamax(p, lr=1e-2),
+    "nadam": lambda p: optim.NAdam(p, lr=1e-2),
+    "radam": lambda p: optim.RAdam(p, lr=1e-2),
+    "adafactor": lambda p: optim.Adafactor(p, lr=1e-2),
+    "lion": lambda p: optim.Lion(p, lr=1e-3),
+    "muon": lambda p: optim.Muon([one for one in p if one.ndim == 2], lr=1e-2),
 }
 
 
@@ -41,7 +49,7 @@ def build(make_optimizer, dtype=np.float64):
 
     def step(x, y):
         loss = F.cross_entropy(model(x), y)
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
         optimizer.step()
         return loss
@@ -89,6 +97,66 @@ def test_twenty_steps_are_those_of_eager_mode(name, backend):
     compiled.assert_max_traces(1)
     for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
         np.testing.assert_allclose(theirs.grad.array, mine.grad.array, rtol=1e-7, atol=1e-10)
+
+
+SCHEDULES = {
+    "cosine": lambda o: optim.lr_scheduler.CosineAnnealingLR(o, T_max=5),
+    "steps": lambda o: optim.lr_scheduler.StepLR(o, step_size=2, gamma=0.5),
+    "function": lambda o: optim.lr_scheduler.LambdaLR(o, lambda k: 1 / (1 + k)),
+    "several": lambda o: optim.lr_scheduler.SequentialLR(
+        o, [optim.lr_scheduler.LinearLR(o), optim.lr_scheduler.ExponentialLR(o, 0.9)], milestones=[3]
+    ),
+    "warm restarts": lambda o: optim.lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=3),
+}
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after the optimizer", "before the optimizer"])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_inside_of_the_step(name, first):
+    """Their Python code runs in every call, at its place, and nothing is traced again."""
+    def train(compiled):
+        model, optimizer, _ = build(OPTIMIZERS["adam"])
+        schedule = SCHEDULES[name](optimizer)
+
+        def step(x, y):
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            if first:
+                schedule.step()
+            optimizer.step()
+            if not first:
+                schedule.step()
+            return loss
+
+        run = gg.compile(step, backend="numpy") if compiled else step
+        gg.manual_seed(2)
+        rates = []
+        for x, y in batches(7):
+            run(x, y)
+            rates.append((optimizer.param_groups[0]["lr"], schedule.get_last_lr()))
+        if compiled:
+            run.assert_max_traces(1)
+        return rates, state_of(model)
+
+    (rates, state), (compiled_rates, compiled_state) = train(False), train(True)
+    assert rates == compiled_rates
+    same_states(state, compiled_state, 1e-8)
+
+
+def test_a_schedule_that_looks_at_the_loss_belongs_outside():
+    model, optimizer, _ = build(OPTIMIZERS["sgd"])
+    schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        schedule.step(loss)
+        return loss
+
+    with pytest.raises(errors.CompileError, match=r"float\(\)|\.item\(\)"):
+        gg.compile(step, backend="numpy")(*next(batches(1)))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -177,6 +245,30 @@ def test_without_gradients_kept():
     assert all(p.grad is None for p in model.parameters())
     assert compiled.traces == 1
     assert len(compiled.graph.updates) < 4 * len(list(model.parameters())) + 4
+
+
+@pytest.mark.parametrize("kind", [2.0, float("inf"), 1.0])
+def test_clip_grad_norm(kind):
+    def train(compiled):
+        model, optimizer, _ = build(OPTIMIZERS["sgd"])
+
+        def step(x, y):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1, kind)
+            optimizer.step()
+            return norm
+
+        run = gg.compile(step, backend="numpy") if compiled else step
+        gg.manual_seed(2)
+        norms = [run(x, y).item() for x, y in batches(5)]
+        if compiled:
+            run.assert_max_traces(1)
+        return norms, state_of(model)
+
+    (norms, state), (compiled_norms, compiled_state) = train(False), train(True)
+    np.testing.assert_allclose(compiled_norms, norms, rtol=1e-10)
+    same_states(state, compiled_state, 1e-9)
 
 
 def test_clipping_and_two_backward_passes_in_one_step():

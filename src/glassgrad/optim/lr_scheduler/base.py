@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.mode import MODE, TRACING
 from glassgrad.optim.optimizer import Optimizer
+from glassgrad.tensor import Tensor
+
+
+def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a compiled function make the step in every call, in place of once while it is traced.
+
+    A step that looks at a number the function computes cannot wait; it is made now, and says so.
+    """
+
+    @functools.wraps(step)
+    def wrapped(self: LRScheduler, *args: Any, **kwargs: Any) -> Any:
+        if MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args):
+            return MODE.replay(functools.partial(wrapped, self, *args, **kwargs), self)  # type: ignore[misc]  # set whenever the flag is
+        return step(self, *args, **kwargs)
+
+    return wrapped
 
 
 class LRScheduler:
@@ -24,6 +42,11 @@ class LRScheduler:
         base_lrs: the rates of the groups at the start.
         last_epoch: number of steps made.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _in_every_call(cls.step)  # type: ignore[method-assign]  # the same signature
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -63,6 +86,7 @@ class LRScheduler:
         """Return the rates that were set last."""
         return self._last_lr
 
+    @_in_every_call
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step, or to step `epoch`."""
         self._step_count += 1

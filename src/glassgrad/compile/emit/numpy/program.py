@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import provenance
 from glassgrad.compile.emit.numpy import text
 from glassgrad.compile.emit.numpy.templates import HELPERS, TEMPLATES, helper_text
 from glassgrad.compile.emit.numpy.text import ATOM, Text
@@ -38,7 +39,7 @@ class NumpyStep:
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
         writer = Writer(graph)
         self.source = writer.source()
-        filename = f"<glassgrad step {next(_numbers)}>"
+        filename = f"{provenance._PACKAGE}<step {next(_numbers)}>"
         # So that tracebacks show the generated lines.
         linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
         space: dict[str, Any] = {**writer.values, **writer.called}

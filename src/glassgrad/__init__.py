@@ -60,7 +60,11 @@ class _Front(ModuleType):
         self.__dict__.update(names)
         if name in names:
             return names[name]
-        raise importlib.import_module("glassgrad.missing").missing("glassgrad", name, [*names, *_modules()])
+        compat = importlib.import_module("glassgrad.compat")
+        if name in compat.NAMES:
+            return compat.NAMES[name]
+        known = [*names, *compat.NAMES, *_modules()]
+        raise importlib.import_module("glassgrad.missing").missing("glassgrad", name, known, compat.INSTEAD)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python binds an imported submodule to its name here; a name that a function has as well stays the function's.

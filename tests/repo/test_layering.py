@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special",
      "optimize", "profiler"),
     ("nn", "optim", "amp"),
-    ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization"),
+    ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization", "backends", "cuda"),
     ("compat", "datasets"),
     ("cli",),
 )

@@ -48,3 +48,31 @@ COLLATE_KIND = Message(
     "Expected: tensors, arrays, numbers, strings, or tuples and dictionaries of them.\n"
     "Next: give a collate_fn.",
 )
+
+CANNOT_SAVE = Message(
+    KindError,
+    "save at {where}: {path} is a {kind}, which cannot be stored: a file holds tensors and plain values only, so that "
+    "loading it runs no code.\nNext: store model.state_dict() or the numbers it consists of.",
+)
+
+FOREIGN_PICKLE = Message(
+    ArgumentError,
+    "load at {where}: {file} is a pickle of PyTorch's, and loading it could run any code.\n"
+    "Next: convert it once where PyTorch is installed: safetensors.torch.save_file(torch.load(path), new_path).",
+)
+
+NOT_SAFETENSORS = Message(
+    ArgumentError,
+    "load at {where}: {file} is cut short or no safetensors file ({reason}).",
+)
+
+DEFAULT_DTYPE = Message(
+    ArgumentError,
+    "set_default_dtype({given}) at {where}: new tensors are float32.\n"
+    "Next: give dtype= where tensors are made, and convert models with model.double().",
+)
+
+NO_SUCH_DTYPE = Message(
+    KindError,
+    "{given} at {where}: NumPy has no such dtype.\nNext: use float32, or float16 for storage.",
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.checkpoint"}
+_MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.utils.checkpoint"}
 
 
 def __getattr__(name: str) -> Any:

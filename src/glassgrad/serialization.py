@@ -1,0 +1,147 @@
+"""`save` and `load`: tensors in a safetensors file, the structure around them as JSON in its header.
+
+No pickle, so loading runs no code. A plain state dictionary is stored under its own names, as PyTorch's
+`safetensors.torch` reads and writes it; anything nested has its structure beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad import devices, errors, provenance
+from glassgrad.tensor import Tensor, make
+
+_KEY = "glassgrad"
+_FOREIGN = (b"PK\x03\x04", b"\x80\x02", b"\x80\x04")  # what PyTorch's own files begin with
+
+
+def save(obj: Any, f: Any, **_hints: Any) -> None:
+    """Write tensors, and dictionaries, lists and plain values that hold them, to a file.
+
+    Args:
+        obj: what is to be stored, such as ``model.state_dict()`` or ``{"model": ..., "optimizer": ..., "step": 7}``.
+        f: a path, or a file that is open for writing bytes. A file at a path is replaced in one step.
+        _hints: PyTorch's options for pickling, which is not used.
+
+    Raises:
+        KindError: something that is neither a tensor nor plain data, with its place in `obj`.
+
+    Example:
+        >>> import io, glassgrad as gg
+        >>> file = io.BytesIO()
+        >>> gg.save({"weights": gg.ones(2), "step": 3}, file)
+        >>> _ = file.seek(0)
+        >>> gg.load(file)
+        {'weights': tensor([1., 1.]), 'step': 3}
+    """
+    from safetensors.numpy import save as encode
+
+    if _is_flat(obj):
+        arrays = {name: _stored(value) for name, value in obj.items()}
+        content = encode(arrays, metadata={"format": "pt"})
+    else:
+        arrays = {}
+        structure = _taken_apart(obj, arrays, "")
+        content = encode(arrays, metadata={_KEY: json.dumps(structure)})
+    if hasattr(f, "write"):
+        f.write(content)
+        return
+    path = Path(f)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: Any) -> Any:
+    """Return what `save` has written, or the tensors of any safetensors file as a dictionary.
+
+    Args:
+        f: a path, or a file that is open for reading bytes.
+        map_location: where tensors are to live; there is the cpu.
+        weights_only: accepted; loading never runs code.
+        _hints: PyTorch's options for pickling, which is not used.
+
+    Raises:
+        ArgumentError: a file that is no safetensors file; one of PyTorch's pickles among them.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as decode
+
+    if not callable(map_location) and not isinstance(map_location, dict):
+        devices.check(map_location)
+    name = getattr(f, "name", f if not hasattr(f, "read") else "the file")
+    content = f.read() if hasattr(f, "read") else Path(f).read_bytes()
+    if content.startswith(_FOREIGN):
+        raise errors.FOREIGN_PICKLE(file=name, where=provenance.here())
+    try:
+        arrays = decode(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        structure = json.loads(header.get("__metadata__", {}).get(_KEY, "null"))
+    except (SafetensorError, ValueError) as error:
+        raise errors.NOT_SAFETENSORS(file=name, reason=error, where=provenance.here()) from None
+    if structure is None:
+        return {key: make(array, None, False) for key, array in arrays.items()}
+    return _put_together(structure, arrays)
+
+
+def _is_flat(obj: Any) -> bool:
+    return (
+        isinstance(obj, Mapping)
+        and bool(obj)
+        and all(isinstance(name, str) and isinstance(value, Tensor) for name, value in obj.items())
+    )
+
+
+def _stored(value: Any) -> np.ndarray[Any, Any]:
+    array = value.detach().array if isinstance(value, Tensor) else np.asarray(value)
+    return np.asarray(array, order="C")
+
+
+def _taken_apart(obj: Any, arrays: dict[str, Any], path: str) -> Any:
+    """Return the structure of `obj` as JSON; tensors go to `arrays` under their path."""
+    if obj is None or isinstance(obj, bool | int | float | str):
+        return obj
+    if isinstance(obj, np.generic):
+        return obj.item()
+    if isinstance(obj, Tensor | np.ndarray):
+        name = path or "value"
+        arrays[name] = _stored(obj)
+        kind = "array" if isinstance(obj, np.ndarray) else "grad" if obj.requires_grad else "tensor"
+        return {"is": kind, "name": name}
+    if isinstance(obj, Mapping):
+        keys = list(obj)
+        for key in keys:
+            if not isinstance(key, str | int | float | bool):
+                raise errors.CANNOT_SAVE(kind=f"key of type {type(key).__name__}", path=path, where=provenance.here())
+        parts = [[key, _taken_apart(obj[key], arrays, f"{path}.{key}" if path else str(key))] for key in keys]
+        return {"is": "dict", "parts": parts}
+    if isinstance(obj, list | tuple):
+        parts = [_taken_apart(part, arrays, f"{path}.{at}" if path else str(at)) for at, part in enumerate(obj)]
+        return {"is": "list" if isinstance(obj, list) else "tuple", "parts": parts}
+    raise errors.CANNOT_SAVE(kind=type(obj).__name__, path=path or "the object", where=provenance.here())
+
+
+def _put_together(structure: Any, arrays: Mapping[str, Any]) -> Any:
+    if not isinstance(structure, dict):
+        return structure
+    kind = structure["is"]
+    if kind == "array":
+        return arrays[structure["name"]]
+    if kind in {"tensor", "grad"}:
+        return make(arrays[structure["name"]], None, kind == "grad")
+    if kind == "dict":
+        return {key: _put_together(part, arrays) for key, part in structure["parts"]}
+    parts = [_put_together(part, arrays) for part in structure["parts"]]
+    return parts if kind == "list" else tuple(parts)
+
+
+__all__ = ["load", "save"]

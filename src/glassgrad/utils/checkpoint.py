@@ -1,0 +1,7 @@
+"""`torch.utils.checkpoint`: computing again in the backward pass what was not kept."""
+
+from __future__ import annotations
+
+from glassgrad.checkpoint import checkpoint
+
+__all__ = ["checkpoint"]

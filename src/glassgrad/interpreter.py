@@ -78,15 +78,20 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         if prim.decompose is None:
             saved_y = y
     if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
-        return make(y, None, False)
+        result = make(y, None, False)
+        return views.link(result, prim, args, params) if prim.is_view else result
     # The caller is an operator or a function of the table. Asking for a frame makes an object of it; skipping does not.
     frame = _getframe(2)
     code = frame.f_code
     while _internal[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
         code = frame.f_code
-    saved = (saved_y if prim.saves_y else None, *(arrays if prim.saves_x else parents))
-    return make(y, record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True)
+    kept = arrays if prim.saves_x else parents
+    if prim.saves_from is not None:
+        kept = views.placeholders(prim.saves_from, arrays, parents)
+    node = record(prim, tuple(parents), (saved_y if prim.saves_y else None, *kept), params, y, code, frame.f_lasti)
+    result = make(y, node, True)
+    return views.link(result, prim, args, params) if prim.is_view else result
 
 
 def _finish_special(

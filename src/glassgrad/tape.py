@@ -72,14 +72,14 @@ class Walk:
         self.heap: list[tuple[int, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
-        self.seeds: set[int] = set()
+        self.given: set[int] = set()
         self.batched = False
         frame = provenance.user_frame(2)
         self.freed = Freed(frame.f_code, frame.f_lasti)
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
-        self.seeds.add(id(memory_owner(g)))
+        self.given.add(id(memory_owner(g)))
         self.accumulate(target, g)
 
     def run(self) -> dict[Any, Any]:
@@ -93,7 +93,7 @@ class Walk:
                 g = self._run_hooks(node, g)
             if needed is not None:
                 if node in self.wanted:  # type: ignore[operator]  # wanted is a set here
-                    self.found[node] = g
+                    self.found[node] = self._own(g)
                 if node not in needed:
                     continue
             saved = node.saved
@@ -105,7 +105,6 @@ class Walk:
             if not self.retain:
                 node.saved = self.freed
                 node.parents = ()
-        self._separate()
         return self.found
 
     def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901 - the hot path, written out
@@ -173,9 +172,11 @@ class Walk:
         store: dict[Any, Any] = self.cotangents if is_node else self.found
         before = store.get(target)
         if before is None:
-            store[target] = c
             if is_node:
+                store[target] = c
                 heappush(self.heap, (-target.seq, target))
+            else:
+                store[target] = self._own(c)
         elif target in self.owned and type(c) is np.ndarray:
             # The sum lives in a buffer that only this walk knows, so it may grow in place.
             before += c
@@ -186,6 +187,22 @@ class Walk:
                 self.owned.add(target)
             else:
                 self.owned.discard(target)
+
+    def _own(self, g: Array) -> Array:
+        """Return `g`, or a copy if its memory is a seed's or was handed out before: each leaf owns its gradient."""
+        if type(g) is not np.ndarray:
+            return g
+        if g.base is None:
+            owner = g
+            shared = id(g) in self.given
+        else:
+            owner = memory_owner(g)
+            # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+            shared = id(owner) in self.given or owner.size != g.size or not g.flags.writeable
+        if shared:
+            g = owner = g.copy(order="K")
+        self.given.add(id(owner))
+        return g
 
     @staticmethod
     def is_running(level: Level) -> bool:
@@ -220,25 +237,6 @@ class Walk:
             if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):
                 needed.add(node)
         return needed
-
-    def _separate(self) -> None:
-        """Copy cotangents that share memory with each other or with a seed: each leaf owns its gradient."""
-        seen = self.seeds
-        for target, g in self.found.items():
-            if type(g) is not np.ndarray:
-                if hasattr(g, "unshared"):  # a Symbol stands for memory too
-                    self.found[target] = g.unshared()
-                continue
-            if g.base is None:
-                owner = g
-                shared = id(g) in seen
-            else:
-                owner = memory_owner(g)
-                # A read-only one is a broadcast; a part of something larger would keep all of it alive.
-                shared = id(owner) in seen or owner.size != g.size or not g.flags.writeable
-            if shared:
-                owner = self.found[target] = g.copy()
-            seen.add(id(owner))
 
 
 def _accumulate_batched(walk: Walk, target: Any, c: Array) -> None:

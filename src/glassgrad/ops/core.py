@@ -155,12 +155,10 @@ class Primitive:
 
     @cached_property
     def special(self) -> bool:
-        """Whether a call gives anything else than one new array whose node saves whole arguments or none."""
+        """Whether a call gives anything else than one array that may be tracked, or saves only its first arguments."""
         return (
             self.companions > 0
             or self.multiple
-            or self.is_view
-            or self.saves_from is not None
             or self.saves_to is not None
             or not self.differentiable
         )

@@ -171,7 +171,7 @@ def _full_shape(shape: Shape, size: int) -> Shape:
     """Replace the -1 in `shape` by what `size` elements leave for it."""
     if -1 not in shape:
         return shape
-    known = math.prod(n for n in shape if n != -1)
+    known = -math.prod(shape)  # of one -1 and the rest
     if shape.count(-1) > 1 or (known and size % known) or (not known and size):
         raise ValueError(f"cannot view {size} elements as shape {shape}")
     return tuple((size // known if known else 0) if n == -1 else n for n in shape)

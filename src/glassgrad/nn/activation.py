@@ -192,7 +192,11 @@ class CELU(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta * x)) / beta; exact for every x, so `threshold` is not needed and only shown."""
+    """log(1 + exp(beta * x)) / beta.
+
+    PyTorch returns x itself where beta * x is above `threshold`; here the formula is exact for every x, so that happens
+    only for a threshold other than the usual 20.
+    """
 
     shown = ("beta", "threshold")
 
@@ -202,7 +206,7 @@ class Softplus(_Activation):
         self.threshold = threshold
 
     def forward(self, input: Any) -> Any:
-        return F.softplus(input, self.beta)
+        return F.softplus(input, self.beta, None if self.threshold == 20 else self.threshold)
 
 
 class Hardtanh(_Activation):

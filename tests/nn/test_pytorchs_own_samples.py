@@ -1,0 +1,159 @@
+"""The samples that PyTorch tests its own layers and optimizers with, as far as both libraries have them."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn, optim
+
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
+LIMIT = 12  # samples of each module and mode
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    modules = pytest.importorskip(
+        "torch.testing._internal.common_modules", reason="PyTorch's samples are not installed"
+    )
+    optimizers = pytest.importorskip(
+        "torch.testing._internal.common_optimizers", reason="PyTorch's samples are not installed"
+    )
+
+MODULES = {}
+for _info in modules.module_db:
+    MODULES.setdefault(_info.module_cls.__name__, _info)
+# Encoder and decoder take modules of the other library; Transformer has both inside.
+KNOWN = sorted(set(MODULES) & set(nn.__all__) - {"TransformerDecoder", "TransformerEncoder"})
+OPTIMIZERS = {info.optim_cls.__name__: info for info in optimizers.optim_db}
+
+# Samples that ask for something that is not offered, by a part of the message or of their arguments.
+NOT_OFFERED = ("complex", "nested", "sparse", "max_norm", "device='meta'")
+
+
+def ours(value: Any) -> Any:
+    """Turn a sample's argument into ours; None tells that it cannot be."""
+    if isinstance(value, torch.Tensor):
+        if value.is_sparse or value.is_nested or value.is_complex():
+            raise LookupError("a tensor of another kind")
+        return gg.tensor(value.detach().numpy(), requires_grad=value.requires_grad)
+    if isinstance(value, tuple | list):
+        return type(value)(ours(part) for part in value)
+    if callable(value) and hasattr(nn.functional, getattr(value, "__name__", "")):
+        return getattr(nn.functional, value.__name__)
+    if isinstance(value, torch.nn.Module):
+        raise LookupError("a module")  # noqa: TRY004 - what cannot be turned is passed over
+    if isinstance(value, torch.dtype):
+        return getattr(gg, str(value).removeprefix("torch."))
+    return value
+
+
+def tensors(value: Any) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return [leaf for part in value for leaf in tensors(part)]
+    return [value] if hasattr(value, "detach") else []
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's advice
+        yield
+
+
+def samples(name: str, training: bool) -> list[Any]:
+    info = MODULES[name]
+    drawn = info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=True, training=training)
+    return list(itertools.islice(drawn, LIMIT))
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_modules(name: str, training: bool) -> None:
+    torch.manual_seed(0)
+    compared = 0
+    for sample in samples(name, training):
+        made, call = sample.constructor_input, sample.forward_input
+        if call is None:
+            continue
+        keywords = {key: value for key, value in made.kwargs.items() if key != "device"}
+        if any(word in repr((made.args, keywords)) for word in NOT_OFFERED):
+            continue
+        if name.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout", "RReLU")) and training:
+            continue  # different random numbers
+        theirs = getattr(torch.nn, name)(*made.args, **keywords).train(training)
+        if float(getattr(theirs, "dropout", 0) if isinstance(getattr(theirs, "dropout", 0), float) else 0) and training:
+            continue
+        try:
+            twin = getattr(nn, name)(*ours(made.args), **{key: ours(value) for key, value in keywords.items()})
+        except LookupError:
+            continue
+        twin.train(training).load_state_dict(theirs.state_dict())
+        if training and any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in theirs.modules()):
+            continue
+        compare(theirs, twin, call)
+        compared += 1
+    if name not in {"RReLU", "AlphaDropout"} and not name.startswith(("Dropout", "Feature")):
+        assert compared > 0 or (training and name.startswith("Transformer"))
+
+
+def compare(theirs: Any, twin: Any, call: Any) -> None:
+    """Outputs, and gradients of everything, for one call."""
+    args, keywords = ours(call.args), {key: ours(value) for key, value in call.kwargs.items()}
+    expected = [y for y in tensors(theirs(*call.args, **call.kwargs)) if y is not None]
+    found = tensors(twin(*args, **keywords))
+    assert len(found) == len(expected)
+    for y, other in zip(found, expected, strict=True):
+        known = other.isfinite().numpy()  # samples may lie where the function is not defined
+        np.testing.assert_allclose(y.detach().numpy()[known], other.detach().numpy()[known], rtol=3e-4, atol=3e-5)
+    wanted = [other for other in expected if other.requires_grad and other.isfinite().all()]
+    if not wanted:
+        return
+    sum((other * other).sum() for other in wanted).backward()
+    pairs = zip(found, expected, strict=True)
+    sum((y * y).sum() for y, other in pairs if other.requires_grad and other.isfinite().all()).backward()
+    leaves = zip(
+        [*tensors(args), *tensors([*keywords.values()])], tensors([*call.args, *call.kwargs.values()]), strict=True
+    )
+    gradients = [(x.grad, other.grad) for x, other in leaves if other.requires_grad and other.is_leaf]
+    state = dict(theirs.named_parameters())
+    gradients += [(p.grad, state[name].grad) for name, p in twin.named_parameters()]
+    for g, other in gradients:
+        if other is not None and other.isfinite().all():
+            assert g is not None
+            scale = max(1.0, float(np.abs(other.numpy()).max(initial=0)))
+            np.testing.assert_allclose(g.numpy(), other.numpy(), rtol=2e-3, atol=1e-4 * scale)
+
+
+@pytest.mark.parametrize("name", sorted(set(OPTIMIZERS) & set(optim.__all__) - {"LBFGS", "Muon"}))
+def test_optimizers(name: str) -> None:
+    start = np.random.default_rng(0).normal(size=(4, 3))
+    compared = 0
+    for sample in OPTIMIZERS[name].optim_inputs_func(device="cpu"):
+        options = dict(sample.kwargs)
+        if (
+            options.pop("capturable", False)
+            or isinstance(options.get("lr"), torch.Tensor)
+            or "decoupled" in str(options)
+        ):
+            continue
+        if any(isinstance(value, torch.Tensor) for value in (options.get("betas") or ())):
+            continue
+        options = {key: value for key, value in options.items() if key not in {"foreach", "fused", "differentiable"}}
+        results = []
+        for library in (gg, torch):
+            p = library.tensor(start, requires_grad=True)
+            optimizer = getattr(library.optim, name)([p], **options)
+            for at in range(5):
+                optimizer.zero_grad()
+                ((p - np.cos(at)) ** 2 * 0.5).sum().backward()
+                optimizer.step()
+            results.append(p.detach().numpy())
+        np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-8, err_msg=str(options))
+        compared += 1
+    assert compared > 2

@@ -18,7 +18,7 @@ from glassgrad.compile.captured import Capture
 from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.report import Stats
-from glassgrad.compile.tracecall import TraceCall, describe_difference, signature
+from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.tape import MODE, TRACING
 
@@ -46,6 +46,8 @@ class Compiled:
         self._traces: dict[Any, list[TraceCall]] = {}
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
+        self._moving: set[int] = set()
+        self._fixed: set[int] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:  # inside of another trace: part of that program
@@ -80,20 +82,40 @@ class Compiled:
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with TRACING_LOCK:
-            key, leaves = signature(args, kwargs)
-            for known in self._traces.get(key, ()):
-                if known.fits(leaves):
-                    self._latest = known
-                    return known.run(leaves)
+            key, leaves = signature(args, kwargs, self._moving)
+            known = self._known(key, leaves)
+            if known is None and self._latest is not None and self._traces:
+                # A float that changes from call to call becomes an input, before every value gets a program.
+                self._moving |= changed_floats(self._latest.key, key) - self._fixed
+                key, leaves = signature(args, kwargs, self._moving)
+                known = self._known(key, leaves)
+            if known is not None:
+                self._latest = known
+                return known.run(leaves)
             self._note_reason(key, leaves)
-            made = self._trace(args, kwargs)
-            known_here = self._traces.setdefault(key, [])
+            made = self._traced(args, kwargs)
+            known_here = self._traces.setdefault(made.key, [])
             known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
             self._latest = made
             made.prepare(leaves)
             if self._verify:
                 return verification.checked(made, self.function, args, kwargs, leaves)
             return made.run(leaves)
+
+    def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
+        """Return a trace made before that fits."""
+        return next((known for known in self._traces.get(key, ()) if known.fits(leaves)), None)
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+        """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
+        try:
+            return self._trace(args, kwargs)
+        except errors.CompileError:
+            if not self._moving:
+                raise
+            self._fixed |= self._moving
+            self._moving = set()
+            return self._trace(args, kwargs)
 
     def _note_reason(self, key: Any, leaves: list[Any]) -> None:
         if not self._traces:
@@ -108,13 +130,15 @@ class Compiled:
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
-        captured = capture(self.function, args, kwargs, names=self._names, keep_grads=self.keep_grads)
+        captured = capture(
+            self.function, args, kwargs, names=self._names, moving=self._moving, keep_grads=self.keep_grads
+        )
         traced = time.perf_counter()
         _warn_of_python_state(captured)
         graph, program = backends.build(captured.graph, self.backend, self.threads)
         if captured.boundary is not None:
             _, captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
-        made = TraceCall(captured, graph, program, signature(args, kwargs)[0], self.backend)
+        made = TraceCall(captured, graph, program, signature(args, kwargs, self._moving)[0], self.backend)
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ class Arguments:
     """What became of the arguments.
 
     Attributes:
+        moving: positions of floats that are inputs.
         vars: the input of each leaf that is data, by its position among all leaves.
         twins: the traced tensors that stand for leaves.
         state: leaves that are state of the function as well.
@@ -26,8 +27,9 @@ class Arguments:
         holders: what holds each input's present value.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], moving: Collection[int] = ()) -> None:
         self.names = names
+        self.moving = moving
         self.vars: dict[Var, int] = {}
         self.twins: dict[int, int] = {}
         self.state: list[tuple[int, Tensor]] = []
@@ -71,6 +73,10 @@ class Arguments:
                 symbol = tracer.argument(leaf, self.name_of(path))
                 self.vars[symbol.var] = count
                 self.holders[symbol.var] = symbol
+                return symbol
+            if count in self.moving and type(leaf) is float:
+                symbol = tracer.argument(np.empty((), np.float64), self.name_of(path), weak=True)
+                self.vars[symbol.var] = count
                 return symbol
             return leaf
 

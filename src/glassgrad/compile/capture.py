@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ def capture(
     kwargs: dict[str, Any],
     *,
     names: Sequence[str] = (),
+    moving: Collection[int] = (),
     follow_results: bool = True,
     keep_grads: bool = True,
 ) -> Capture:
@@ -32,6 +33,7 @@ def capture(
     Args:
         function, args, kwargs: the call.
         names: names of the positional arguments.
+        moving: positions, among all leaves of the arguments, of floats that are inputs.
         follow_results: trace the backward pass of results that still require a gradient.
         keep_grads: let leaves have their gradients after a call, as in eager mode.
 
@@ -39,7 +41,7 @@ def capture(
         CompileError: when the function cannot be compiled as it is. Everything is as before then.
     """
     tracer = Tracer(getattr(function, "__name__", type(function).__name__))
-    arguments = Arguments(names)
+    arguments = Arguments(names, moving)
     statics = arguments.static(args, kwargs)
     found = reach(function, statics)
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]

@@ -56,6 +56,7 @@ class Capture:
     Attributes:
         graph: inputs in the order arguments, state, feeds.
         arguments: which leaf of the arguments each argument input is.
+        moving: positions of floats among the arguments that are inputs.
         state: the tensors behind the state inputs, gradients that stay behind among them.
         written: which of the state is written to, gradients that stay behind left out.
         feeds: what is drawn before each call.
@@ -78,6 +79,7 @@ class Capture:
 
     graph: Graph
     arguments: list[int]
+    moving: frozenset[int]
     state: list[State]
     written: list[int]
     feeds: list[Feed]

@@ -97,6 +97,10 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any]) -> list[s
         elif kind[0] == "array":
             _, dtype, shape = kind
             lines.append(f"x{at} = a{at}")
+        elif kind[0] == "moving":
+            space["asarray"] = np.asarray
+            lines += [f"if type(a{at}) is not float:", "    return MISS", f"x{at} = asarray(a{at})"]
+            continue
         elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
             lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
                       else f"if a{at} is not None:", "    return MISS"]  # fmt: skip

@@ -164,6 +164,7 @@ class Finish:
         return Capture(
             graph=graph,
             arguments=[self.arguments.vars[var] for var in arguments],
+            moving=frozenset(self.arguments.moving),
             state=state,
             written=[at for at, one in enumerate(state) if one.var in self.updates and one not in self.slots],
             feeds=feeds,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad import provenance
 from glassgrad.random import Generator
 from glassgrad.tensor import Tensor
 
@@ -187,7 +188,7 @@ class _Walk:
         for code in codes:
             self.names.update(code.co_names)
             self.names.update(constant for constant in code.co_consts if isinstance(constant, str))
-        if is_engine(module):
+        if provenance.is_internal(function.__code__.co_filename):
             return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             try:

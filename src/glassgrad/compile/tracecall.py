@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,14 @@ from glassgrad.tensor import Tensor, make
 _ndarray = np.ndarray
 
 
-def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Return what a trace depends on in its arguments, as a key, and the leaves of the arguments."""
+MOVING = ("moving",)  # a float that is an input, since it was another one in another call
+
+
+def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[int] = ()) -> tuple[Any, list[Any]]:
+    """Return what a trace depends on in its arguments, as a key, and the leaves of the arguments.
+
+    Floats at `moving` positions are inputs; a trace depends on the values of all others.
+    """
     if kwargs or any(isinstance(arg, dict | list | tuple) for arg in args):
         leaves = trees.leaves({"args": args, "kwargs": kwargs})
         shape = trees.map_tree(lambda leaf, path: None, {"args": args, "kwargs": kwargs})
@@ -30,7 +36,10 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[
     else:
         leaves, structure = list(args), len(args)
     first: dict[int, int] = {}
-    kinds = tuple(_kind(leaf, first.setdefault(id(leaf), at)) for at, leaf in enumerate(leaves))
+    kinds = tuple(
+        MOVING if at in moving and type(leaf) is float else _kind(leaf, first.setdefault(id(leaf), at))
+        for at, leaf in enumerate(leaves)
+    )
     return (structure, kinds, MODE.flags & RECORDING), leaves
 
 
@@ -42,6 +51,15 @@ def _kind(leaf: Any, first: int) -> Any:
     if is_constant(leaf):
         return ("number", type(leaf), repr(leaf))
     return ("object", type(leaf), id(leaf))
+
+
+def changed_floats(before: Any, now: Any) -> set[int]:
+    """Return the positions of the floats that differ, if nothing else does."""
+    if before[0] != now[0] or before[2] != now[2]:
+        return set()
+    found = {at for at, (old, new) in enumerate(zip(before[1], now[1], strict=True)) if old != new}
+    numbers = all(kinds[1][at][:2] == ("number", float) for at in found for kinds in (before, now))
+    return found if numbers else set()
 
 
 def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
@@ -65,6 +83,8 @@ def _shown(kind: Any) -> str:
             return f"an array {dtype}{list(shape)}"
         case ("number", _, text):
             return str(text)
+        case ("moving",):
+            return "a number of any value"
     return f"a {kind[1].__name__}"
 
 
@@ -108,7 +128,7 @@ class TraceCall:
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """Return the leaves of the arguments if this trace can serve the call."""
-        key, leaves = signature(args, kwargs)
+        key, leaves = signature(args, kwargs, self.capture.moving)
         return leaves if key == self.key and self.fits(leaves) else None
 
     def fits(self, leaves: list[Any]) -> bool:
@@ -151,6 +171,8 @@ class TraceCall:
         arrays = []
         for at in self._at:
             leaf = leaves[at]
+            if type(leaf) is float:
+                leaf = np.asarray(leaf, np.float64)
             arrays.append(leaf if type(leaf) is _ndarray else leaf.array)
         arrays += self._arrays
         for feed in capture.feeds:

@@ -63,6 +63,38 @@ def test_shapes_dtypes_and_numbers_trace_again():
     assert "n was 2, now 3" in str(caught.value)
 
 
+def test_a_float_that_changes_becomes_an_input():
+    w = gg.ones(3, requires_grad=True)
+
+    @compiled
+    def step(x, rate, *, scale):
+        loss = ((w - x) ** 2).sum() * scale
+        (g,) = gg.autograd.grad(loss, w)
+        with gg.no_grad():
+            w.sub_(rate * g)
+        return (1 - rate) * loss.detach()
+
+    twin = gg.ones(3, requires_grad=True)
+    for k in range(6):
+        rate, scale = 0.5 / (k + 1), 1.0 + k
+        found = step(gg.zeros(3), rate, scale=scale)
+        loss = (twin**2).sum() * scale
+        (g,) = gg.autograd.grad(loss, twin)
+        with gg.no_grad():
+            twin.sub_(rate * g)
+        assert found.dtype == np.float32, "a Python number does not widen what it meets"
+        np.testing.assert_allclose(found.array, ((1 - rate) * loss).item(), rtol=1e-6)
+        np.testing.assert_allclose(w.array, twin.array, rtol=1e-6)
+    assert step.traces == 2
+
+
+def test_a_float_that_python_looks_at_stays_a_value():
+    f = compiled(lambda x, rate: x * 2 if rate > 0.5 else x * 3)
+    x = gg.ones(())
+    assert [f(x, rate).item() for rate in (0.1, 0.9, 0.2, 0.9, 0.1)] == [3, 2, 3, 2, 3]
+    assert f.traces == 3
+
+
 def test_the_same_tensor_twice_is_not_two_tensors():
     f = compiled(lambda a, b: a + 2 * b)
     x, y = gg.tensor([1.0]), gg.tensor([10.0])

@@ -167,7 +167,7 @@ def kl_div(
         there = target > 0
         losses = ew.where(there, target * (ew.log(ew.where(there, target, 1)) - input), -target * input)
     y = reduce_loss(losses, reduction)
-    return y * (1 / max(input.shape[0], 1)) if batch else y
+    return y * (1 / max(input.shape[0], 1)) if batch and input.shape else y
 
 
 def gaussian_nll_loss(

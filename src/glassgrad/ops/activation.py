@@ -176,7 +176,9 @@ def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
 
 def prelu(x: Array, weight: Array) -> Array:
     """Leaky relu with a learned slope: one, or one for each channel (dimension 1)."""
-    if math.prod(weight.shape) != 1 and len(x.shape) > 1:
+    if math.prod(weight.shape) == 1:
+        weight = weight.reshape(())  # also beside a scalar
+    elif len(x.shape) > 1:
         weight = weight.reshape(weight.shape[0], *(1,) * (len(x.shape) - 2))
     return ew.where(x > 0, x, weight * x)
 

@@ -67,7 +67,7 @@ class ReduceLROnPlateau(LRScheduler):
         margin = self.threshold * (1 if self.threshold_mode == "abs" else best)
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # it needs the number
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Look at a number; lower the rates if it is time."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

@@ -17,6 +17,7 @@ from glassgrad.compile.capture import capture
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
+from glassgrad.compile.naming import with_names
 from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.tracing_lock import TRACING_LOCK
@@ -81,26 +82,30 @@ class Compiled:
     # --- finding or making a trace --------------------------------------------------------------------
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with TRACING_LOCK:
+        with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
+            call, leaves, new = self._found_or_made(args, kwargs)
+        self._latest = call
+        if new and self._verify:
+            return verification.checked(call, self.function, args, kwargs, leaves)
+        return call.run(leaves)
+
+    def _found_or_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TraceCall, list[Any], bool]:
+        """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
+        key, leaves = signature(args, kwargs, self._moving)
+        known = self._known(key, leaves)
+        if known is None and self._latest is not None:
+            # A float that changes from call to call becomes an input, before every value gets a program.
+            self._moving |= changed_floats(self._latest.key, key) - self._fixed
             key, leaves = signature(args, kwargs, self._moving)
             known = self._known(key, leaves)
-            if known is None and self._latest is not None and self._traces:
-                # A float that changes from call to call becomes an input, before every value gets a program.
-                self._moving |= changed_floats(self._latest.key, key) - self._fixed
-                key, leaves = signature(args, kwargs, self._moving)
-                known = self._known(key, leaves)
-            if known is not None:
-                self._latest = known
-                return known.run(leaves)
-            self._note_reason(key, leaves)
-            made = self._traced(args, kwargs)
-            known_here = self._traces.setdefault(made.key, [])
-            known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
-            self._latest = made
-            made.prepare(leaves)
-            if self._verify:
-                return verification.checked(made, self.function, args, kwargs, leaves)
-            return made.run(leaves)
+        if known is not None:
+            return known, leaves, False
+        self._note_reason(key, leaves)
+        made = self._traced(args, kwargs)
+        known_here = self._traces.setdefault(made.key, [])
+        known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
+        made.prepare(leaves)
+        return made, leaves, True
 
     def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
         """Return a trace made before that fits."""
@@ -163,12 +168,12 @@ class Compiled:
     @property
     def graph(self) -> Graph:
         """The program of the latest call, after all passes."""
-        return self._current("the graph").graph
+        return with_names(self._current("the graph").graph)
 
     @property
     def traced(self) -> Graph:
         """The program of the latest call as it was traced."""
-        return self._current("the graph").capture.graph
+        return with_names(self._current("the graph").capture.graph)
 
     @property
     def source(self) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from glassgrad.compile.emit.numpy.statements import Statement, statement_of
+from glassgrad.compile.emit.numpy.statements import Statement, span_of, statement_of
 from glassgrad.compile.graph import Instr, Var
-from glassgrad.compile.origin import Origin
+from glassgrad.compile.origin import FORWARD, Origin
 
 
 @dataclass(eq=False)
@@ -41,16 +41,24 @@ def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
     """
     targets = run.statement.targets
     results = [var for instr in run.instrs for var in instr.outputs]
+    if (len(targets) == 1 or run.statement.returns) and not _gives_the_value(run):
+        return {}
     if len(targets) == 1:
         return {results[-1]: targets[0]}
     if run.statement.returns:
         name = _name_at_caller(run)
         return {results[-1]: name} if name is not None else {}
     inside = set(run.instrs)
-    leaving = [var for var in results if any(user not in inside for user in users.get(var, ()))]
+    leaving = [var for var in results if any(_is_forward(user) and user not in inside for user in users.get(var, ()))]
     if targets and len(leaving) == len(targets):
         return dict(zip(leaving, targets, strict=True))
     return {}
+
+
+def _gives_the_value(run: Run) -> bool:
+    """Tell whether the last instruction is the whole of the statement's expression, not an argument in it."""
+    where = run.instrs[-1].where
+    return isinstance(where, Origin) and span_of(where.code, where.lasti) in run.statement.spans
 
 
 def _name_at_caller(run: Run) -> str | None:
@@ -59,4 +67,9 @@ def _name_at_caller(run: Run) -> str | None:
     if not isinstance(where, Origin) or where.outer is None:
         return None
     caller = statement_of(*where.outer)
-    return caller.targets[0] if caller.calls and len(caller.targets) == 1 else None
+    whole = span_of(*where.outer) == caller.spans[0] if caller.spans else False
+    return caller.targets[0] if whole and caller.calls and len(caller.targets) == 1 else None
+
+
+def _is_forward(instr: Instr) -> bool:
+    return isinstance(instr.where, Origin) and instr.where.role == FORWARD

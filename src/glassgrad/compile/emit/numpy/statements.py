@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from glassgrad import provenance
+
+Span = tuple[int, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Statement:
         targets: the names it assigns to; () when it assigns to none.
         returns: whether it is a return.
         calls: whether it assigns the result of a call.
+        spans: where in the file the expression stands that gives the value: the whole of it, and then what its
+            methods and attributes are taken of, for methods that compute nothing.
     """
 
     file: str
@@ -30,6 +35,7 @@ class Statement:
     targets: tuple[str, ...] = ()
     returns: bool = False
     calls: bool = False
+    spans: tuple[Span, ...] = ()
 
     @property
     def place(self) -> str:
@@ -54,7 +60,31 @@ def statement_of(code: CodeType, lasti: int) -> Statement:
         _targets(node),
         isinstance(node, ast.Return),
         isinstance(getattr(node, "value", None), ast.Call),
+        tuple(_spans(node)),
     )
+
+
+def span_of(code: CodeType, lasti: int) -> Span:
+    """Return where in the file the expression of an instruction stands."""
+    return provenance._position(code, lasti)
+
+
+def _spans(node: Any) -> Iterator[Span]:
+    if isinstance(node, ast.AugAssign):
+        yield _span(node)
+        return
+    part = getattr(node, "value", None)
+    while isinstance(part, ast.expr):
+        yield _span(part)
+        match part:
+            case ast.Call(func=ast.Attribute(value=owner)) | ast.Attribute(value=owner) | ast.Subscript(value=owner):
+                part = owner
+            case _:
+                return
+
+
+def _span(node: ast.expr | ast.stmt) -> Span:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
 def _text(file: str, node: ast.stmt) -> str:

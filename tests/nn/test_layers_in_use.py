@@ -219,6 +219,26 @@ def test_second_order_through_fused_layers() -> None:
         np.testing.assert_allclose(value.numpy(), expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_parameters_with_equal_gradients_each_get_theirs(backend: str) -> None:
+    """The two biases of a recurrent layer: one value is written to several places."""
+    cell = nn.RNNCell(3, 4)
+    x, h = gg.randn(2, 3), gg.randn(2, 4)
+
+    def step(x: Any, h: Any) -> Any:
+        loss = (cell(x, h) ** 2).sum()
+        loss.backward()
+        return loss
+
+    step(x, h)
+    expected = [p.grad.numpy().copy() for p in cell.parameters()]
+    cell.zero_grad()
+    gg.compile(step, backend=backend)(x, h)
+    np.testing.assert_array_equal(expected[2], expected[3])
+    for p, g in zip(cell.parameters(), expected, strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), g, rtol=1e-5, atol=1e-6)
+
+
 # --- gradients of a loop --------------------------------------------------------------------------
 
 

@@ -27,7 +27,8 @@ def place_updates(plan: Plan, kind_of: KindOf) -> dict[Var, Var]:
     for target, value in plan.graph.updates:
         writer = next(kernel for kernel in plan.kernels if value in kernel.writes)
         readers = [kernel for kernel in plan.kernels if target in kernel.reads and kernel is not writer]
-        if _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
+        free = value not in alias  # one value may be that of several inputs: equal gradients, for one
+        if free and _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
             alias[value] = target
             for reader in readers:
                 edges[reader].add(writer)

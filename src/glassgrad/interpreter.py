@@ -38,8 +38,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
     arrays: list[Any] = []
     parents: list[Any] = []
-    tracked = False
-    plain = True
+    tracked, plain = False, True
     for arg in args:
         if isinstance(arg, Tensor):
             array = arg.array

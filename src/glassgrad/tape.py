@@ -85,7 +85,7 @@ class Walk:
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
         needed = None if self.wanted is None else self._needed()
-        heap, cotangents = self.heap, self.cotangents
+        heap, cotangents, retain, freed = self.heap, self.cotangents, self.retain, self.freed
         while heap:
             node = heappop(heap)[1]
             g = cotangents.pop(node)
@@ -102,8 +102,8 @@ class Walk:
             elif node.seq < MUTATIONS.latest:
                 MUTATIONS.check(node)
             self._step(node, g, saved)
-            if not self.retain:
-                node.saved = self.freed
+            if not retain:
+                node.saved = freed
                 node.parents = ()
         return self.found
 
@@ -114,6 +114,11 @@ class Walk:
         rules = prim.vjps
         if rules is not None:
             params = node.params
+            if len(rules) == 1:
+                c = rules[0](g, *saved, **params)  # type: ignore[misc]  # no node without a rule
+                if c is not None:
+                    self.accumulate(node.parents[0], c)
+                return
             for position, parent in enumerate(node.parents):
                 if parent is not None:
                     rule = rules[position]

@@ -55,7 +55,7 @@ def batch_norm(
 def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
     """running = keep * running + take * batch, in place; a Symbol is rebound."""
     mixed, new = running.lifted(), tape.unwrap(batch)
-    if type(mixed) is np.ndarray and hasattr(new, "no_numbers"):
+    if type(new) is not np.ndarray and type(mixed) is np.ndarray and hasattr(new, "no_numbers"):
         raise errors.INPLACE_UNBATCHED(op="the update of running statistics", where=provenance.here())
     mixed *= keep
     mixed += new * take

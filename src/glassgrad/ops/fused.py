@@ -82,6 +82,8 @@ linear_p = fused(
 def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes that are averaged (all but 1) and the shape of a channel vector beside x."""
     ndim = len(x.shape)
+    if ndim == 2:
+        return (0,), (1, x.shape[1])
     return (0, *range(2, ndim)), (1, x.shape[1], *(1,) * (ndim - 2))
 
 

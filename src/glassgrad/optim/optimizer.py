@@ -43,7 +43,7 @@ def into(scratch: Array, prim: Primitive, *args: Array) -> Array:
     """Return ``prim(*args)``, written to `scratch` if that is an ndarray."""
     if type(scratch) is np.ndarray:
         return prim.evaluate(*args, out=scratch)
-    return prim(*args)
+    return prim.evaluate(*args) if type(args[0]) is np.ndarray else prim(*args)
 
 
 class Optimizer:
@@ -154,8 +154,11 @@ class Optimizer:
     # --- what a rule needs ----------------------------------------------------------------------------
 
     def scratch(self, like: Array, slot: int = 0) -> Array:
-        """Return an array of the shape and dtype of a parameter to write intermediate results to."""
-        if type(like) is not np.ndarray:
+        """Return an array of the shape and dtype of a parameter to write intermediate results to.
+
+        None for a small one, where a new array costs less than looking for an old one, and for Symbols.
+        """
+        if type(like) is not np.ndarray or like.size < _SMALL:
             return None
         found = self._scratch.get((id(like), slot))
         if found is None or found.shape != like.shape or found.dtype != like.dtype:
@@ -250,6 +253,7 @@ def _copied(value: Any) -> Any:
 
 
 _NUMBERS = (float, int)
+_SMALL = 8192  # elements
 
 
 def weak(value: Any, like: Array) -> Any:

@@ -47,7 +47,7 @@ class SGD(Optimizer):
             g = g + p * group["weight_decay"]
         if group["momentum"]:
             g = self._with_momentum(g, state, group)
-        p -= into(scratch, multiply, g, lr)
+        p -= g * lr if scratch is None else into(scratch, multiply, g, lr)
         return p
 
     def _with_momentum(self, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:

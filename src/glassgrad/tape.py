@@ -107,7 +107,7 @@ class Walk:
                 node.parents = ()
         return self.found
 
-    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901 - the hot path, written out
+    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - the hot path, written out
         prim = node.prim
         if self.create_graph:
             saved = saved_tensors(node, saved)

@@ -115,7 +115,7 @@ class Walk:
         if rules is not None:
             params = node.params
             if len(rules) == 1:
-                c = rules[0](g, *saved, **params)  # type: ignore[misc]  # no node without a rule
+                c = rules[0](g, *saved, **params)
                 if c is not None:
                     self.accumulate(node.parents[0], c)
                 return

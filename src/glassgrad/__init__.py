@@ -14,10 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from glassgrad._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from glassgrad.public import *  # noqa: F403 - for type checkers and editors
-
-__version__ = "0.1.0"
 
 # Functions and classes that share their name with the file they live in: the name is theirs.
 _SHADOWED = frozenset({"checkpoint", "tensor"})

@@ -42,8 +42,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     for arg in args:
         if isinstance(arg, Tensor):
             array = arg.array
-            if type(array) is not _ndarray:
-                plain = False
+            plain = plain and type(array) is _ndarray
             arrays.append(array)
             if arg._tracks:
                 tracked = True
@@ -52,8 +51,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             else:
                 parents.append(None)
         else:
-            if type(arg) in INTERPRETERS:
-                plain = False
+            plain = plain and type(arg) not in INTERPRETERS
             arrays.append(arg)
             parents.append(None)
     if not plain and prim.decompose is not None:
@@ -81,10 +79,8 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         return views.link(result, prim, args, params) if prim.is_view else result
     # The caller is an operator or a function of the table. Asking for a frame makes an object of it; skipping does not.
     frame = _getframe(2)
-    code = frame.f_code
-    while _internal[code.co_filename] and frame.f_back is not None:
+    while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
         frame = frame.f_back
-        code = frame.f_code
     kept = arrays if prim.saves_x else parents
     if prim.saves_from is not None:
         kept = views.placeholders(prim.saves_from, arrays, parents)

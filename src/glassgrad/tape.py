@@ -114,7 +114,7 @@ class Walk:
         rules = prim.vjps
         if rules is not None:
             params = node.params
-            if len(rules) == 1:
+            if len(rules) == 1 and node.parents[0] is not None:
                 c = rules[0](g, *saved, **params)
                 if c is not None:
                     self.accumulate(node.parents[0], c)

@@ -43,7 +43,7 @@ def _versions() -> str:
     import llvmlite
     from llvmlite.binding import llvm_version_info
 
-    import glassgrad
+    from glassgrad._version import __version__
 
     here = Path(__file__).parent
     sources = []
@@ -51,8 +51,7 @@ def _versions() -> str:
         with contextlib.suppress(OSError):
             found = path.stat()
             sources.append(f"{path.relative_to(here)} {found.st_size} {found.st_mtime_ns}")
-    version = getattr(glassgrad, "__version__", "")
-    return "\n".join([version, llvmlite.__version__, str(llvm_version_info), *sources])
+    return "\n".join([__version__, llvmlite.__version__, str(llvm_version_info), *sources])
 
 
 def key_of(*parts: object) -> str:

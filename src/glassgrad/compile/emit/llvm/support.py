@@ -121,8 +121,7 @@ fields:
   %same.nd = icmp eq i32 %nd, %want.nd
   %have.flags = and i32 %flags, %want.flags
   %same.flags = icmp eq i32 %have.flags, %want.flags
-  %two = and i1 %same.descr, %same.nd
-  %three = and i1 %two, %same.flags
+  %two = and i1 %same.descr, %same.nd  %three = and i1 %two, %same.flags
   br i1 %three, label %shape, label %bad
 shape:
   %d = phi i32 [ 0, %fields ], [ %d.next, %same ]
@@ -224,8 +223,7 @@ look:
   br i1 %over, label %finished, label %current
 current:
   %k = udiv i64 %done, %shares
-  %k.next = add i64 %k, 1
-  %full = mul i64 %k.next, %shares
+  %k.next = add i64 %k, 1  %full = mul i64 %k.next, %shares
   br label %try
 try:
   %j = phi i64 [ 0, %current ], [ %j.next, %taken ]
@@ -358,8 +356,7 @@ yield:
   {give_way}
   br label %poll
 sleep:
-  %count = atomicrmw add ptr %sleepers, i64 1 seq_cst, align 8
-  %seen32 = trunc i64 %seen to i32
+  %count = atomicrmw add ptr %sleepers, i64 1 seq_cst, align 8  %seen32 = trunc i64 %seen to i32
   {sleep}
   %uncount = atomicrmw sub ptr %sleepers, i64 1 seq_cst, align 8
   br label %slept
@@ -372,8 +369,7 @@ go:
 enter:
   %in = atomicrmw add ptr %inside, i64 1 seq_cst, align 8
   %ctx = load atomic ptr, ptr %job seq_cst, align 8
-  %nothing = icmp eq ptr %ctx, null
-  br i1 %nothing, label %out, label %join
+  %nothing = icmp eq ptr %ctx, null  br i1 %nothing, label %out, label %join
 join:
 {_field("shares", "ctx", SHARES)}  %useful = icmp ult i64 %tid, %shares
   br i1 %useful, label %take.part, label %out

@@ -63,7 +63,7 @@ def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
     base: Tensor = extra["view"][0]
     if type(x.array) is _ndarray and memory_owner(x.array) is not memory_owner(base.array):
         return None  # a reshape that had to copy, or a tensor that was given other memory
-    return extra["view"]  # type: ignore[no-any-return]
+    return extra["view"]  # type: ignore[no-any-return]  # arrays are typed Any
 
 
 def _involved(x: Tensor, values: Any) -> bool:
@@ -216,7 +216,7 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
     if prim.name in {"reshape", "permute_dims", "flip", "alias"}:
         return transposed(view, None, base, **params)  # type: ignore[no-any-return]  # all of the base is rewritten
     old = transposed(prim(base, **params), None, base, **params)
-    return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]
+    return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]  # arrays are typed Any
 
 
 def _refresh(base: Tensor, path: set[int]) -> None:
@@ -299,7 +299,7 @@ def _set(x: Tensor, value: Tensor, arrays: list[Any], spec: Any) -> Tensor:
     The memory has been written already; the node keeps the index and nothing else.
     """
     if type(x.array) is not _ndarray:
-        return at_set_p(x, value, *arrays, spec=spec)  # type: ignore[no-any-return]
+        return at_set_p(x, value, *arrays, spec=spec)  # type: ignore[no-any-return]  # arrays are typed Any
     parents = tuple(_place(part) for part in (x, value)) + (None,) * len(arrays)
     saved = (None, *placeholders(2, [x.array, value.array, *arrays], parents))
     frame = provenance.user_frame(1)

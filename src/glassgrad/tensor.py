@@ -129,7 +129,7 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.array.shape  # type: ignore[no-any-return]
+        return self.array.shape  # type: ignore[no-any-return]  # arrays are typed Any
 
     @property
     def ndim(self) -> int:
@@ -137,7 +137,7 @@ class Tensor:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype  # type: ignore[no-any-return]
+        return self.array.dtype  # type: ignore[no-any-return]  # arrays are typed Any
 
     @property
     def data(self) -> Tensor:
@@ -282,7 +282,7 @@ class Tensor:
         return int(self.item())
 
     def __index__(self) -> int:
-        return self.item().__index__()  # type: ignore[no-any-return]
+        return self.item().__index__()  # type: ignore[no-any-return]  # arrays are typed Any
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

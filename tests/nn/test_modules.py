@@ -159,7 +159,7 @@ def test_containers_are_lists_and_dictionaries() -> None:
     with pytest.raises(IndexError, match="out of range"):
         layers[3]
     with pytest.raises(TypeError, match="holds entries of type Module, given a ufunc"):
-        layers.append(np.sin)  # type: ignore[arg-type]
+        layers.append(np.sin)  # type: ignore[arg-type]  # narrowed by the caller
     named = nn.Sequential(OrderedDict(first=nn.Linear(2, 3), second=nn.ReLU()))
     assert named.first.out_features == 3
     assert list(named[1:]._modules) == ["second"]

@@ -88,5 +88,5 @@ def test_notebook_and_files(tmp_path):
 
 def test_its_style_stays_inside():
     """A notebook puts the SVG into its page, so a rule for every <text> would change the page."""
-    style = ET.fromstring(draw(example()).svg).find(f"{SVG}style").text  # noqa: S314
+    style = ET.fromstring(draw(example()).svg).find(f"{SVG}style").text  # noqa: S314 - a picture we drew
     assert all(rule.startswith(".ggvalues ") for rule in style.split("}") if rule)

@@ -34,7 +34,7 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
         generated = [_parameter(entry, *rules(config)[entry.name]) for entry in dataclasses.fields(config)]
         parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *generated)]
         # typer reads the signature and the annotations, and checks that they agree.
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # set at run time
         command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
         command.__doc__ = function.__doc__
         command.__name__ = function.__name__

@@ -117,7 +117,7 @@ class NestBuilder:
         value = self.read(instr.inputs[0], source, wanted)
         position = None
         if lowering.how.startswith("arg"):
-            shape = instr.inputs[0].shape  # type: ignore[union-attr]
+            shape = instr.inputs[0].shape  # type: ignore[union-attr]  # checked before
             axes = instr.params["axis"]
             inside = [source[axis] for axis in axes]
             position = self.exprs.counter(flatten(tuple(inside), row_strides([shape[axis] for axis in axes])))

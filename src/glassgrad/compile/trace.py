@@ -463,7 +463,7 @@ class GradWatch:
 
     def stop(self) -> None:
         """Put the slot back."""
-        setattr(Tensor, "_grad", _GRAD)  # noqa: B010
+        setattr(Tensor, "_grad", _GRAD)  # noqa: B010 - put back as it was
 
     def _note(self, target: Tensor, what: str) -> None:
         key = id(target)

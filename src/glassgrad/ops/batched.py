@@ -58,7 +58,7 @@ class Batched:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.value.dtype  # type: ignore[no-any-return]
+        return self.value.dtype  # type: ignore[no-any-return]  # arrays are typed Any
 
     @property
     def ndim(self) -> int:

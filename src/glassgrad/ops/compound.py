@@ -51,7 +51,7 @@ def floor_divide(x: Array, other: Array) -> Array:
 
 # Without their extra arguments these are the primitives themselves; in-place writing makes use of that.
 for _function, _prim in ((add, ew.add), (subtract, ew.subtract), (divide, ew.divide), (floor_divide, ew.floor_divide)):
-    _function.primitive = _prim  # type: ignore[attr-defined]
+    _function.primitive = _prim  # type: ignore[attr-defined]  # set at run time
 
 
 def lerp(x: Array, end: Array, weight: Array) -> Array:

@@ -269,7 +269,7 @@ def _value_of(part: ast.expr, around: Surroundings) -> float | None:
         case ast.Name(id=name):
             value = around.values.get(name)
             is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            return float(value) if is_number else None  # type: ignore[arg-type]
+            return float(value) if is_number else None  # type: ignore[arg-type]  # narrowed by the caller
         case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=1)):
             more = _value_of(left, around)
             return None if more is None else more - 1

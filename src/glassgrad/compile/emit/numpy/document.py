@@ -48,7 +48,7 @@ class Source(str):
         path = os.fspath(path)
         with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - a plain text file
             file.write(self)
-        np.savez(os.path.splitext(path)[0] + ".npz", **self.data)  # noqa: PTH122
+        np.savez(os.path.splitext(path)[0] + ".npz", **self.data)  # noqa: PTH122 - beside the name above
 
     def function(self) -> Callable[..., Any]:
         """Return the program's function: it takes the inputs in the order of its signature."""

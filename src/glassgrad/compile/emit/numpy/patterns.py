@@ -180,7 +180,7 @@ class Finder:
             rows = self.constants.get(instr.inputs[1]) if len(instr.inputs) == 3 else None  # type: ignore[arg-type]
             if rows is None or not np.array_equal(rows, np.arange(logs.shape[0])):  # type: ignore[union-attr]
                 return None
-            return logs, instr.inputs[2]  # type: ignore[return-value]
+            return logs, instr.inputs[2]  # type: ignore[return-value]  # checked before
         column = self.behind(instr.inputs[1], "reshape")
         targets = column.inputs[0] if column is not None else None
         kept = self.behind(targets, "where") if targets is not None else None
@@ -188,7 +188,7 @@ class Finder:
             targets = kept.inputs[1]
         if not isinstance(targets, Var) or targets.ndim != 1:
             return None
-        return logs, targets  # type: ignore[return-value]
+        return logs, targets  # type: ignore[return-value]  # checked before
 
     def log_softmax(self, var: Var) -> tuple[Var, int, Var | None] | None:
         """Recognise a log-softmax: return x, the axis, and the probabilities if they were computed."""
@@ -216,7 +216,7 @@ class Finder:
         if instr is None:
             return None
         if instr.op == "softmax":
-            return instr.inputs[0], instr.params["axis"]  # type: ignore[return-value]
+            return instr.inputs[0], instr.params["axis"]  # type: ignore[return-value]  # checked before
         powers, divisor = instr.inputs
         if instr.op == "multiply":
             inverse = self.behind(divisor, "power", "reciprocal")
@@ -309,7 +309,7 @@ class Finder:
             instr = self.behind(number[1], "multiply", "divide", "sum")
         if instr is None or not instr.params["keepdims"]:
             return None
-        return instr.inputs[0], instr.params["axis"], scale  # type: ignore[return-value]
+        return instr.inputs[0], instr.params["axis"], scale  # type: ignore[return-value]  # checked before
 
     def _is_square(self, var: Operand, of: Operand) -> bool:
         instr = self.behind(var, "square", "power", "multiply")

@@ -6,6 +6,9 @@ operands and works out what would have fitted.
 
 from __future__ import annotations
 
+import ast
+import inspect
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,9 @@ from glassgrad.ops.core import Elementwise, Primitive
 
 def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], error: Exception) -> Exception:
     """Return the exception to raise in place of `error`, which `prim` raised on `args`."""
-    place = provenance.here(2)
-    operands = _operands(prim.name, args, place)
+    frame = provenance.user_frame(2)
+    place = provenance.resolve(frame.f_code, frame.f_lasti)
+    operands = _operands(prim, args, place, frame)
     if isinstance(error, IndexError):
         return errors.INDEX_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
     shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]
@@ -36,16 +40,58 @@ def _sentence(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _operands(prim_name: str, args: tuple[Any, ...], place: provenance.Place) -> str:
+def _operands(prim: Primitive, args: tuple[Any, ...], place: provenance.Place, frame: FrameType) -> str:
     """Describe the arguments by the names they have in the user's source, where those can be read."""
     texts = list(place.operands)
-    if prim_name == "getitem":
-        texts = texts[: len(args)]
-    if len(texts) > len(args):
-        texts = texts[-len(args) :]  # the module in front of `gg.matmul(x, w)`
-    if len(texts) < len(args):
-        texts = [f"argument {position + 1}" for position in range(len(args))]
-    return ", ".join(_describe(text, arg) for text, arg in zip(texts, args, strict=True))
+    if texts and _is_module(texts[0], frame):
+        del texts[0]  # `gg.matmul(x, w)`: what stands in front of the dot is no operand
+    texts = [part for text in texts for part in _elements(text)] if prim.joint_vjp is not None else texts
+    if len(texts) > len(args):  # options between the operands: the dimension in `x.gather(1, index)`
+        texts = [text for text in texts if not _is_literal(text)]
+    if len(texts) < len(args):  # a layer was called: its weights do not stand in the line
+        texts = _own_names(prim, len(args))
+    # What a call has beyond the operands are options: the shape in `x.reshape(n, m)`.
+    return ", ".join(_describe(text, arg) for text, arg in zip(texts, args, strict=False) if arg is not None)
+
+
+def _elements(text: str) -> list[str]:
+    """Return the texts of the elements of a list or tuple that is written out, as in `cat([x, y])`."""
+    if not text.startswith(("[", "(")):
+        return [text]
+    try:
+        display = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return [text]
+    return [ast.unparse(part) for part in display.elts] if isinstance(display, ast.List | ast.Tuple) else [text]
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return True
+
+
+def _is_module(text: str, frame: FrameType) -> bool:
+    """Tell whether a source text such as `nn.functional` names a module in the frame."""
+    first, *rest = text.split(".")
+    found = frame.f_locals.get(first, frame.f_globals.get(first))
+    for name in rest:
+        if not isinstance(found, ModuleType):
+            return False
+        found = getattr(found, name, None)
+    return isinstance(found, ModuleType)
+
+
+def _own_names(prim: Primitive, count: int) -> list[str]:
+    """Return what the primitive itself calls its arguments."""
+    numbered = [f"argument {position + 1}" for position in range(count)]
+    if isinstance(prim.forward, str):
+        return numbered
+    _namespace, *names = inspect.signature(prim.forward).parameters.values()
+    positional = [name.name for name in names if name.kind is name.POSITIONAL_OR_KEYWORD]
+    return positional[:count] if len(positional) >= count else numbered
 
 
 def _describe(text: str, arg: Any) -> str:
@@ -64,6 +110,9 @@ def _why(prim: Primitive, shapes: list[tuple[int, ...]]) -> str | None:
             if len(right) > 1 and right[-1] == left[-1]:
                 flipped = " The second one would fit transposed: .mT."
             return f"The inner sizes differ: {left[-1]} and {inner}.{flipped}"
+    if prim.name == "linear" and all(shapes[:2]) and shapes[0][-1] != shapes[1][-1]:
+        given, taken = shapes[0][-1], shapes[1][-1]
+        return f"The last dimension of the input has {given} features; a weight of shape {shapes[1]} takes {taken}."
     if isinstance(prim, Elementwise):
         return _broadcast_clash(shapes)
     return None

@@ -88,9 +88,14 @@ class Tensor:
     __array_priority__ = 1000
     _interpreter: ClassVar[Interpreter] = Interpreter(100, _complete_and_apply)
 
-    def __init__(self, data: Any = (), requires_grad: bool = False) -> None:
+    def __init__(self, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
         if isinstance(data, Tensor):
             data = data.array
+        elif type(data) is int:  # sizes, as in PyTorch; the value 5 is glassgrad.tensor(5)
+            data = np.empty((data, *sizes), np.float32)
+            sizes = ()
+        if sizes:
+            raise errors.NOT_SIZES(kind=type(data).__name__, where=provenance.here())
         self.array = data if isinstance(data, _ndarray) else np.asarray(data, dtype=np.float32)
         self.node = None
         self._grad = None

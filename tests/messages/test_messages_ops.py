@@ -211,3 +211,26 @@ def test_handing_a_tracked_tensor_to_another_library() -> None:
     assert "would drop the gradient" in text
     assert ".detach()" in text
     assert "from_dlpack expects an object with __dlpack__" in message(TypeError, lambda: gg.from_dlpack(3))
+
+
+def test_operands_are_named_and_options_are_not() -> None:
+    x, w, picks = gg.ones(3, 4), gg.ones(5, 3), gg.tensor([[9]])
+    assert "failed on x has shape (3, 4) with shape=(5,)" in message(ValueError, lambda: x.reshape(5))
+    assert "failed on x has shape (3, 4) with shape=(5,)" in message(ValueError, lambda: gg.reshape(x, (5,)))
+    assert "x has shape (3, 4), w has shape (5, 3)" in message(ValueError, lambda: gg.nn.functional.linear(x, w))
+    assert "x has shape (3, 4), w has shape (5, 3)" in message(ValueError, lambda: gg.cat([x, w], 1))
+    assert "x has shape (3, 4), picks has shape (1, 1)" in message(IndexError, lambda: x.gather(1, picks))
+
+
+def test_a_layer_that_does_not_fit_names_its_weights() -> None:
+    layer = gg.nn.Linear(3, 4)
+    text = message(ValueError, lambda: layer(gg.ones(2, 5)))
+    assert "x has shape (2, 5), weight has shape (4, 3), bias has shape (4,)" in text
+    assert "The last dimension of the input has 5 features; a weight of shape (4, 3) takes 3." in text
+
+
+def test_an_index_that_the_table_does_not_have() -> None:
+    table = gg.nn.Embedding(3, 2)
+    text = message(IndexError, lambda: table(gg.tensor([[0, 1], [2, 7]])))
+    assert "index 7 at position (1, 1) is out of range for a table of 3 rows" in text
+    assert "at least 8 rows" in text

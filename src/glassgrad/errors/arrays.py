@@ -93,6 +93,12 @@ NO_FORWARD_RULE = Message(
     "{op} at {where} has no forward-mode rule.\nNext: use reverse mode (vjp, grad), or give its Function a jvp.",
 )
 
+NOT_SIZES = Message(
+    KindError,
+    "Tensor() takes one value, or sizes as whole numbers; given a {kind} and more ({where}).\n"
+    "Next: glassgrad.tensor(value, requires_grad=True).",
+)
+
 UNKNOWN_KEYWORD = Message(
     KindError,
     "{op}() got an unexpected keyword {given!r} ({where}).{nearest}",

@@ -6,6 +6,7 @@ from glassgrad.errors.kinds import (
     ArgumentError,
     AutogradError,
     GlassgradError,
+    IndexRangeError,
     KindError,
     Message,
     MissingError,
@@ -27,6 +28,12 @@ NOT_A_LEAF_PARAMETER = Message(
     ArgumentError,
     "{owner} can only update leaves; parameter {index} is the result of {op} ({where}).\n"
     "Next: pass the tensors that you created, not ones computed from them.",
+)
+
+EMBEDDING_INDEX = Message(
+    IndexRangeError,
+    "embedding: index {given} at position {position} is out of range for a table of {rows} rows ({where}).\n"
+    "Next: build the table with at least {needed} rows, or look at what made the indices.",
 )
 
 WRONG_INPUT = Message(

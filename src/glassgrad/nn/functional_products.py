@@ -50,6 +50,9 @@ def embedding(
         norm_type: the norm that this means.
         scale_grad_by_freq: divide the gradient of a row by how often it is used.
         sparse: accepted; gradients are dense.
+
+    Raises:
+        IndexRangeError: an index is not in the table.
     """
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
@@ -57,10 +60,23 @@ def embedding(
         counts = np.bincount(concrete(input, "embedding").reshape(-1), minlength=weight.shape[0])
         share = (1 / np.maximum(counts, 1)).astype(weight.dtype)[:, None]
         weight = weight * share + weight.detach() * (1 - share)
-    rows = _rows(input, weight)
+    try:
+        rows = _rows(input, weight)
+    except errors.IndexRangeError as error:
+        raise _outside(input, weight.shape[0]) from error
     if padding_idx is None:
         return rows
     return ew.where(ew.not_equal(input, padding_idx % weight.shape[0]).unsqueeze(-1), rows, rows.detach())
+
+
+def _outside(index: Array, rows: int) -> Exception:
+    """Name the first index that the table does not have."""
+    indices = np.asarray(concrete(index, "embedding"))
+    position = tuple(int(at) for at in np.argwhere((indices >= rows) | (indices < -rows))[0])
+    given = int(indices[position])
+    return errors.EMBEDDING_INDEX(
+        given=given, position=position, rows=rows, needed=max(given + 1, -given), where=provenance.here()
+    )
 
 
 def _shorten(weight: Array, index: Array, limit: float, order: float) -> None:

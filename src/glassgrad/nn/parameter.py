@@ -11,7 +11,7 @@ class Parameter(Tensor):
     """A tensor that belongs to the trainable state of the module it is assigned to."""
 
     def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
-        super().__init__(data, requires_grad)
+        super().__init__(data, requires_grad=requires_grad)
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"

@@ -18,10 +18,10 @@ from glassgrad.train.config import command_line
 from glassgrad.train.display import PlainDisplay
 from glassgrad.train.images import DIGITS
 from glassgrad.train.learner import ENGINES
+from glassgrad.train.loop import Loop
 from glassgrad.train.names import NAMES, NamesTask
 from glassgrad.train.rundir import RunDirectory
 from glassgrad.train.signals import StopSignals
-from glassgrad.train.trainer import Trainer
 
 NAMES_TEXT = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES_TEXT.split()), "test")
@@ -93,10 +93,10 @@ def test_a_checkpoint_of_one_engine_is_gone_on_with_by_another(engine: str, kind
         first, second = make(before, **options), make(after, **options)
         losses_before = losses(first, 20)
         run = RunDirectory(tmp_path)
-        trainer = Trainer(runner._plan(plan, first))
+        trainer = Loop(runner._plan(plan, first))
         trainer.step = 20
         trainer.save(run)
-        Trainer(runner._plan(plan, second)).load(run)
+        Loop(runner._plan(plan, second)).load(run)
         rest = []
         for step in range(20, 40):
             second.learner.set_rate(second.rate_at(step))
@@ -111,7 +111,7 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(engine: s
         run = RunDirectory(folder)
         for stop_at in (*stops, 10**9):
             task = names(engine, steps=300)
-            trainer, stop = Trainer(runner._plan(NAMES, task)), StopSignals()
+            trainer, stop = Loop(runner._plan(NAMES, task)), StopSignals()
             if run.state.exists():
                 trainer.load(run)
             rate_at = trainer.plan.rate_at

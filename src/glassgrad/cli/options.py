@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .. import errors
+from ..train.callbacks import Callback
 from ..train.config import Rule, flag, rules
 from ..train.task import TaskKind
 
@@ -59,14 +60,19 @@ def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect
 
 
 def train_or_resume(
-    kind: TaskKind, options: dict[str, Any], config: Path | None, resume: Path | None, run_dir: Path | None
+    kind: TaskKind,
+    options: dict[str, Any],
+    config: Path | None,
+    resume: Path | None,
+    run_dir: Path | None,
+    callbacks: Sequence[Callback] = (),
 ) -> int:
     """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
     from ..train import runner
 
     if resume is None:
-        return runner.start(kind, options, config, run_dir)
+        return runner.start(kind, options, config, run_dir, callbacks)
     for option, value in (("--config", config), ("--run-dir", run_dir)):
         if value is not None:
             raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
-    return runner.resume(kind, options, resume)
+    return runner.resume(kind, options, resume, callbacks)

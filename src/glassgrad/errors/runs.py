@@ -75,6 +75,12 @@ RUN_DIVERGED = Message(
     RunError, "the loss became {value} between steps {before:,} and {step:,}; try a smaller --rate than {rate:g}{kept}"
 )
 
+CALLBACK_EVERY = Message(InputError, "{owner}.every must be a whole number of at least 1, given {given!r}")
+CALLBACK_NO_GRADIENTS = Message(
+    RunError,
+    "`run.gradients()` has none to show: {reason}",
+)
+
 # --- images ---
 
 IDX_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .callbacks import Callback, RunState
+from .loop import Loop, Plan
 from .metrics import MetricsLog, read_metrics
 from .rundir import RunDirectory
 from .signals import StopSignals
-from .trainer import Plan, Trainer
 
-__all__ = ["MetricsLog", "Plan", "RunDirectory", "StopSignals", "Trainer", "read_metrics"]
+__all__ = ["Callback", "Loop", "MetricsLog", "Plan", "RunDirectory", "RunState", "StopSignals", "read_metrics"]

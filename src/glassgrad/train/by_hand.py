@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import errors
 from ..manual.activations import ReLU
 from ..manual.conv import Conv2d, MaxPool2d
 from ..manual.linear import Embedding, Flatten, Linear
@@ -88,6 +89,10 @@ class ManualLearner:
     def load_weights(self, weights: Mapping[str, Array]) -> None:
         """Take over what `weights` returned."""
         self.model.load_state_dict(weights)
+
+    def gradients(self, inputs: Array, targets: Array) -> Any:
+        """Raise `errors.RunError`: these layers have no hooks and no names to show gradients by."""
+        raise errors.CALLBACK_NO_GRADIENTS(reason="the engine manual does not, --engine eager and compiled do")
 
     @property
     def parameters(self) -> int:

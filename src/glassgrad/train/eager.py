@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from .. import nn, optim, public  # noqa: F401 - importing public completes Tens
 from ..creation import from_numpy, tensor
 from ..models import Bigram, NamesMLP
 from ..nn import functional as F
-from ..random import Generator
-from ..tape import no_grad
+from ..random import Generator, get_states, set_states
+from ..tape import MUTATIONS, no_grad
 from .calibrate import calibrate_batch_norm
 from .checkpoint import Stateful
 
@@ -72,6 +73,29 @@ class EngineLearner:
     def calibrate(self, inputs: Array) -> None:
         """Set the statistics of batch normalisation to those of all inputs."""
         calibrate_batch_norm(self.model, inputs)
+
+    @contextmanager
+    def gradients(self, inputs: Array, targets: Array) -> Iterator[float]:
+        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing stays of it.
+
+        Random numbers, buffers and gradients are put back, so that the step to come is the one it would have been.
+        """
+        model, kept = self.model, get_states()
+        buffers = [(buffer, buffer.numpy().copy()) for buffer in model.buffers()]
+        before = [(parameter, parameter._grad) for parameter in model.parameters()]
+        try:
+            for parameter, _ in before:
+                parameter._grad = None
+            loss = F.cross_entropy(model(from_numpy(inputs)), from_numpy(targets))
+            loss.backward()
+            yield float(loss)
+        finally:
+            set_states(kept)
+            for parameter, g in before:
+                parameter._grad = g
+            for buffer, array in buffers:
+                buffer.array[...] = array
+                MUTATIONS.record(buffer.array)
 
     def weights(self) -> dict[str, Array]:
         """Return every parameter and buffer under PyTorch's name for it."""

@@ -130,8 +130,9 @@ class ImagesTask:
         self._mean, self._spread = float(data.train_images.mean()), max(float(data.train_images.std()), 1e-6)
         self.batches = EpochBatches(data.train_images, data.train_labels, config.batch, config.seed, self._prepare)
         self.batch_at = self.batches.at
-        self.steps = config.epochs * self.batches.per_epoch
-        self.eval_every = config.eval_every or self.batches.per_epoch
+        self.epoch_steps = self.batches.per_epoch
+        self.steps = config.epochs * self.epoch_steps
+        self.eval_every = config.eval_every or self.epoch_steps
         self._test = Examples(self._inputs(data.test_images), data.test_labels)
 
     def _inputs(self, images: Array) -> Array:

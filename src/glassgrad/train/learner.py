@@ -10,6 +10,7 @@ The three begin with the same weights, keep the same checkpoints, and a run may 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +46,12 @@ class Learner(Protocol):
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
         """Take over what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
+
+    def gradients(self, inputs: Array, targets: Array) -> AbstractContextManager[float]:
+        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing stays of it.
+
+        Raises `errors.RunError` where there are no gradients to look at.
+        """
 
     @property
     def parameters(self) -> int:

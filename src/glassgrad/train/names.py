@@ -120,7 +120,7 @@ class NamesTask:
         self.config = config
         self.data = NamesData.build(words, config.context)
         self.learner = build_learner(config, self.data.tokenizer.size)
-        self.steps, self.eval_every = config.steps, config.eval_every
+        self.steps, self.eval_every, self.epoch_steps = config.steps, config.eval_every, 0
         train = self.data.train
         self.batch_at = RandomBatches(train.inputs, train.targets, config.batch, config.seed).at
         self._drop_step = int(config.steps * config.drop_at)

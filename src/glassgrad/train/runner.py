@@ -5,30 +5,37 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import errors
 from . import rundir
+from .callbacks import Callback
 from .checkpoint import pack, save_checkpoint
 from .config import Layer, command_line, flag, read_toml, rules, to_toml
 from .display import Display, choose_display
 from .files import write_atomically
+from .loop import Loop, Plan
 from .metrics import MetricsLog
 from .picture import draw_loss
 from .progress import duration, speed
 from .rundir import RunDirectory
 from .signals import StopSignals
 from .task import Task, TaskKind, with_data_in
-from .trainer import Plan, Trainer
 
 
-def start(kind: TaskKind, options: Mapping[str, Any], config_file: Path | None, path: Path | None) -> int:
+def start(
+    kind: TaskKind,
+    options: Mapping[str, Any],
+    config_file: Path | None,
+    path: Path | None,
+    callbacks: Sequence[Callback] = (),
+) -> int:
     """Begin a run and train it to its end; return the exit code.
 
-    `options` are those of the command line (None where not given). Raises `errors.InputError` before anything is
-    written, `errors.RunError` when training cannot go on.
+    `options` are those of the command line (None where not given); `callbacks` are told of the run's events.
+    Raises `errors.InputError` before anything is written, `errors.RunError` when training cannot go on.
     """
     if path is not None:
         rundir.check_free(path)
@@ -36,23 +43,25 @@ def start(kind: TaskKind, options: Mapping[str, Any], config_file: Path | None, 
     if config_file is not None:
         layers.insert(0, with_data_in(read_toml(config_file, kind.config, kind.name), config_file.parent))
     task = kind.build(kind.configure(layers))
-    trainer = Trainer(_plan(kind, task))
+    loop = Loop(_plan(kind, task, callbacks))
     stop = StopSignals()
     display = choose_display(lambda: stop.request(_closed_output()))
 
     def fill(run: RunDirectory) -> None:
         toml = to_toml(task.config, kind.name, leave_out=kind.without(task.config))
         write_atomically(run.config, toml.encode())
-        trainer.save(run)
+        loop.save(run)
 
     run = rundir.create(path, kind.name, fill)
     _introduce(task, display)
     display.say(f"run        {run.path}\n")
     with run.lock():
-        return _Session(kind, task, trainer, run, display, stop).train()
+        return _Session(kind, task, loop, run, display, stop).train()
 
 
-def resume(kind: TaskKind, options: Mapping[str, Any], path: Path) -> int:
+def resume(
+    kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()
+) -> int:
     """Go on with a run from its last checkpoint, as if it had never stopped; return the exit code.
 
     Raises `errors.InputError` when there is no whole run at `path` or `options` would make it another run.
@@ -64,16 +73,16 @@ def resume(kind: TaskKind, options: Mapping[str, Any], path: Path) -> int:
         _refuse_changes(kind, kind.configure([stored]), given)
         changed = {key: value for key, value in given.values.items() if rules(kind.config)[key][1].resumable}
         task = kind.build(kind.configure([stored, Layer(changed, flag)]))
-        trainer = Trainer(_plan(kind, task))
-        trainer.load(run, lambda facts: _check_facts(facts, task, run))
+        loop = Loop(_plan(kind, task, callbacks))
+        loop.load(run, lambda facts: _check_facts(facts, task, run))
         stop = StopSignals()
         display = choose_display(lambda: stop.request(_closed_output()))
         _introduce(task, display)
-        display.say(f"run        {run.path}, going on at step {trainer.step:,}\n")
-        return _Session(kind, task, trainer, run, display, stop).train()
+        display.say(f"run        {run.path}, going on at step {loop.step:,}\n")
+        return _Session(kind, task, loop, run, display, stop).train()
 
 
-def _plan(kind: TaskKind, task: Task) -> Plan:
+def _plan(kind: TaskKind, task: Task, callbacks: Sequence[Callback] = ()) -> Plan:
     config = task.config
     return Plan(
         step=task.learner.step,
@@ -89,6 +98,9 @@ def _plan(kind: TaskKind, task: Task) -> Plan:
         eval_every=task.eval_every,
         save_every=config.save_every,
         held_out=kind.held_out,
+        epoch_steps=task.epoch_steps,
+        learner=task.learner,
+        callbacks=callbacks,
     )
 
 
@@ -124,17 +136,17 @@ class _Session:
     """One process's part of a run, from the first step it makes to the goodbye."""
 
     def __init__(
-        self, kind: TaskKind, task: Task, trainer: Trainer, run: RunDirectory, display: Display, stop: StopSignals
+        self, kind: TaskKind, task: Task, loop: Loop, run: RunDirectory, display: Display, stop: StopSignals
     ) -> None:
-        self.kind, self.task, self.trainer = kind, task, trainer
+        self.kind, self.task, self.loop = kind, task, loop
         self.run, self.display, self.stop = run, display, stop
-        self.begun = (trainer.step, trainer.seconds)
+        self.begun = (loop.step, loop.seconds)
 
     def train(self) -> int:
         """Train and finish; return the exit code."""
         try:
             with self.stop:
-                if not self.trainer.run(self.run, self.display, self.stop):
+                if not self.loop.run(self.run, self.display, self.stop):
                     return self._stopped()
                 self.stop.at_once = True  # everything is saved: what follows can be done again
                 self._finish()
@@ -144,14 +156,14 @@ class _Session:
         return 0
 
     def _stopped(self) -> int:
-        requested, trainer = self.stop.requested, self.trainer
+        requested, loop = self.stop.requested, self.loop
         cause = {_closed_output(): "output closed", signal.SIGINT: "interrupted"}.get(requested, "asked to stop")
-        self._tell(f"{cause}: stopped after step {trainer.step:,} of {trainer.plan.steps:,} and saved it")
+        self._tell(f"{cause}: stopped after step {loop.step:,} of {loop.plan.steps:,} and saved it")
         return 128 + requested
 
     def _interrupted(self) -> int:
         where = "while finishing" if self.stop.at_once else "at once"
-        self._tell(f"interrupted {where}: the checkpoint of step {self.trainer.saved_step:,} is kept")
+        self._tell(f"interrupted {where}: the checkpoint of step {self.loop.saved_step:,} is kept")
         return 128 + (self.stop.requested or signal.SIGINT)
 
     def _tell(self, text: str) -> None:
@@ -160,16 +172,16 @@ class _Session:
 
     def _finish(self) -> None:
         """Measure, save, draw and show; the same each time it is done."""
-        task, trainer, run, say = self.task, self.trainer, self.run, self.display.say
+        task, loop, run, say = self.task, self.loop, self.run, self.display.say
         final = task.settle()
         try:
             with MetricsLog(run.metrics) as log:
-                log.write(event="final", step=trainer.step, **final, seconds=round(trainer.seconds, 3))
+                log.write(event="final", step=loop.step, **final, seconds=round(loop.seconds, 3))
                 log.sync()
             save_model(run, task)
         except OSError as error:
-            raise trainer.not_saved(run, error) from None
-        steps, seconds = trainer.step - self.begun[0], trainer.seconds - self.begun[1]
+            raise loop.not_saved(run, error) from None
+        steps, seconds = loop.step - self.begun[0], loop.seconds - self.begun[1]
         if steps and seconds:
             say(f"\n{steps:,} steps in {duration(seconds)} ({speed(steps / seconds)})")
         for line in task.results(final, run.path):

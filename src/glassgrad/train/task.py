@@ -20,6 +20,8 @@ class Task(Protocol):
     learner: Learner
     steps: int
     eval_every: int
+    epoch_steps: int
+    """Steps to an epoch; 0 for a task without epochs."""
 
     def batch_at(self, step: int) -> tuple[Array, Array]:
         """Return the batch of a step, counted from 0, which depends on the seed and the step alone."""

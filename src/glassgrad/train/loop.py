@@ -1,22 +1,25 @@
 """The training loop: steps, and around them rate, metrics, validation, checkpoints, display and a clean stop.
 
 The loop knows nothing of models. It is given `step(inputs, targets) -> loss`, which may be an eager function or a
-compiled one, and `batch_at(step)`, from which a resumed run gets the batches it would have had.
+compiled one, and `batch_at(step)`, from which a resumed run gets the batches it would have had. `Trainer` makes a plan
+of a user's model and loader, `glassgrad train` makes one of a task; both end up here.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .. import errors
+from .callbacks import Callback, Callbacks, RunState
 from .checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
 from .display import Display
+from .learner import Learner
 from .metrics import MetricsLog, drop_after, read_metrics
 from .progress import History, Progress, Speedometer
 from .rundir import RunDirectory
@@ -24,10 +27,13 @@ from .signals import StopSignals
 
 Array = Any
 
-_FORMAT = 1
+_FORMAT = 2
 _TICK_SECONDS = 0.1
 _SHARE_OF_SAVING = 0.05
 """Saving takes at most about this share of the time, however large the model and slow the disk."""
+
+PHASES = ("data", "step", "validation", "checkpoint")
+"""What the time of a run goes into; metrics.jsonl has each in seconds since the line before."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,12 @@ class Plan:
     """What the loop does and when. `save_every` is in seconds, the others in steps.
 
     `evaluate` returns the loss on the examples set aside, or a mapping with "loss" and what else was measured;
-    `held_out` is what these examples are called.
+    `held_out` is what these examples are called. `epoch_steps` is 0 where there are no epochs. `learner` is what
+    callbacks see of the model.
     """
 
-    step: Callable[[Array, Array], Any]
-    batch_at: Callable[[int], tuple[Array, Array]]
+    step: Callable[..., Any]
+    batch_at: Callable[[int], tuple[Array, ...]]
     steps: int
     rate_at: Callable[[int], float]
     set_rate: Callable[[float], None]
@@ -51,22 +58,33 @@ class Plan:
     eval_every: int = 10_000
     save_every: float = 5.0
     held_out: str = "validation"
+    epoch_steps: int = 0
+    learner: Learner | None = None
+    callbacks: Sequence[Callback] = ()
 
 
-class Trainer:
+class Loop:
     """Runs a `Plan` in a run directory, from its beginning or from its last checkpoint."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.step = 0
         self.seconds = 0.0
-        self.validation_loss: float | None = None
-        self.accuracy: float | None = None
+        self.measures: dict[str, float] = {}
+        self.ended: str | None = None
+        """Why a callback has ended the run before its last step."""
+        self.callbacks = Callbacks(plan.callbacks)
         self._loss: float | None = None
         self._window_sum = 0.0
         self._window_steps = 0
+        self._phases = dict.fromkeys(PHASES, 0.0)
         self.saved_step: int | None = None
         self._history = History()
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.step >= self.plan.steps or self.ended is not None
 
     # --- checkpoints ---
 
@@ -80,10 +98,11 @@ class Trainer:
             "seconds": self.seconds,
             "window": [self._window_sum, self._window_steps],
             "loss": self._loss,
-            "validation_loss": self.validation_loss,
-            "accuracy": self.accuracy,
+            "measures": self.measures,
+            "ended": self.ended,
             "facts": dict(self.plan.facts),
             "parts": parts,
+            "callbacks": pack(self.callbacks.state_dict(), "callbacks", arrays),
         }
         save_checkpoint(run.state, arrays, rest)
         self.plan.save_model(run)
@@ -106,8 +125,8 @@ class Trainer:
         self.step = self.saved_step = rest["step"]
         self.seconds = rest["seconds"]
         self._window_sum, self._window_steps = rest["window"]
-        self._loss, self.validation_loss = rest["loss"], rest["validation_loss"]
-        self.accuracy = rest.get("accuracy")
+        self._loss, self.measures, self.ended = rest["loss"], rest["measures"], rest["ended"]
+        self.callbacks.load_state_dict(unpack(rest["callbacks"], arrays))
         drop_after(run.metrics, self.step)
         losses = [record["loss"] for record in read_metrics(run.metrics) if record.get("event") == "train"]
         self._history = History(losses)
@@ -117,17 +136,17 @@ class Trainer:
     def run(self, run: RunDirectory, display: Display, stop: StopSignals) -> bool:
         """Train until the last step or until asked to stop; a checkpoint of the step reached is then on the disk.
 
-        Returns whether all steps are done. Raises `errors.RunError` when the loss is no longer finite or nothing can be
-        written any more.
+        Returns whether nothing is left to be done. Raises `errors.RunError` when the loss is no longer finite or
+        nothing can be written any more.
         """
         try:
             with MetricsLog(run.metrics) as log, np.errstate(all="ignore"):
-                _Loop(self, run, display, stop, log).go()
+                _Running(self, run, display, stop, log).go()
         except OSError as error:
             raise self.not_saved(run, error) from None
         finally:
             display.stop()
-        return self.step == self.plan.steps
+        return self.finished
 
     def progress(self, steps_per_second: float | None = None) -> Progress:
         """Return how the run is doing now."""
@@ -135,8 +154,8 @@ class Trainer:
         if loss is None and self._window_steps:
             loss = self._window_sum / self._window_steps
         return Progress(
-            self.step, self.plan.steps, loss, self.validation_loss, steps_per_second, self._history.points,
-            self.plan.held_out, self.accuracy,
+            self.step, self.plan.steps, loss, self.measures.get("loss"), steps_per_second, self._history.points,
+            self.plan.held_out, self.measures.get("accuracy"),
         )  # fmt: skip
 
     def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
@@ -147,117 +166,155 @@ class Trainer:
         return errors.RUN_NOT_SAVED(path=run.path, reason=error.strerror or error, kept=kept)
 
 
-class _Loop:
-    """One call of `Trainer.run`: the hot loop and what happens between its stretches."""
+class _Running:
+    """One call of `Loop.run`: the hot loop and what happens between its stretches."""
 
-    def __init__(
-        self, trainer: Trainer, run: RunDirectory, display: Display, stop: StopSignals, log: MetricsLog
-    ) -> None:
-        self.trainer = trainer
-        self.plan = trainer.plan
+    def __init__(self, loop: Loop, run: RunDirectory, display: Display, stop: StopSignals, log: MetricsLog) -> None:
+        self.loop = loop
+        self.plan = loop.plan
+        self.callbacks = loop.callbacks
+        self.state = RunState(loop, run.path, log.write)
         self.run = run
         self.display = display
         self.stop = stop
         self.log = log
         self.speedometer = Speedometer()
-        self.began = time.perf_counter() - trainer.seconds
+        self.began = time.perf_counter() - loop.seconds
         self.next_tick = 0.0
         self.next_save = 0.0
 
     def go(self) -> None:
-        trainer, plan = self.trainer, self.plan
-        self.display.start(trainer.progress())
-        self.next_save = time.perf_counter() + plan.save_every
-        while trainer.step < plan.steps and not self.stop.requested:
-            due = min(_next_multiple(trainer.step, plan.log_every), _next_multiple(trainer.step, plan.eval_every))
-            self.advance(min(due, plan.steps))
-            trainer.seconds = time.perf_counter() - self.began
+        loop = self.loop
+        self.display.start(loop.progress())
+        self.callbacks.call("on_train_start", self.state)
+        self.next_save = time.perf_counter() + self.plan.save_every
+        while not loop.finished and not self.stop.requested:
+            self.advance(self.next_stop())
+            loop.seconds = time.perf_counter() - self.began
             self.settle()
-        if trainer.saved_step != trainer.step:
+        self.callbacks.call("on_train_end", self.state)
+        if loop.saved_step != loop.step:
             self.save()
-        self.display.update(trainer.progress(self.speedometer.mark(trainer.seconds, trainer.step)))
+        self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
+
+    def next_stop(self) -> int:
+        """Return the next step after which something is due."""
+        step, plan = self.loop.step, self.plan
+        due = [plan.steps, _next_multiple(step, plan.log_every), _next_multiple(step, plan.eval_every)]
+        if plan.epoch_steps:
+            due.append(_next_multiple(step, plan.epoch_steps))
+        return min(due if (called := self.callbacks.due(step)) is None else [*due, called])
 
     def advance(self, until: int) -> None:
         """Train up to a step, or less if something else is due. Everything a step costs besides itself is in here."""
-        trainer, stop, clock = self.trainer, self.stop, time.perf_counter
+        loop, stop, clock = self.loop, self.stop, time.perf_counter
         train_step, batch_at, rate_at = self.plan.step, self.plan.batch_at, self.plan.rate_at
-        begin = step = trainer.step
-        total = trainer._window_sum
+        begin = step = loop.step
+        total, waiting, working = loop._window_sum, 0.0, 0.0
         limit = min(self.next_tick, self.next_save)
         rate = rate_at(step)
         self.plan.set_rate(rate)
+        last = clock()
+        watching = self.callbacks.starting(step)
         while step < until:
             if rate_at(step) != rate:
                 rate = rate_at(step)
                 self.plan.set_rate(rate)
-            inputs, targets = batch_at(step)
-            total += float(train_step(inputs, targets))
+            batch = batch_at(step)
+            now = clock()
+            waiting += now - last
+            if watching:
+                now, watching = self.show(watching, batch), []
+            loss = float(train_step(*batch))
+            last = clock()
+            working += last - now
+            total += loss
             step += 1
-            if clock() >= limit or stop.requested:
+            if last >= limit or stop.requested:
                 break
-        trainer.step = step
-        trainer._window_sum = total
-        trainer._window_steps += step - begin
+        self.state.batch, self.state.loss = batch, loss
+        loop.step = step
+        loop._window_sum = total
+        loop._window_steps += step - begin
+        loop._phases["data"] += waiting
+        loop._phases["step"] += working
+
+    def show(self, watching: list[Callback], batch: tuple[Array, ...]) -> float:
+        """Show callbacks the coming step; return the time, as it is none of the step's."""
+        self.state.batch = batch
+        for callback in watching:
+            callback.on_step_start(self.state)
+        return time.perf_counter()
 
     def settle(self) -> None:
-        """Do what is due at the step reached."""
-        trainer, plan = self.trainer, self.plan
+        """Do what is due at the step reached; what callbacks remember is then part of the checkpoint."""
+        loop, plan = self.loop, self.plan
         now = time.perf_counter()
-        last = trainer.step == plan.steps
-        if trainer.step % plan.log_every == 0 or last:
+        last = loop.step == plan.steps
+        if loop.step % plan.log_every == 0 or last:
             self.log_window()
-        if trainer.step % plan.eval_every == 0 or last:
+        for callback in self.callbacks.ending(loop.step):
+            callback.on_step_end(self.state)
+        if loop.step % plan.eval_every == 0 or last:
             self.measure()
         elif now >= self.next_tick:
-            self.display.update(trainer.progress(self.speedometer.mark(trainer.seconds, trainer.step)))
+            self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
+        if plan.epoch_steps and loop.step % plan.epoch_steps == 0:
+            self.callbacks.call("on_epoch_end", self.state)
         if now >= self.next_tick:
             self.next_tick = now + _TICK_SECONDS
         if now >= self.next_save:
             self.save()
 
     def log_window(self) -> None:
-        trainer = self.trainer
+        loop = self.loop
         self.check_finite()
-        if trainer._window_steps:
-            trainer._loss = trainer._window_sum / trainer._window_steps
-            trainer._history.add(trainer._loss)
+        if loop._window_steps:
+            loop._loss = loop._window_sum / loop._window_steps
+            loop._history.add(loop._loss)
             self.log.write(
                 event="train",
-                step=trainer.step,
-                loss=trainer._loss,
-                rate=self.plan.rate_at(trainer.step - 1),
-                seconds=round(trainer.seconds, 3),
+                step=loop.step,
+                loss=loop._loss,
+                rate=self.plan.rate_at(loop.step - 1),
+                seconds=round(loop.seconds, 3),
+                **{f"{phase}_seconds": round(seconds, 6) for phase, seconds in loop._phases.items()},
             )
-        trainer._window_sum, trainer._window_steps = 0.0, 0
+        loop._window_sum, loop._window_steps = 0.0, 0
+        loop._phases = dict.fromkeys(PHASES, 0.0)
 
     def measure(self) -> None:
-        trainer = self.trainer
+        loop = self.loop
+        began = time.perf_counter()
         found = self.plan.evaluate()
+        loop._phases["validation"] += time.perf_counter() - began
         measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
         if math.isfinite(measures["loss"]):
-            trainer.validation_loss, trainer.accuracy = measures["loss"], measures.get("accuracy")
-            self.log.write(event=self.plan.held_out, step=trainer.step, **measures)
-        self.display.milestone(trainer.progress(self.speedometer.mark(trainer.seconds, trainer.step)))
+            loop.measures = measures
+            self.log.write(event=self.plan.held_out, step=loop.step, **measures)
+        self.display.milestone(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
+        self.callbacks.call("on_validation_end", self.state, measures)
 
     def save(self) -> None:
         self.check_finite()  # weights that have become NaN must not replace good ones
         began = time.perf_counter()
         with self.stop.protected():
             self.log.sync()
-            self.trainer.save(self.run)
+            self.loop.save(self.run)
         ended = time.perf_counter()
+        self.loop._phases["checkpoint"] += ended - began
         self.next_save = ended + max(self.plan.save_every, (ended - began) / _SHARE_OF_SAVING)
 
     def check_finite(self) -> None:
-        trainer = self.trainer
-        if math.isfinite(trainer._window_sum):
+        loop = self.loop
+        if math.isfinite(loop._window_sum):
             return
-        saved = trainer.saved_step
+        saved = loop.saved_step
         raise errors.RUN_DIVERGED(
-            value="NaN" if math.isnan(trainer._window_sum) else "infinite",
-            before=trainer.step - trainer._window_steps,
-            step=trainer.step,
-            rate=self.plan.rate_at(trainer.step - 1),
+            value="NaN" if math.isnan(loop._window_sum) else "infinite",
+            before=loop.step - loop._window_steps,
+            step=loop.step,
+            rate=self.plan.rate_at(loop.step - 1),
             kept=f"; the checkpoint of step {saved:,} in {self.run.path} is untouched" if saved else "",
         )
 

@@ -12,6 +12,9 @@ Array = Any
 _BLOCK_EXAMPLES = 32_768
 """Examples gathered at once. Drawing and gathering many steps in one call makes a batch cost two slices."""
 
+_SHORT = 8
+"""Of sequences longer than this fewer are gathered at once, so that a block is never large."""
+
 
 class RandomBatches:
     """Batches drawn with replacement. The batch of a step depends on the seed and the step alone.
@@ -19,7 +22,8 @@ class RandomBatches:
     Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So
     nothing has to be saved to go on at any step with the batches an uninterrupted run would have had.
 
-    Arguments: inputs (N, ...), targets (N, ...), the batch size, the seed.
+    Arguments: inputs (N, ...), targets (N, ...), the batch size, the seed. Tokens kept in few bytes, as uint16, come as
+    int64.
 
     Example:
         >>> import numpy as np
@@ -34,8 +38,9 @@ class RandomBatches:
         self.seed = seed
         self._inputs = inputs
         self._targets = targets
-        # The length of a block is part of what determines the order, so it may depend on the batch size only.
-        self._steps_per_block = max(1, _BLOCK_EXAMPLES // batch)
+        # The length of a block is part of what determines the order: it may depend on what is fixed for a run only.
+        length = targets.shape[1] if targets.ndim > 1 else 1
+        self._steps_per_block = max(1, _BLOCK_EXAMPLES // (batch * max(length // _SHORT, 1)))
         self._block = -1
         self._block_inputs: Array = None
         self._block_targets: Array = None
@@ -50,9 +55,13 @@ class RandomBatches:
     def _load(self, block: int) -> None:
         generator = np.random.Generator(np.random.PCG64([self.seed, block]))
         indices = generator.integers(len(self._targets), size=(self._steps_per_block, self.batch))
-        self._block_inputs = self._inputs[indices]
-        self._block_targets = self._targets[indices]
+        self._block_inputs = _as_numbers(self._inputs[indices])
+        self._block_targets = _as_numbers(self._targets[indices])
         self._block = block
+
+
+def _as_numbers(tokens: Array) -> Array:
+    return tokens.astype(np.int64) if tokens.dtype.kind == "u" else tokens
 
 
 class EpochBatches:

@@ -1,9 +1,10 @@
-"""Drawing sequences from a model of the next token, given as a function on arrays."""
+"""Drawing sequences from a model of the next token, given as something that reads tokens and returns logits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,37 +13,123 @@ Array = Any
 _TOGETHER = 4096
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is drawn from softmax(logits / temperature).
+
+    Arguments: `temperature`, where 0 takes the most likely token each time; `top_k`, how many of the most likely tokens
+    are left to draw from (0 for all; of equally likely ones the first are taken); `top_p`, the share of the probability
+    that the most likely tokens left to draw from have to reach together (Holtzman et al., "The Curious Case of Neural
+    Text Degeneration", 2020).
+
+    Example:
+        >>> logits = np.log([[0.5, 0.3, 0.2]])
+        >>> [int(Sampling(top_k=k).choose(logits, np.array([0.99]))[0]) for k in (1, 2, 3)]
+        [0, 1, 2]
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def choose(self, logits: Array, chances: Array) -> Array:
+        """Return a token for each row of `logits` (n, tokens), given a number in [0, 1) per row that decides.
+
+        It is the first token whose cumulative probability exceeds the number.
+        """
+        if self.temperature == 0:
+            return logits.argmax(axis=1)
+        weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / self.temperature)
+        if self.top_k or self.top_p < 1:
+            weights = np.where(self._kept(weights), weights, 0.0)
+        weights = weights.cumsum(axis=1)
+        return (weights <= chances[:, None] * weights[:, -1:]).sum(axis=1)
+
+    def _kept(self, weights: Array) -> Array:
+        order = np.argsort(-weights, axis=1, kind="stable")
+        ranked = np.take_along_axis(weights, order, axis=1)
+        # A token stays if those before it have not reached the share yet; so the most likely one always stays.
+        before = ranked.cumsum(axis=1) - ranked
+        kept = before < self.top_p * ranked.sum(axis=1, keepdims=True)
+        if self.top_k:
+            kept[:, self.top_k :] = False
+        found = np.empty_like(kept)
+        np.put_along_axis(found, order, kept, axis=1)
+        return found
+
+
+AS_IT_IS = Sampling()
+"""Drawn from the probabilities as the model gives them."""
+
+
+class Decoder(Protocol):
+    """Several sequences of equal length, and what a model says comes next in each of them."""
+
+    def read(self, tokens: Array) -> Array:
+        """Append tokens (sequences, n) and return the logits (sequences, tokens) of the token after them."""
+
+    def keep(self, rows: Array) -> None:
+        """Go on with these of the sequences only."""
+
+
+class WindowDecoder:
+    """A decoder for a model that looks at a window of a fixed length.
+
+    `logits` maps tokens (sequences, context) to logits (sequences, tokens). The window begins filled with `end`, which
+    is how a sequence begins.
+    """
+
+    def __init__(self, logits: Callable[[Array], Array], context: int, end: int = 0) -> None:
+        self._logits, self._context, self._end = logits, context, end
+        self._window: Array = None
+
+    def read(self, tokens: Array) -> Array:
+        """Append tokens (sequences, n) and return the logits of the token after them."""
+        if self._window is None:
+            self._window = np.full((len(tokens), self._context), self._end, dtype=np.int64)
+        self._window = np.concatenate([self._window, tokens], axis=1)[:, -self._context :]
+        return self._logits(self._window)
+
+    def keep(self, rows: Array) -> None:
+        """Go on with these of the sequences only."""
+        self._window = self._window[rows]
+
+
 def generate_tokens(
-    logits: Callable[[Array], Array], context: int, count: int, seed: int, longest: int, end: int = 0
+    decoder: Callable[[], Decoder],
+    start: Sequence[int],
+    count: int,
+    seed: int,
+    longest: int,
+    end: int | None = 0,
+    sampling: Sampling = AS_IT_IS,
 ) -> Iterator[list[int]]:
     """Yield `count` token sequences, drawn one token at a time until `end` comes or `longest` tokens are there.
 
-    `logits` maps tokens (batch, context) to logits (batch, tokens). The context begins filled with `end`, which is how
-    a sequence begins. Sequence k depends on the seed and k, not on `count`.
+    Every sequence goes on from the tokens `start`, of which there is at least one and which are not returned; `end` is
+    not returned either, and None stands for no such token. `decoder` makes a new decoder. Sequence k depends on the
+    seed and k, not on `count`.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     for begin in range(0, count, _TOGETHER):
         size = min(_TOGETHER, count - begin)
         # A row of chances per sequence, drawn row after row: a longer request begins with a shorter one's sequences.
         chances = generator.random((size, longest))
-        yield from _draw(logits, np.full((size, context), end, dtype=np.int64), chances, end)
+        yield from _draw(decoder(), np.tile(np.array(start, dtype=np.int64), (size, 1)), chances, end, sampling)
 
 
-def _draw(logits: Callable[[Array], Array], window: Array, chances: Array, end: int) -> list[list[int]]:
+def _draw(decoder: Decoder, read: Array, chances: Array, end: int | None, sampling: Sampling) -> list[list[int]]:
     drawn: list[list[int]] = [[] for _ in chances]
     alive = np.arange(len(chances))
     for column in chances.T:
-        tokens = _choose(np.asarray(logits(window[alive]), dtype=np.float64), column[alive])
-        window[alive] = np.column_stack([window[alive, 1:], tokens])
-        alive, tokens = alive[tokens != end], tokens[tokens != end]
+        tokens = sampling.choose(np.asarray(decoder.read(read), dtype=np.float64), column[alive])
+        going_on = np.flatnonzero(tokens != end) if end is not None else np.arange(len(tokens))
+        if len(going_on) < len(alive):
+            alive, tokens = alive[going_on], tokens[going_on]
+            if not alive.size:
+                break
+            decoder.keep(going_on)
         for row, token in zip(alive.tolist(), tokens.tolist(), strict=True):
             drawn[row].append(token)
-        if not alive.size:
-            break
+        read = tokens[:, None]
     return drawn
-
-
-def _choose(logits: Array, chances: Array) -> Array:
-    """Pick from softmax(logits), one per row: the first token whose cumulative probability exceeds the row's chance."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1)
-    return (weights <= chances[:, None] * weights[:, -1:]).sum(axis=1)

@@ -21,9 +21,19 @@ SPLIT_SEED = 42
 """The published experiment shuffles with `random.seed(42)`: the split is part of the data and not of a run's seed."""
 
 
+IGNORED = -100
+"""The target of a place that does not count: `F.cross_entropy` leaves it out by itself."""
+
+LARGEST_ALPHABET = 10_000
+"""More characters than any script in daily use has: a file with more is something else than text."""
+
+
 @dataclass(frozen=True)
 class Examples:
-    """Inputs of shape (examples, context) and targets of shape (examples,), both int64."""
+    """Inputs of shape (examples, context) and targets of shape (examples,), both int64.
+
+    Of whole sequences, targets are (examples, context) as well, with `IGNORED` where there is nothing to predict.
+    """
 
     inputs: Array
     targets: Array
@@ -44,19 +54,26 @@ class NamesData:
     words: WordList
 
     @classmethod
-    def build(cls, words: WordList, context: int) -> NamesData:
-        """Split, encode and window a word list; `context` is how many characters the model sees.
+    def build(cls, words: WordList, context: int, whole: bool = False) -> NamesData:
+        """Split and encode a word list.
 
-        Raises `errors.InputError` when there are too few words to split.
+        Every character is an example, the `context` characters before it its input; or every word is one, if they are
+        to be kept `whole`. Raises `errors.InputError` when there are too few words to split.
         """
         count = len(words.words)
         if count < LEAST_WORDS:
             raise errors.WORDS_TOO_FEW(
                 path=words.source, count="one word" if count == 1 else f"{count} words", least=LEAST_WORDS
             )
+        if len(words.alphabet) > LARGEST_ALPHABET:
+            raise errors.ALPHABET_TOO_LARGE(path=words.source, count=len(words.alphabet), limit=LARGEST_ALPHABET)
         tokenizer = CharTokenizer(words.alphabet)
-        train, validation, test = (_windows(part, tokenizer, context) for part in split_words(words.words))
-        return cls(tokenizer, train, validation, test, max(map(len, words.words)), words)
+        longest = max(map(len, words.words))
+        train, validation, test = (
+            _sequences(part, tokenizer, longest + 1) if whole else _windows(part, tokenizer, context)
+            for part in split_words(words.words)
+        )
+        return cls(tokenizer, train, validation, test, longest, words)
 
 
 def split_words(words: tuple[str, ...], seed: int = SPLIT_SEED) -> tuple[list[str], list[str], list[str]]:
@@ -83,3 +100,14 @@ def _windows(words: list[str], tokenizer: CharTokenizer, context: int) -> Exampl
     starts = np.arange(lengths.sum()) + context * np.repeat(np.arange(len(words)), lengths)
     inputs = np.lib.stride_tricks.sliding_window_view(flat, context)[starts]
     return Examples(np.ascontiguousarray(inputs), flat[starts + context])
+
+
+def _sequences(words: list[str], tokenizer: CharTokenizer, length: int) -> Examples:
+    """Every word as one example of that length: the boundary and its characters, and each time what follows."""
+    inputs = np.full((len(words), length), BOUNDARY, dtype=np.int64)
+    targets = np.full((len(words), length), IGNORED, dtype=np.int64)
+    for row, word in enumerate(words):
+        tokens = tokenizer.encode(word)
+        inputs[row, 1 : len(word) + 1] = tokens
+        targets[row, : len(word) + 1] = [*tokens, BOUNDARY]
+    return Examples(inputs, targets)

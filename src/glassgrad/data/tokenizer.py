@@ -11,20 +11,23 @@ BOUNDARY = 0
 class CharTokenizer:
     """One token per character: 0 is the boundary of a word, 1 and up are the characters in the order given.
 
+    Without a boundary, as a text that never ends has none, the characters begin at 0.
+
     Example:
         >>> tokenizer = CharTokenizer("abc")
         >>> tokenizer.encode("cab"), tokenizer.decode([3, 1, 2]), tokenizer.size
         ([3, 1, 2], 'cab', 4)
     """
 
-    def __init__(self, alphabet: Iterable[str]) -> None:
+    def __init__(self, alphabet: Iterable[str], boundary: bool = True) -> None:
         self.alphabet: tuple[str, ...] = tuple(alphabet)
-        self._number = {character: number for number, character in enumerate(self.alphabet, start=1)}
+        self._first = 1 if boundary else 0
+        self._number = {character: number for number, character in enumerate(self.alphabet, start=self._first)}
 
     @property
     def size(self) -> int:
         """The number of tokens, the boundary included."""
-        return len(self.alphabet) + 1
+        return len(self.alphabet) + self._first
 
     def encode(self, word: str) -> list[int]:
         """Return the tokens of a word. Raises `KeyError` for a character outside the alphabet."""
@@ -32,4 +35,4 @@ class CharTokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the word that tokens stand for; boundaries are left out."""
-        return "".join(self.alphabet[token - 1] for token in tokens if token != BOUNDARY)
+        return "".join(self.alphabet[token - self._first] for token in tokens if token >= self._first)

@@ -6,7 +6,6 @@ blank lines and decomposed accents are put right, and where everything that is n
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import unicodedata
 from collections.abc import Iterator
@@ -15,6 +14,9 @@ from functools import cached_property
 from pathlib import Path
 
 from .. import errors
+from .files import read_text
+
+EXPECTED = "a text file with one word per line"
 
 LONGEST_LINE = 1_000
 """A longer line is prose or a table, not a word; reading it letter by letter would only hide the mistake."""
@@ -68,52 +70,16 @@ def read_words(path: str | Path) -> WordList:
         ('aaron', 'abbey', 'abbie')
     """
     path = Path(path)
-    text = _decode(_read_bytes(path), path)
-    words = tuple(_words(text, path))
+    words = tuple(_words(read_text(path, EXPECTED), path))
     if not words:
         raise errors.WORDS_EMPTY(path=path)
     return WordList(words, str(path))
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise errors.WORDS_MISSING(path=path, nearest=_nearest_file(path)) from None
-    except IsADirectoryError:
-        raise errors.WORDS_DIRECTORY(path=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise errors.WORDS_UNREADABLE(path=path, reason=getattr(error, "strerror", None) or error) from None
-
-
-def _nearest_file(path: Path) -> str:
-    try:
-        neighbours = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    except OSError:
-        return ""
-    close = difflib.get_close_matches(path.name, neighbours, n=1, cutoff=0.75)
-    return f" (did you mean {path.parent / close[0]}?)" if close else ""
-
-
-def _decode(content: bytes, path: Path) -> str:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise errors.WORDS_UTF16(path=path)
-    zero = content.find(b"\0")
-    if zero >= 0:
-        raise errors.WORDS_BINARY(path=path, what="a zero byte", line=content.count(b"\n", 0, zero) + 1)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise errors.WORDS_NOT_UTF8(path=path, byte=content[error.start], line=line) from None
-
-
 def _words(text: str, path: Path) -> Iterator[str]:
     # Not str.splitlines: it also splits at characters that may stand inside a word of some script.
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for number, line in enumerate(lines, start=1):
-        # One letter must be one character whether the file spells é as one code point or as two.
-        word = unicodedata.normalize("NFC", line.strip())
+    for number, line in enumerate(text.split("\n"), start=1):
+        word = line.strip()
         if not word:
             continue
         if len(word) > LONGEST_LINE:
@@ -129,4 +95,5 @@ def _refuse_control_characters(word: str, path: Path, line: int) -> None:
     # Joiners and other format characters (category Cf) are part of many scripts and pass.
     for character in word:
         if unicodedata.category(character) == "Cc":
-            raise errors.WORDS_BINARY(path=path, what=f"control character U+{ord(character):04X}", line=line)
+            what = f"control character U+{ord(character):04X}"
+            raise errors.FILE_BINARY(path=path, what=what, line=line, expected=EXPECTED)

@@ -15,21 +15,7 @@ class RunError(GlassgradError, RuntimeError):
     """A training run that had begun cannot go on or cannot be saved."""
 
 
-WORDS_MISSING = Message(InputError, "no such file: {path}{nearest}; expected a text file with one word per line")
-WORDS_DIRECTORY = Message(InputError, "{path} is a directory; expected a text file with one word per line")
-WORDS_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 WORDS_EMPTY = Message(InputError, "{path} holds no words; expected one word per line")
-WORDS_BINARY = Message(
-    InputError, "{path} is not a text file ({what} in line {line}); expected one word per line in UTF-8"
-)
-WORDS_UTF16 = Message(
-    InputError, "{path} is UTF-16, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8 {path} > words.txt"
-)
-WORDS_NOT_UTF8 = Message(
-    InputError,
-    "{path} is not UTF-8 (byte 0x{byte:02x} in line {line}); if it is Latin-1, convert it with: "
-    "iconv -f LATIN1 -t UTF-8 {path} > words.txt",
-)
 WORDS_TAB = Message(InputError, "line {line} of {path} holds a tab; expected one word per line, not a table")
 WORDS_LONG_LINE = Message(
     InputError, "line {line} of {path} has {length:,} characters, more than {limit:,}; expected one word per line"

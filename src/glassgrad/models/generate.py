@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import public  # noqa: F401 - importing public completes Tensor
 from ..creation import tensor
-from ..data.generate import generate_tokens
+from ..data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
 from ..tape import no_grad
 
 Array = Any
 
 
-def generate(model: Any, context: int, count: int, seed: int, longest: int, end: int = 0) -> Iterator[list[int]]:
+def generate(
+    model: Any,
+    context: int,
+    count: int,
+    seed: int,
+    longest: int,
+    end: int = 0,
+    prompt: Sequence[int] = (),
+    sampling: Sampling = AS_IT_IS,
+) -> Iterator[list[int]]:
     """Yield `count` token sequences, drawn one token at a time until `end` comes or `longest` tokens are there.
 
-    `model` maps tokens (batch, context) to logits (batch, tokens); it is put into evaluation mode. The context begins
-    filled with `end`, which is how a sequence begins. Sequence k depends on the seed and k, not on `count`.
+    `model` has a method `decoder`, as `GPT` and `CharRNN` do, or maps tokens (batch, context) to logits
+    (batch, tokens), and the context begins filled with `end`; it is put into evaluation mode. Sequences begin with
+    `end` and the tokens of `prompt`. Sequence k depends on the seed and k, not on `count`.
     """
     model.eval()
 
@@ -25,4 +35,5 @@ def generate(model: Any, context: int, count: int, seed: int, longest: int, end:
         with no_grad():
             return model(tensor(tokens)).numpy()
 
-    yield from generate_tokens(logits, context, count, seed, longest, end)
+    decoder = getattr(model, "decoder", None) or (lambda: WindowDecoder(logits, context, end))
+    yield from generate_tokens(decoder, [end, *prompt], count, seed, longest, end, sampling)

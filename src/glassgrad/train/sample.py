@@ -8,7 +8,8 @@ from typing import Any
 
 from .. import errors
 from ..data import CharTokenizer
-from ..data.generate import generate_tokens
+from ..data.generate import Decoder, WindowDecoder, generate_tokens
+from ..data.tokenizer import BOUNDARY
 from .checkpoint import load_checkpoint
 from .learner import Learner
 from .names import TASK, NamesConfig, build_learner
@@ -42,5 +43,8 @@ def sample_words(learner: Learner, description: Mapping[str, Any], count: int, s
     tokenizer = CharTokenizer(description["alphabet"])
     # A model hardly ever writes twice the longest word it saw; one that never ends a word still has to stop.
     longest = 2 * description["longest"] + 2
-    for tokens in generate_tokens(learner.logits, description["config"]["context"], count, seed, longest):
+    def decoder() -> Decoder:
+        return WindowDecoder(learner.logits, description["config"]["context"])
+
+    for tokens in generate_tokens(decoder, [BOUNDARY], count, seed, longest):
         yield tokenizer.decode(tokens)

@@ -1,0 +1,49 @@
+"""Messages about text files and about what can be drawn from a model trained on them; one line each."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import Message
+from glassgrad.errors.runs import InputError
+
+FILE_MISSING = Message(InputError, "no such file: {path}{nearest}; expected {expected}")
+FILE_DIRECTORY = Message(InputError, "{path} is a directory; expected {expected}")
+FILE_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+FILE_BINARY = Message(InputError, "{path} is not a text file ({what} in line {line}); expected {expected} in UTF-8")
+FILE_UTF16 = Message(
+    InputError, "{path} is UTF-16, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8 {path} > utf8.txt"
+)
+FILE_NOT_UTF8 = Message(
+    InputError,
+    "{path} is not UTF-8 (byte 0x{byte:02x} in line {line}); if it is Latin-1, convert it with: "
+    "iconv -f LATIN1 -t UTF-8 {path} > utf8.txt",
+)
+
+TEXT_NOT_GIVEN = Message(
+    InputError,
+    "no text given, and none comes with glassgrad: give a UTF-8 file with --data, 100 kB or more, such as a book, or the "
+    "English of Python's own manual: "
+    """python -c "import pydoc_data.topics as t; print(*t.topics.values())" > manual.txt""",
+)
+TEXT_EMPTY = Message(InputError, "{path} holds no text; expected {expected}")
+TEXT_TOO_SHORT = Message(
+    InputError,
+    "{path} holds {count:,} characters; at least {least:,} are needed for a context of {context:,}: give more text, or a "
+    "smaller --context",
+)
+ALPHABET_TOO_LARGE = Message(
+    InputError,
+    "{path} has {count:,} different characters, more than the {limit:,} that a model of single characters takes here",
+)
+RUN_OTHER_TEXT = Message(
+    InputError, "{path} does not hold the text this run was begun with; give that file with --data"
+)
+
+CONFIG_DIVISOR = Message(InputError, "{name} must divide {whole} ({size}), given {given}")
+CONFIG_ENGINE = Message(
+    InputError, "{name} 'manual' has no model {model!r} with a backward pass by hand, it has {known}; leave it out"
+)
+
+PROMPT_CHARACTER = Message(
+    InputError, "--prompt has {character!r}, which the model has never seen; it knows {alphabet}"
+)
+SAMPLE_NO_EFFECT = Message(InputError, "{name} has no effect on a model of {task}; leave it out")

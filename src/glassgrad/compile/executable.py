@@ -22,6 +22,7 @@ from glassgrad.compile import runtime
 from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.emit.llvm.target import LoadedCode
 from glassgrad.compile.graph import Var, type_text
+from glassgrad.compile.indexing import IndexCheck
 
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -90,12 +91,15 @@ class Context:
         self.set(support.TUPLE_ITEMS, items)
         self.set(support.ARRAY_DATA, data)
 
-    def describe_checks(self, checks: Sequence[tuple[int, Var, int]]) -> None:
-        """State which arguments are indices: (slot, type, extent of what they index)."""
-        rows = [
-            [support.slot_offset(self.shares, slot), var.size, var.dtype.itemsize, extent]
-            for slot, var, extent in checks
-        ]
+    def describe_checks(self, checks: Sequence[tuple[int, IndexCheck]]) -> None:
+        """State which arguments, in which slots, are indices."""
+        rows = []
+        for slot, check in checks:
+            # Without a value of its own, one that is in range anyway.
+            spare = check.low if check.spare is None else check.spare
+            place = support.slot_offset(self.shares, slot)
+            var = check.var
+            rows.append([place, var.size, var.dtype.itemsize, check.extent - check.low, check.low, spare])
         self.set(support.CHECK_COUNT, len(rows))
         self.set(support.CHECKS, self.table(rows))
 
@@ -105,16 +109,6 @@ class Context:
         self.set(support.TARGET, 0)
         for share in range(self.shares):
             self.set(support.CLAIMS + share * support.CLAIM_SIZE, 0)
-
-
-@dataclass(frozen=True)
-class IndexCheck:
-    """An argument that is used as an index: `select` returns the part of the array that really is."""
-
-    var: Var
-    extent: int
-    select: Callable[[Any], Any]
-    where: Any = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +179,7 @@ class NativeStep:
         arguments = [(slots[var], var, var in layout.written) for var in layout.inputs]
         arguments += [(slots[var], var, True) for var in layout.outputs]
         context.describe_arguments(arguments)
-        context.describe_checks([(slots[check.var], check.var, check.extent) for check in layout.checks])
+        context.describe_checks([(slots[check.var], check) for check in layout.checks])
         self.memory = runtime.aligned(layout.arena + layout.shares * layout.scratch)
         base = int(self.memory.ctypes.data)
         for var, offset in layout.buffers.items():
@@ -284,10 +278,7 @@ class NativeStep:
         pairs = enumerate(zip(arrays, self.inputs, strict=True))
         fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
         for check in self.layout.checks:
-            part = check.select(fitted[self.inputs.index(check.var)])
-            if part.size and (part.min() < -check.extent or part.max() >= check.extent):
-                worst = int(part.min() if part.min() < -check.extent else part.max())
-                raise errors.STEP_INDEX(index=worst, extent=check.extent, name=check.var.name or "", where=check.where)
+            check.verify(fitted[self.inputs.index(check.var)])
         # Positions that are never used may hold anything: run without the quick check.
         count = self.context.words[support.CHECK_COUNT // 8].item()
         self.context.set(support.CHECK_COUNT, 0)

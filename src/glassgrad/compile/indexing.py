@@ -6,18 +6,52 @@ Native code clamps indices so that it never leaves an array; these checks are wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from glassgrad import errors
 from glassgrad.compile.access import spec_entries
-from glassgrad.compile.executable import IndexCheck
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.rewriter import Rewriter
 from glassgrad.compile.views import is_view
 from glassgrad.ops.core import REGISTRY
 from glassgrad.ops.places import ARRAY
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """An argument that is used as an index into an axis of `extent` places.
+
+    Attributes:
+        select: returns the part of the array that really is one.
+        low: the least index allowed; -extent where negative ones count from the end.
+        spare: one value that need not be an index, because the program puts another into its place.
+    """
+
+    var: Var
+    extent: int
+    select: Callable[[Any], Any]
+    where: Any = None
+    low: int = 0
+    spare: int | None = None
+
+    def verify(self, array: Any) -> None:
+        """Raise if an index in the argument is out of range."""
+        part = np.asarray(self.select(array))
+        wrong = (part < self.low) | (part >= self.extent)
+        if self.spare is not None:
+            wrong &= part != self.spare
+        if not wrong.any():
+            return
+        worst = part[wrong].flat[0]
+        if self.spare is not None and self.low == 0:
+            raise errors.CLASS_OUT_OF_RANGE(
+                op=f"labels {self.var.name or ''}".strip(), label=worst, classes=self.extent, last=self.extent - 1,
+                where=self.where,
+            )  # fmt: skip
+        raise errors.STEP_INDEX(index=worst, extent=self.extent, name=self.var.name or "", where=self.where)
 
 
 def index_uses(instr: Instr) -> Iterable[tuple[Operand, int]]:
@@ -61,18 +95,46 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[tuple[Var, int, An
             if not isinstance(operand, Var) or not operand.size:
                 continue
             base, select = _origin(operand, producer)
+            chosen = _labels(base, producer)
             if base in inputs:
-                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where))
+                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, -extent))
+            elif chosen is not None and chosen[0] in inputs:
+                base, select, spare = chosen
+                low = 0 if instr.op in _OF_CLASSES else -extent
+                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, low, spare))
             elif base in constants:
                 _check_constant(np.asarray(constants[base]), extent, instr)
             else:
                 computed.setdefault((operand, extent), instr.where)
-    return list(checks.values()), [(var, extent, where) for (var, extent), where in computed.items()]
+    # What is wrong with a label is said in those words, even if it is an index elsewhere, too.
+    ordered = sorted(checks.values(), key=lambda check: check.low < 0)
+    return ordered, [(var, extent, where) for (var, extent), where in computed.items()]
+
+
+# How losses read the class of each row; their labels are never negative.
+_OF_CLASSES = {"take_along_axis", "put_along_add"}
+
+
+def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any], int] | None:
+    """Return (argument, selection, ignored value) behind ``where(labels != ignored, labels, 0)``, which losses write.
+
+    So labels are checked before the step has changed anything, and not by the values that it computes.
+    """
+    choice = producer.get(index)
+    if choice is None or choice.op != "where" or choice.inputs[2] != 0:
+        return None
+    keep, labels, _ = choice.inputs
+    test = producer.get(keep) if isinstance(keep, Var) else None
+    if test is None or test.op != "not_equal" or test.inputs[0] is not labels or not isinstance(labels, Var):
+        return None
+    spare = test.inputs[1]
+    if not isinstance(spare, int) or labels.dtype not in (np.int32, np.int64):
+        return None
+    base, select = _origin(labels, producer)
+    return base, select, spare
 
 
 def _check_constant(values: Any, extent: int, instr: Instr) -> None:
-    from glassgrad import errors
-
     if values.size and (values.min() < -extent or values.max() >= extent):
         raise errors.STEP_INDEX(index=values.max(), extent=extent, name="a constant", where=instr.where)
 
@@ -103,8 +165,10 @@ def with_guards(graph: Graph, computed: list[tuple[Var, int, Any]]) -> Graph:
         rewriter.keep(instr)
     flags: list[Operand] = []
     for var, extent, _ in computed:
-        low = rewriter.apply("greater_equal", var, -extent)
-        inside = rewriter.apply("logical_and", low, rewriter.apply("less", var, extent))
+        # Small and unsigned types do not hold the bounds.
+        wide = var if var.dtype == np.int64 else rewriter.apply("astype", var, dtype=np.dtype(np.int64))
+        low = rewriter.apply("greater_equal", wide, -extent)
+        inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, extent))
         axes = tuple(range(var.ndim))
         flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
     return replace(rewriter.finish(), outputs=(*graph.outputs, *flags))

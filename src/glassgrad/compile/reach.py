@@ -196,7 +196,8 @@ class _Walk:
             except ValueError:
                 continue
             self.edge(name, "cell", cell, None, content)
-        for name in {name for code in codes for name in code.co_names}:
+        # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.
+        for name in dict.fromkeys(name for code in codes for name in code.co_names):
             if name in function.__globals__:
                 self.global_value(name, function.__globals__)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -212,7 +213,7 @@ class _Walk:
         if not _is_users(module):
             return
         space = vars(module)
-        for name in self.known & space.keys():
+        for name in sorted(self.known & space.keys()):
             if not name.startswith("__"):
                 self.global_value(name, space) if path == "" else self._module_value(path, name, space)
 
@@ -249,7 +250,7 @@ class _Walk:
             if base.__module__.split(".")[0] in _OTHERS:
                 continue
             space = vars(base)
-            for name in wanted & space.keys():
+            for name in sorted(wanted & space.keys()):
                 part = space[name]
                 part = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
                 if isinstance(part, types.FunctionType):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.emit.llvm.blas import GEMM, blas
-from glassgrad.compile.executable import IndexCheck, Layout
+from glassgrad.compile.executable import Layout
 from glassgrad.compile.explain import Stats
 from glassgrad.compile.graph import Graph, Var
+from glassgrad.compile.indexing import IndexCheck
 
 # Constants that the compiler made itself and that are larger are not worth storing.
 _MOST_BYTES = 1 << 16

@@ -174,3 +174,44 @@ def test_another_process_finds_the_entry(place):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.split() == ["True", str(float(results(lower(graph(), threads=1))[0].sum()))], done.stderr
+
+
+_GLOBAL_STEP = """
+import glassgrad as gg
+from glassgrad import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.hidden = nn.Linear(3, 2), nn.Linear(4, 3)
+    def forward(self, x):
+        return self.out(self.hidden(x).tanh()) * scale + shift
+
+gg.manual_seed(0)
+net, scale, shift = Net(), gg.ones(2), gg.zeros(2)
+optimizer = gg.optim.Adam(net.parameters())
+
+@gg.compile(backend="numpy")
+def step(x):
+    optimizer.zero_grad()
+    loss = net(x).square().sum()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+step(gg.ones(5, 4))
+print(step.traced, step.graph)
+"""
+
+
+def test_processes_with_other_hash_seeds_make_the_same_program(tmp_path):
+    """Otherwise one would not find in the cache what another left there."""
+    script = tmp_path / "script.py"
+    script.write_text(_GLOBAL_STEP)
+    printed = set()
+    for seed in ("0", "1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        process = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+        printed.add(process.stdout)
+    assert len(printed) == 1
+    assert "scale" in printed.pop()

@@ -18,8 +18,9 @@ CLAIMS, CLAIM_SIZE = 256, 64
 
 # An argument record: slot, descriptor object, ndim, pointer to the shape, flags it must have, elements.
 ARG_WORDS = 6
-# A check record: slot, number of indices, bytes of an index, extent of the axis they index.
-CHECK_WORDS = 4
+# A check record: slot, number of indices, bytes of an index, how many values are allowed, the least of them, and one
+# more value that is.
+CHECK_WORDS = 6
 
 # Byte offsets in the pool.
 EPOCH, SLEEPERS, JOB, INSIDE, STOP = 0, 64, 128, 192, 256
@@ -166,11 +167,11 @@ next:
   %record.offset = mul i64 %i, {8 * CHECK_WORDS}
   %record = getelementptr i8, ptr %records, i64 %record.offset
   %slot = load i64, ptr %record, align 8
-{_field("size", "record", 8)}{_field("bytes", "record", 16)}{_field("extent", "record", 24)}\
+{_field("size", "record", 8)}{_field("bytes", "record", 16)}{_field("range", "record", 24)}\
+{_field("low", "record", 32)}{_field("spare", "record", 40)}\
   %base.p = getelementptr i8, ptr %ctx, i64 %slot
   %base = load ptr, ptr %base.p, align 8
   %wide = icmp eq i64 %bytes, 8
-  %range = shl i64 %extent, 1
   br label %element
 element:
   %e = phi i64 [ 0, %next ], [ %e.next, %inside ]
@@ -189,8 +190,10 @@ read4:
   br label %test
 test:
   %v = phi i64 [ %v8, %read8 ], [ %v4.wide, %read4 ]
-  %shifted = add i64 %v, %extent
-  %ok = icmp ult i64 %shifted, %range
+  %shifted = sub i64 %v, %low
+  %within = icmp ult i64 %shifted, %range
+  %spared = icmp eq i64 %v, %spare
+  %ok = or i1 %within, %spared
   br i1 %ok, label %inside, label %bad
 inside:
   %e.next = add i64 %e, 1

@@ -19,6 +19,7 @@ from glassgrad.compile.emit.numpy import text
 from glassgrad.compile.emit.numpy.templates import HELPERS, TEMPLATES, helper_text
 from glassgrad.compile.emit.numpy.text import ATOM, Text
 from glassgrad.compile.graph import Graph, Instr, Operand, Var, display_names
+from glassgrad.compile.indexing import find_checks
 from glassgrad.ops.core import REGISTRY
 
 _numbers = itertools.count(1)
@@ -45,10 +46,13 @@ class NumpyStep:
         space: dict[str, Any] = {**writer.values, **writer.called}
         exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
         self._function = space["step"]
+        self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0] if check.low == 0]
         self._lock = threading.Lock()
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        for place, check in self._checks:
+            check.verify(arrays[place])
         with self._lock:
             results = self._function(*arrays)
         return tuple([np.asarray(result) for result in results])

@@ -1,0 +1,81 @@
+"""Class labels out of range in a compiled step: the error of eager mode, before anything has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn, optim
+from glassgrad.nn import functional as F
+
+LOSSES = {
+    "plain": F.cross_entropy,
+    "ignored": lambda x, y: F.cross_entropy(x, y, ignore_index=2),
+    "weighted": lambda x, y: F.cross_entropy(x, y, weight=gg.tensor([1.0, 2.0, 3.0]), label_smoothing=0.1),
+    "nll": lambda x, y: F.nll_loss(x.log_softmax(1), y),
+    "reshaped": lambda x, y: F.cross_entropy(x.view(-1, 3), y.view(6, 1).view(-1)),
+}
+
+
+def made(loss: str, backend: str) -> tuple[Any, Any]:
+    gg.manual_seed(0)
+    model = nn.Linear(4, 3)
+    optimizer = optim.Adam(model.parameters(), lr=0.1)
+
+    @gg.compile(backend=backend)
+    def step(x: Any, y: Any) -> Any:
+        value = LOSSES[loss](model(x), y)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        return value
+
+    return model, step
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("wrong", [3, -1, -100000, 2**40])
+def test_wrong_labels_change_nothing(loss: str, backend: str, wrong: int) -> None:
+    model, step = made(loss, backend)
+    x = gg.randn(6, 4)
+    good = np.array([0, 1, 2, 0, 1, -100 if loss != "ignored" else 2])
+    first = step(x, gg.tensor(good)).item()
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    bad = good.copy()
+    bad[4] = wrong
+    with pytest.raises(ValueError, match=rf"label {wrong} is out of range for 3 classes .*\.py:\d+"):
+        step(x, gg.tensor(bad))
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
+    assert step(x, gg.tensor(good)).item() < first  # the step is as good as before
+    with pytest.raises(ValueError, match=rf"label {wrong} is out of range for 3 classes"):
+        LOSSES[loss](model(x), gg.tensor(bad))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_labels_of_other_sizes(backend: str) -> None:
+    for dtype in (np.int32, np.uint8):
+        _, step = made("plain", backend)
+        y = np.array([0, 1, 2, 0], dtype)
+        step(gg.randn(4, 4), gg.tensor(y))
+        y[1] = 3
+        with pytest.raises((ValueError, IndexError)):
+            step(gg.randn(4, 4), gg.tensor(y))
+
+
+def test_an_index_from_the_end_is_still_one() -> None:
+    x = gg.randn(4, 3)
+
+    @gg.compile
+    def picked(y: Any) -> Any:
+        return x[gg.arange(4), gg.where(y != -100, y, 0)].sum()
+
+    y = gg.tensor([0, -1, -100, 2])
+    expected = x.numpy()[np.arange(4), [0, -1, 0, 2]].sum()
+    np.testing.assert_allclose(picked(y).item(), expected, rtol=1e-6)
+    with pytest.raises(IndexError, match="index 3"):
+        picked(gg.tensor([0, 3, 1, 1]))

@@ -24,12 +24,15 @@ _SHADOWED = frozenset({"checkpoint", "tensor"})
 
 
 # Functions that are offered here and live in a subpackage that the engine does without.
-_ELSEWHERE = {"backward_source": "compile", "explain": "explanation", "vmap": "func"}
+_ELSEWHERE = {
+    "backward_source": "compile", "explain": "explanation", "vmap": "func",
+    "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
+}  # fmt: skip
 
 # What stands without the engine. Whoever imports any other submodule first gets the engine whole behind it.
 _APART = frozenset({
-    "__main__", "cli", "data", "devices", "errors", "manual", "missing", "models", "provenance", "public", "scalar",
-    "scalar_tools", "train",
+    "__main__", "cli", "data", "devices", "doctor", "errors", "manual", "missing", "models", "provenance", "public",
+    "report", "scalar", "scalar_tools", "train",
 })  # fmt: skip
 
 

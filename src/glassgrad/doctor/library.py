@@ -1,0 +1,156 @@
+"""What the doctor needs of a tensor or a module, whichever library it is of: ours, PyTorch, or layers written by hand.
+
+Nothing is imported for it: a library whose objects are looked at is loaded already.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Module = Any
+Tensor = Any
+
+# Ops that hand on the same numbers in another order or shape, by both libraries' names for them.
+_VIEWS = frozenset({
+    "alias", "clone", "contiguous", "expand", "permute", "reshape", "reshapealias", "squeeze", "t", "transpose",
+    "unsafeview", "unsqueeze", "view",
+})  # fmt: skip
+_FARTHEST = 8
+"""So many views are looked through for the op that made the numbers."""
+
+
+def numbers(value: Any) -> Array | None:
+    """Return the numbers of a tensor as a NumPy array, or None where there are none: a step is being traced.
+
+    The array may share memory with the tensor. bfloat16 becomes float32, sparse tensors dense, and a tensor on another
+    device is copied.
+    """
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, int | float | np.generic):
+        return np.asarray(value)
+    if hasattr(value, "array"):  # a tensor of ours; a Symbol inside has no numbers yet
+        return value.array if isinstance(value.array, np.ndarray) else None
+    if not is_torch(value) or _torch_traces():
+        return None
+    value = value.detach()
+    if value.layout != _torch().strided:
+        value = value.to_dense()
+    if value.dtype == _torch().bfloat16:
+        value = value.float()
+    array: Array = value.cpu().numpy()
+    return array
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether a value is a tensor of one of the libraries."""
+    return is_torch(value) or (hasattr(value, "array") and hasattr(value, "requires_grad"))
+
+
+def is_torch(value: Any) -> bool:
+    """Tell whether a tensor or a module is PyTorch's."""
+    torch = _torch()
+    return torch is not None and isinstance(value, torch.Tensor | torch.nn.Module)
+
+
+def _torch() -> Any:
+    # A script may have put another package under this name.
+    module = sys.modules.get("torch")
+    return module if module is not None and hasattr(module, "_C") else None
+
+
+def _torch_traces() -> bool:
+    compiler = getattr(_torch(), "compiler", None)
+    return bool(compiler is not None and compiler.is_compiling())
+
+
+def gradient(parameter: Tensor) -> Array | None:
+    """Return the gradient of a parameter as an array, None if it has none."""
+    held = getattr(parameter, "_grad", None) if hasattr(parameter, "array") else parameter.grad
+    return numbers(held)
+
+
+def values(parameter: Tensor) -> Array:
+    """Return the numbers of a parameter."""
+    return parameter.data if isinstance(getattr(parameter, "data", None), np.ndarray) else numbers(parameter)
+
+
+def trainable(parameter: Tensor) -> bool:
+    """Tell whether gradients are wanted for a parameter."""
+    return bool(getattr(parameter, "requires_grad", True))
+
+
+def named_leaves(model: Module) -> Iterator[tuple[str, Module]]:
+    """Yield the modules that contain no others, with their names; layers by hand take no hooks and have none."""
+    if not hasattr(model, "named_modules"):
+        return
+    for name, module in model.named_modules():
+        if hasattr(module, "register_forward_hook") and not any(True for _ in module.children()):
+            yield name, module
+
+
+def is_recording(model: Module) -> bool:
+    """Tell whether ops of the model's library are recorded for gradients now."""
+    if is_torch(model):
+        return bool(_torch().is_grad_enabled())
+    mode = sys.modules.get("glassgrad.mode")
+    return mode is None or bool(mode.MODE.flags & mode.RECORDING)
+
+
+def first_tensor(value: Any) -> Tensor | None:
+    """Return the first tensor in nested tuples, lists and dictionaries, or an object's `logits`."""
+    if is_tensor(value):
+        return value
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        found = (first_tensor(part) for part in value)
+        return next((part for part in found if part is not None), None)
+    return first_tensor(value.logits) if hasattr(value, "logits") else None
+
+
+def producer(tensor: Tensor) -> tuple[str, int] | None:
+    """Return name and number of the op that made the numbers of a tensor, behind views of them; None for a leaf.
+
+    Names are lowercase: "tanh", "relu", "addmm". The number is that of the application, different for each.
+    """
+    node = tensor.grad_fn if is_torch(tensor) else getattr(tensor, "node", None)
+    for _ in range(_FARTHEST):
+        if node is None:
+            return None
+        name = _name(node)
+        if name not in _VIEWS:
+            return name, _number(node)
+        node = _first_parent(node)
+    return None
+
+
+def _name(node: Any) -> str:
+    if hasattr(node, "prim"):
+        return str(node.prim.name)
+    return re.sub(r"Backward\d*$", "", type(node).__name__).lower()
+
+
+def _number(node: Any) -> int:
+    return int(node.seq) if hasattr(node, "prim") else int(node._sequence_nr())
+
+
+def _first_parent(node: Any) -> Any:
+    if hasattr(node, "prim"):
+        parent = node.parents[0] if node.parents else None
+        return parent if hasattr(parent, "prim") else None
+    return node.next_functions[0][0] if node.next_functions else None
+
+
+def drop_empty_hooks(model: Module) -> None:
+    """Free the modules of ours from the bookkeeping of hooks that are gone: they take the short way again."""
+    for module in model.modules() if hasattr(model, "modules") and not is_torch(model) else ():
+        hooks = getattr(module, "_hooks", None)
+        if hooks is not None and not (hooks.before or hooks.after or hooks.backward or hooks.backward_before):
+            del module._hooks

@@ -1,0 +1,312 @@
+"""GradientMonitor: statistics of gradients, weights, updates and activations over the steps of a training run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from .. import errors
+from . import library
+from .aside import aside
+from .quantities import gradients, histograms, norms, parameters, updates
+from .record import MonitorData, Sample
+from .statistics import BINS
+from .watch import ForwardWatch
+
+Array = Any
+Module = Any
+
+_WRITE_SECONDS = 5.0
+_SHARE_OF_WRITING = 0.02
+"""Writing the file takes at most about this share of the time."""
+
+
+class GradientMonitor:
+    """Records, every few steps, what the gradients of a model do; costs next to nothing in the others.
+
+    Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. Which optimizer
+    there is need not be known: how far it moved each weight is measured at the next `update()`, weights now against
+    then.
+
+    Args:
+        model: a module of ours or of PyTorch, or anything with `named_parameters()`.
+        every: sample each so many steps, the first (step `start`) included if it is a multiple.
+        path: npz file to keep the record in, written as training goes and by `close()`; a file that is there is gone on
+            with, its samples from step `start` on dropped.
+        start: the number of the step that comes next, counted from 0; not 0 in a run that was resumed.
+        activations: watch what modules put out, through forward hooks that are attached for sampled steps only.
+        keep: hold at most so many samples; when there are more, every second is dropped and `every` doubles.
+
+    Raises:
+        KindError: a model without `named_parameters()`.
+        InputError: a file at `path` that is no record, or one of another model.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.Tanh(), gg.nn.Linear(8, 1))
+        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+        >>> monitor = gg.GradientMonitor(model, every=2)
+        >>> for step in range(5):
+        ...     loss = model(gg.randn(16, 4)).square().mean()
+        ...     optimizer.zero_grad()
+        ...     loss.backward()
+        ...     monitor.update(loss)
+        ...     _ = gg.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        ...     monitor.update_after_clip()
+        ...     optimizer.step()
+        >>> monitor.data.steps, monitor.data.gradient_norm.shape
+        (array([0, 2, 4]), (3, 4))
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        every: int = 1,
+        *,
+        path: str | Path | None = None,
+        start: int = 0,
+        activations: bool = True,
+        keep: int = 2_000,
+    ) -> None:
+        if not hasattr(model, "named_parameters"):
+            raise errors.MONITOR_MODEL(owner="GradientMonitor", given=type(model).__name__)
+        whole: tuple[tuple[str, Any, int], ...] = (("every", every, 1), ("start", start, 0), ("keep", keep, 2))
+        for name, value, low in whole:
+            if not isinstance(value, int | np.integer) or value < low:
+                raise errors.MONITOR_EVERY(name=name, low=low, given=value)
+        self.model = model
+        self.every = int(every)
+        self.path = None if path is None else Path(path)
+        self.step = self._start = int(start)
+        self._keep = int(keep)
+        self._parameters = list(model.named_parameters())
+        if not self._parameters:
+            raise errors.MONITOR_NO_PARAMETERS(owner="GradientMonitor", model=type(model).__name__)
+        self._shapes = {name: tuple(parameter.shape) for name, parameter in self._parameters}
+        self._samples: list[Sample] = []
+        self._kinds: dict[str, str] = {}
+        self._before: list[Array] | None = None
+        self._next_write = time.monotonic() + _WRITE_SECONDS
+        self._open: Sample | None = None
+        self._ahead = True
+        self._watch = ForwardWatch(model) if activations else None
+        if self.path is not None and self.path.exists():
+            self._go_on(self.path)
+        self._due = self.step + -self.step % self.every
+        self._look_ahead()
+
+    # --- in the training loop ---
+
+    @property
+    def due(self) -> bool:
+        """Whether the step that is under way is one to be sampled."""
+        return self.step == self._due
+
+    def update(self, loss: Any = None) -> None:
+        """Take a sample if one is due; call it once a step, after the backward pass and before clipping.
+
+        Raises `GlassgradError` when no parameter has a gradient in a step that is sampled.
+        """
+        step = self.step
+        self.step = step + 1
+        if self._open is not None:
+            self._settle()
+        if step == self._due:
+            self._take(step, loss)
+            self._write_sometimes()
+        if self.step == self._due:
+            self._look_ahead()
+
+    def update_after_clip(self) -> None:
+        """Note the total norm that clipping has left; call it after clipping, in the same step as `update()`.
+
+        Raises `GlassgradError` when it is the first call of all.
+        """
+        if self._open is not None and self._open.step == self.step - 1:
+            self._open.values["total_norm_clipped"] = np.float64(self._total_norm())
+        elif self.step == self._start:
+            raise errors.MONITOR_ORDER(step=self.step)
+
+    def after_step(self) -> None:
+        """Measure now how far the optimizer moved the weights; without this call the next `update()` does it."""
+        if self._open is not None:
+            self._settle()
+
+    def observe(self, loss: Callable[[], Any], clip: Callable[[], Any] | None = None) -> None:
+        """Do what `update()` does from a forward and backward pass of the monitor's own, and leave no trace of it.
+
+        For steps that keep no gradients, such as compiled ones: call it before each of them. Weights, statistics,
+        gradients and random generators are put back as they were, so that training goes on bit for bit as without it,
+        and random draws such as dropout are those that the step itself will make.
+
+        Args:
+            loss: computes the loss of the batch that the step is about to be made with.
+            clip: clips the gradients as the step does, if it does.
+        """
+        self._ahead = False  # the steps themselves are not looked at
+        if self.due:
+            self.sample(self.step, _side_pass(self.model, loss), clip)
+        else:
+            self.update()
+
+    def sample(
+        self, step: int, passes: AbstractContextManager[Any], clip: Callable[[], Any] | None = None
+    ) -> None:
+        """Take a sample of a step, due or not, for a loop that counts and looks after its own gradients.
+
+        Args:
+            step: the number of the step that is about to be made.
+            passes: makes a forward and a backward pass when it is entered, has the loss as its value, and within it the
+                parameters have their gradients.
+            clip: clips the gradients as the step does, if it does.
+        """
+        self.after_step()
+        self._ahead = False
+        self.step = self._due = int(step)
+        if self._watch is not None:
+            self._watch.take()
+            self._watch.attach()
+        try:
+            with passes as loss:
+                self.update(loss)
+                if clip is not None:
+                    clip()
+                    self.update_after_clip()
+        finally:
+            if self._watch is not None:
+                self._watch.detach()
+
+    # --- what was seen ---
+
+    @property
+    def data(self) -> MonitorData:
+        """Everything recorded so far, as plain arrays."""
+        return MonitorData.gather(self.every, self._shapes, self._kinds, self._samples)
+
+    @staticmethod
+    def load(path: str | Path) -> MonitorData:
+        """Read a record from its file. Raises `errors.InputError` when it cannot be read."""
+        return MonitorData.load(path)
+
+    def flush(self) -> None:
+        """Write the file now, if there is one. Raises `OSError`; the old file then stays whole."""
+        if self.path is None:
+            return
+        began = time.monotonic()
+        self.data.save(self.path)
+        ended = time.monotonic()
+        self._next_write = ended + max(_WRITE_SECONDS, (ended - began) / _SHARE_OF_WRITING)
+
+    def close(self) -> None:
+        """Measure what is still open, write the file, and take the hooks off the model."""
+        self.after_step()
+        if self._watch is not None:
+            self._watch.detach()
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- inside ---
+
+    def _look_ahead(self) -> None:
+        """Watch the forward pass of the step that comes next, if it is one to be sampled."""
+        if self._watch is not None and self._ahead and self.step == self._due and not self._watch.traced:
+            self._watch.take()
+            self._watch.attach()
+
+    def _take(self, step: int, loss: Any) -> None:
+        sample = Sample(step)
+        if loss is not None:
+            number = library.numbers(loss)
+            sample.values["loss"] = np.float64(np.nan if number is None else number.item())
+        self._measure(sample)
+        if self._watch is not None:
+            self._watch.detach()
+            sample.activations = self._watch.take()
+            self._kinds.update(self._watch.kinds)
+        self._before = [np.array(library.values(parameter)) for _, parameter in self._parameters]
+        self._open = sample
+        self._samples.append(sample)
+        if len(self._samples) > self._keep:
+            self.every *= 2
+            self._samples = [kept for kept in self._samples if kept.step % self.every == 0]
+        self._due = step + 1 + -(step + 1) % self.every
+
+    def _measure(self, sample: Sample) -> None:
+        place = {entry.name: at for at, entry in enumerate((*gradients.FIELDS, *parameters.FIELDS))}
+        table = np.full((len(place), len(self._parameters)), np.nan)
+        counts: list[Array] = [0] * len(self._parameters)
+        held = []
+        with np.errstate(all="ignore"):
+            for at, (_, parameter) in enumerate(self._parameters):
+                entries = parameters.measure(library.values(parameter))
+                gradient = library.gradient(parameter)
+                if gradient is not None:
+                    held.append(at)
+                    entries |= gradients.measure(gradient)
+                    counts[at] = histograms.measure(gradient)
+                for name, value in entries.items():
+                    table[place[name], at] = value
+        if not held:
+            raise errors.MONITOR_NO_GRADIENTS(model=type(self.model).__name__, step=sample.step)
+        sample.values |= {name: table[row] for name, row in place.items()}
+        sample.values["total_norm"] = np.float64(norms.total(table[place["gradient_norm"], held]))
+        sample.values["gradient_counts"] = np.stack([np.broadcast_to(count, (BINS,)) for count in counts])
+
+    def _total_norm(self) -> float:
+        held = [library.gradient(parameter) for _, parameter in self._parameters]
+        return norms.total(gradients.measure(gradient)["gradient_norm"] for gradient in held if gradient is not None)
+
+    def _settle(self) -> None:
+        """Compare the weights with those of the sampled step."""
+        assert self._open is not None
+        assert self._before is not None
+        moved = [
+            updates.measure(before, library.values(parameter))
+            for before, (_, parameter) in zip(self._before, self._parameters, strict=True)
+        ]
+        self._open.values["update_norm"] = np.array(moved)
+        self._open = self._before = None
+
+    def _write_sometimes(self) -> None:
+        if self.path is not None and time.monotonic() >= self._next_write:
+            self.flush()
+
+    def _go_on(self, path: Path) -> None:
+        """Take over the samples of an earlier part of the run, up to the step that comes next."""
+        if self.step == 0:
+            return
+        data = MonitorData.load(path)
+        if data.parameters != tuple(self._shapes):
+            wrong = sorted(set(data.parameters) ^ set(self._shapes))
+            raise errors.MONITOR_OTHER_MODEL(path=path, reason=f"parameters {', '.join(wrong[:5])}")
+        sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
+        for name, before, now in zip(data.parameters, data.sizes, sizes, strict=True):
+            if before != now:
+                raise errors.MONITOR_OTHER_MODEL(path=path, reason=f"{name} had {before} numbers, now {now}")
+        self.every = max(self.every, data.every)
+        self._samples = data.before(self.step).samples()
+        self._kinds = dict(zip(data.activations, data.kinds, strict=True))
+
+
+@contextmanager
+def _side_pass(model: Module, loss: Callable[[], Any]) -> Iterator[Any]:
+    with aside(model):
+        value = loss()
+        value.backward()
+        yield value
+
+
+__all__ = ["GradientMonitor"]

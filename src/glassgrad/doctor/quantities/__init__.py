@@ -1,0 +1,16 @@
+"""What a monitor writes down, one quantity per file: the arrays it fills, and how they are measured.
+
+A field of kind "step" has one number per sample, "parameter" one per sample and parameter, "activation" one per sample
+and activation, "bins" one per sample, parameter and bin.
+"""
+
+from __future__ import annotations
+
+from . import activations, gradients, histograms, norms, parameters, updates
+from .field import Field
+
+FIELDS: tuple[Field, ...] = (
+    *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS
+)  # fmt: skip
+
+__all__ = ["FIELDS", "Field"]

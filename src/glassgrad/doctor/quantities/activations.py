@@ -1,0 +1,112 @@
+"""Statistics of what modules put out, and of what activation functions lose: dead units and saturated ones.
+
+A unit is dead when a ReLU puts out zero for it in every example of the batch: no gradient passes it. An entry is
+saturated when a bounded function is so close to a bound that its slope is below 6 % of its steepest: |tanh(x)| > 0.97,
+and for other bounds the same place between them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..statistics import summarise
+from .field import Field
+
+Array = Any
+
+FIELDS = (
+    Field("activation_mean", "activation", "mean of the output", "forward"),
+    Field("activation_std", "activation", "standard deviation of the output", "forward"),
+    Field("activation_abs_max", "activation", "largest |output|", "forward"),
+    Field("activation_nonfinite", "activation", "number of entries that are NaN or infinite", "forward"),
+    Field("activation_dead", "activation", "share of units that are zero for the whole batch (ReLU)", "forward"),
+    Field("activation_saturated", "activation", "share of entries close to a bound (tanh, sigmoid, ...)", "forward"),
+)
+
+SATURATED = 0.97
+"""So far from the middle to a bound, as a share; the slope of tanh is 1 - 0.97**2 = 0.059 there."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an activation function can lose: units that are never positive, or slope near its bounds."""
+
+    rectifies: bool = False
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def saturates(self) -> bool:
+        return self.low < self.high
+
+
+_RECTIFIER, _SYMMETRIC, _SHARE = Kind(rectifies=True), Kind(low=-1, high=1), Kind(low=0, high=1)
+
+# By the names of classes and of ops in either library, in lower case.
+KINDS = {
+    "relu": _RECTIFIER, "threshold": _RECTIFIER, "relu6": Kind(True, 0, 6), "tanh": _SYMMETRIC, "softsign": _SYMMETRIC,
+    "hardtanh": _SYMMETRIC, "sigmoid": _SHARE, "hardsigmoid": _SHARE,
+}  # fmt: skip
+
+
+def kind_of(name: str, module: Any = None) -> Kind | None:
+    """Return the kind of a module's class or an op by its name, None if it is no such function."""
+    kind = KINDS.get(name.lower())
+    if name == "Hardtanh" and module is not None:
+        return Kind(low=float(module.min_val), high=float(module.max_val))
+    return kind
+
+
+class Activation:
+    """What one place in the model put out since the last sample, added up over all passes."""
+
+    def __init__(self, kind: Kind | None, channels_first: bool = False) -> None:
+        self.kind = kind
+        self.channels_first = channels_first
+        self._count = self._sum = self._squares = self._saturated = 0.0
+        self._abs_max, self._nonfinite = 0.0, 0
+        self._alive: Array | None = None
+
+    def add(self, output: Array) -> None:
+        """Take in one output, the first axis that of the examples."""
+        found = summarise(output)
+        finite = found.count - found.nonfinite
+        if finite:
+            self._count += finite
+            self._sum += found.mean * finite
+            self._squares += (found.std**2 + found.mean**2) * finite
+            self._abs_max = max(self._abs_max, found.abs_max)
+        self._nonfinite += found.nonfinite
+        if self.kind is None:
+            return
+        if self.kind.saturates:
+            middle, reach = (self.kind.high + self.kind.low) / 2, (self.kind.high - self.kind.low) / 2
+            self._saturated += np.count_nonzero(np.abs(output - middle) > SATURATED * reach)
+        if self.kind.rectifies:
+            alive = self._units(output)
+            same = self._alive is not None and self._alive.shape == alive.shape
+            self._alive = self._alive | alive if same else alive
+
+    def _units(self, output: Array) -> Array:
+        """Return which units are not zero in some example: channels of images, else the last axis."""
+        channel = 1 if output.ndim > 3 or (output.ndim == 3 and self.channels_first) else max(output.ndim - 1, 0)
+        others = tuple(axis for axis in range(output.ndim) if axis != channel)
+        return np.any(output != 0, axis=others)
+
+    def measure(self) -> dict[str, float]:
+        """Return the entries of this place."""
+        count = self._count or math.nan
+        mean = self._sum / count
+        kind = self.kind or Kind()
+        return {
+            "activation_mean": mean,
+            "activation_std": math.sqrt(max(self._squares / count - mean**2, 0.0)),
+            "activation_abs_max": self._abs_max if self._count else math.nan,
+            "activation_nonfinite": float(self._nonfinite),
+            "activation_dead": math.nan if self._alive is None else 1 - float(self._alive.mean()),
+            "activation_saturated": self._saturated / count if kind.saturates else math.nan,
+        }

@@ -1,0 +1,24 @@
+"""The norm of the whole gradient, before and after clipping, and the loss of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from .field import Field
+
+FIELDS = (
+    Field("loss", "step", "the loss, where update() was given it"),
+    Field("total_norm", "step", "norm of all gradients as one vector, before clipping"),
+    Field("total_norm_clipped", "step", "the same after clipping, where update_after_clip() was called", "clipped"),
+)
+
+
+def total(norms: Iterable[float]) -> float:
+    """Return the norm of several vectors as one: the norm of their norms. NaN stands for a gradient that is not there.
+
+    Example:
+        >>> total([3.0, 4.0])
+        5.0
+    """
+    return math.hypot(*norms)

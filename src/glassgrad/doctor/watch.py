@@ -1,0 +1,89 @@
+"""Watching what the modules of a model put out: forward hooks, on the model only while somebody looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import library
+from .quantities.activations import Activation, Kind, kind_of
+
+Module = Any
+
+
+class ForwardWatch:
+    """Hooks on the modules that contain no others; each pass while they are attached is added up.
+
+    A function that was called without a module, as `torch.tanh(x)`, is seen where its result enters the next module:
+    the tape knows which op made it.
+    """
+
+    def __init__(self, model: Module) -> None:
+        self._model = model
+        self._handles: list[Any] = []
+        self._found: dict[str, Activation] = {}
+        self._seen: set[int] = set()
+        self._latest = ""
+        self.kinds: dict[str, str] = {}
+        self.traced = False
+
+    def attach(self) -> None:
+        """Begin to watch."""
+        if self._handles:
+            return
+        for name, module in library.named_leaves(self._model):
+            self._handles.append(module.register_forward_hook(self._hook(name)))
+
+    def detach(self) -> None:
+        """Cease to watch: the modules are called as if nothing had ever been."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        library.drop_empty_hooks(self._model)
+
+    def take(self) -> dict[str, dict[str, float]]:
+        """Return the entries of each place that put something out since the last call, in the order of the model."""
+        found = {name: activation.measure() for name, activation in self._found.items()}
+        self._found = {}
+        self._seen = set()
+        return found
+
+    def _hook(self, name: str) -> Any:
+        def seen(module: Module, args: Any, output: Any) -> None:
+            self._look(name, module, args, output)
+
+        return seen
+
+    def _look(self, name: str, module: Module, args: Any, output: Any) -> None:
+        result = library.first_tensor(output)
+        numbers = library.numbers(result)
+        if numbers is None:
+            self.traced |= result is not None
+            return
+        if not library.is_recording(self._model):
+            return  # a validation in between
+        kind = type(module).__name__
+        self._look_before(name, args)
+        if numbers.dtype.kind == "f":
+            self._add(name, kind, kind_of(kind, module), numbers)
+        origin = library.producer(result)
+        if origin is not None:
+            self._seen.add(origin[1])
+        if not kind_of(kind):
+            self._latest = kind
+
+    def _look_before(self, name: str, args: Any) -> None:
+        entering = library.first_tensor(args)
+        origin = library.producer(entering) if entering is not None else None
+        if origin is None or origin[1] in self._seen:
+            return
+        self._seen.add(origin[1])
+        kind = kind_of(origin[0])
+        numbers = library.numbers(entering)
+        if kind is not None and numbers is not None:
+            self._add(f"{origin[0]} before {name}", origin[0], kind, numbers)
+
+    def _add(self, name: str, shown: str, kind: Kind | None, numbers: Any) -> None:
+        self.kinds.setdefault(name, shown)
+        if name not in self._found:
+            self._found[name] = Activation(kind, self._latest.startswith("Conv"))
+        self._found[name].add(numbers)

@@ -1,0 +1,31 @@
+"""Messages about watching gradients: monitors, check-ups and their pictures."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message
+from glassgrad.errors.runs import InputError
+
+MONITOR_MODEL = Message(
+    KindError,
+    "{owner} expects a model with named_parameters(), such as an nn.Module of glassgrad or PyTorch; given {given}.",
+)
+MONITOR_NO_PARAMETERS = Message(ArgumentError, "{owner}: {model} has no parameters, so there is nothing to watch.")
+MONITOR_EVERY = Message(ArgumentError, "{name} must be a whole number of at least {low}, given {given}.")
+MONITOR_NO_GRADIENTS = Message(
+    GlassgradError,
+    "monitor.update() found no gradient on any parameter of {model} in step {step}.\n"
+    "Next: call it after loss.backward() and before optimizer.zero_grad(); a step compiled with keep_grads=False keeps no "
+    "gradients: use monitor.observe(lambda: loss of this batch) before it.",
+)
+MONITOR_ORDER = Message(
+    GlassgradError,
+    "monitor.update_after_clip() came before monitor.update() in step {step}.\n"
+    "Next: backward, update(), clip the gradients, update_after_clip(), optimizer.step().",
+)
+MONITOR_OTHER_MODEL = Message(
+    InputError,
+    "{path} was recorded with another model: {reason}.\n"
+    "Next: give another path, or start=0 to begin the file anew.",
+)
+MONITOR_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+MONITOR_FOREIGN = Message(InputError, "{path} is not a record of gradients that this version of glassgrad reads")

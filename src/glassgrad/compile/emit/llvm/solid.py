@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # Elements of A that are packed at most.
 _MOST_PACKED = 1 << 20
+# Bytes of a share of C from which on its tiles are far away when their sums are ready.
+_FAR = 1 << 19
 
 
 class ProductCode(SolidCode):
@@ -95,7 +97,8 @@ class ProductCode(SolidCode):
         product = self.product
         (ta, lda), (tb, ldb) = layouts(product)
         lanes = max(host().vector_bytes * 8 // BITS[product.kind], 1)
-        shape = tile_shape(product.n, lanes)
+        c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
+        shape = tile_shape(product.n, lanes, far=c_is_far)
         # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.
         pack = tb or max(rows) > 64
         # An A whose columns lie in order and far apart misses the cache at every step, unless it is packed, too.
@@ -103,7 +106,7 @@ class ProductCode(SolidCode):
         pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
         return Gemm(
             product.kind, product.k, (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1), product.n, rows,
-            columns, lanes, shape, pack, pack_a,
+            columns, lanes, shape, pack, pack_a, fetch=c_is_far,
         )  # fmt: skip
 
     def _own(self, step: StepModule, b: Builder, task: Task) -> Call:

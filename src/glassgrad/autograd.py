@@ -14,6 +14,8 @@ from glassgrad import saving as graph
 from glassgrad.function import Function, once_differentiable
 from glassgrad.tensor import Tensor, make
 
+_ndarray = np.ndarray
+
 
 def backward(
     tensors: Sequence[Tensor] | Tensor,
@@ -23,13 +25,15 @@ def backward(
     inputs: Sequence[Tensor] | Tensor | None = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
-    outputs = _listed(tensors)
-    roots, seeds = _seeds(outputs, _listed(grad_tensors) if grad_tensors is not None else [None] * len(outputs))
+    roots, seeds = _seeds(_listed(tensors), None if grad_tensors is None else _listed(grad_tensors))
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph)
         for leaf, g in found.items():
-            _accumulate(leaf, g)
+            if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
+                leaf._grad = make(g, None, False)
+            else:
+                _accumulate(leaf, g)
         return
     sources = _listed(inputs)
     wanted = [_place_of(x) for x in sources]
@@ -59,9 +63,8 @@ def grad(
         >>> gg.autograd.grad(g, x)
         (tensor(2.),)
     """
-    results = _listed(outputs)
     sources = _listed(inputs)
-    roots, seeds = _seeds(results, _listed(grad_outputs) if grad_outputs is not None else [None] * len(results))
+    roots, seeds = _seeds(_listed(outputs), None if grad_outputs is None else _listed(grad_outputs))
     retain = create_graph if retain_graph is None else retain_graph
     wanted = [_place_of(x) for x in sources]
     found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
@@ -75,7 +78,9 @@ def grad(
 
 
 def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if type(value) is list:
+        return value
+    return list(value) if isinstance(value, tuple | list) else [value]
 
 
 def _place_of(x: Tensor) -> Any:
@@ -83,21 +88,28 @@ def _place_of(x: Tensor) -> Any:
     return x if x.node is None else x.node
 
 
-def _seeds(outputs: list[Tensor], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+def _seeds(outputs: list[Tensor], gradients: list[Any] | None) -> tuple[list[Any], list[Any]]:
+    """Return for the outputs what stands for them on the tape, and their cotangents."""
+    if gradients is not None and len(gradients) != len(outputs):
+        raise ValueError(f"given {len(gradients)} gradients for {len(outputs)} tensors")
     roots, seeds = [], []
-    for output, gradient in zip(outputs, gradients, strict=True):
+    for at, output in enumerate(outputs):
         if not output._tracks:
             raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
-        if gradient is None:
-            array = output.array
+        array = output.array
+        g = None if gradients is None else gradients[at]
+        if isinstance(g, Tensor) and not g._tracks:
+            g = g.array
+        if g is None:
             if math.prod(array.shape) != 1:
-                raise errors.BACKWARD_NEEDS_SCALAR(shape=output.shape, where=provenance.here())
-            gradient = _one(array.shape, array.dtype)
-        elif tuple(gradient.shape) != output.shape:
-            raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=output.shape, where=provenance.here())
-        roots.append(_place_of(output))
-        seeds.append(gradient)
-    return roots, [g.array if isinstance(g, Tensor) and not g._tracks else g for g in seeds]
+                raise errors.BACKWARD_NEEDS_SCALAR(shape=array.shape, where=provenance.here())
+            g = _one(array.shape, array.dtype)
+        elif g.shape != array.shape:
+            raise errors.GRADIENT_SHAPE(given=tuple(g.shape), expected=array.shape, where=provenance.here())
+        node = output.node
+        roots.append(output if node is None else node)
+        seeds.append(g)
+    return roots, seeds
 
 
 @lru_cache(maxsize=64)
@@ -125,13 +137,7 @@ def _cut() -> str:
 
 
 def _accumulate(leaf: Tensor, g: Any) -> None:
-    if leaf._extra is None and leaf._grad is None and type(g) is np.ndarray:
-        leaf._grad = make(g, None, False)
-    else:
-        _accumulate_watched(leaf, g)
-
-
-def _accumulate_watched(leaf: Tensor, g: Any) -> None:
+    """Add to the gradient of a leaf, through its hooks."""
     extra = leaf._extra
     if extra is not None and leaf.node is None:
         for hook in list(extra.get("hooks", ())):

@@ -18,13 +18,14 @@ from glassgrad.mode import MODE, RECORDING, WATCHED
 from glassgrad.node import PICK, Node, record
 from glassgrad.ops import elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
-from glassgrad.ops.core import INTERPRETERS, Array, Interpreter, Primitive
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
 from glassgrad.tape import HOOKS
 from glassgrad.tensor import Tensor, make
 
 _ndarray = np.ndarray
 _internal = provenance.INTERNAL
 _getframe = sys._getframe
+_new = object.__new__
 
 
 def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
@@ -33,60 +34,74 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     if flags > RECORDING:
         if flags & WATCHED:
             return HOOKS.watched(prim, args, params)
-        for arg in args:
-            if isinstance(arg, Tensor):
-                MODE.lift(arg)  # type: ignore[misc]  # set whenever the flag is
+        _lift(args)
+    evaluate, decompose, special, saves_x, saves_y, saves_from, is_view = prim.traits
     arrays: list[Any] = []
     parents: list[Any] = []
     tracked, plain = False, True
     for arg in args:
         if isinstance(arg, Tensor):
             array = arg.array
-            plain = plain and type(array) is _ndarray
+            if type(array) is not _ndarray:
+                plain = False
             arrays.append(array)
             if arg._tracks:
                 tracked = True
                 node = arg.node
                 parents.append(arg if node is None else node)
-            else:
-                parents.append(None)
+                continue
         else:
-            plain = plain and type(arg) not in INTERPRETERS
+            if type(arg) in INTERPRETERS:
+                plain = False
             arrays.append(arg)
-            parents.append(None)
-    if not plain and prim.decompose is not None:
-        result = prim.decompose(*args, **params)
-        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
+        parents.append(None)
+    if not plain and decompose is not None:
+        return _decomposed(prim, args, params)
     try:
-        y = prim.evaluate(*arrays, **params) if plain else prim(*arrays, **params)
+        y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
     except errors.GlassgradError:
         raise
     except Exception as error:
         raise explain_failure.explain(prim, args, params, error) from error
     saved_y = y
-    if prim.special:
+    if special:
         return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
-    if prim.decompose is not None:
+    if decompose is not None:
         y, saved_y = y
-    elif type(y) is not _ndarray and not isinstance(y, np.generic):
-        return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
     if type(y) is not _ndarray:
+        if not isinstance(y, np.generic):
+            return _finish_special(prim, saved_y, args, arrays, parents, params, tracked and flags & RECORDING)
         y = np.asarray(y)
-        if prim.decompose is None:
-            saved_y = y
-    if not (tracked and flags & RECORDING and y.dtype.kind in "fc"):
-        result = make(y, None, False)
-        return views.link(result, prim, args, params) if prim.is_view else result
-    # The caller is an operator or a function of the table. Asking for a frame makes an object of it; skipping does not.
-    frame = _getframe(2)
-    while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
-        frame = frame.f_back
-    kept = arrays if prim.saves_x else parents
-    if prim.saves_from is not None:
-        kept = views.placeholders(prim.saves_from, arrays, parents)
-    node = record(prim, tuple(parents), (saved_y if prim.saves_y else None, *kept), params, y, code, frame.f_lasti)
-    result = make(y, node, True)
-    return views.link(result, prim, args, params) if prim.is_view else result
+        saved_y = y if decompose is None else saved_y
+    result = _new(Tensor)  # as `make` does
+    result.array, result._grad, result._extra = y, None, None
+    if tracked and flags & RECORDING and y.dtype.kind in "fc":
+        # The caller is an operator or a function of the table. Asking for a frame makes an object of it.
+        frame = _getframe(2)
+        while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        kept = arrays if saves_x else parents
+        if saves_from is not None:
+            kept = views.placeholders(saves_from, arrays, parents)
+        saved = (saved_y if saves_y else None, *kept)
+        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
+        result._tracks = True
+    else:
+        result.node, result._tracks = None, False
+    return views.link(result, prim, args, params) if is_view else result
+
+
+def _lift(args: tuple[Any, ...]) -> None:
+    for arg in args:
+        if isinstance(arg, Tensor):
+            MODE.lift(arg)  # type: ignore[misc]  # set whenever something is traced
+
+
+def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself."""
+    assert prim.decompose is not None
+    result = prim.decompose(*args, **params)
+    return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
 
 
 def _finish_special(
@@ -195,7 +210,7 @@ def _attach() -> None:
         setattr(Tensor, name, function)
 
 
-Tensor._interpreter = Interpreter(rank=100, apply=apply)
+Tensor._interpreter = Interpreter(HIGHEST, apply)
 for _kind in [kind for kind in INTERPRETERS if issubclass(kind, Tensor)] + [Tensor]:
     INTERPRETERS[_kind] = Tensor._interpreter
 _attach()

@@ -112,6 +112,8 @@ _new = object.__new__
 class Freed:
     """Stands in `Node.saved` after the graph was freed: knows which backward() call did it."""
 
+    __slots__ = ("code", "lasti")
+
     def __init__(self, code: CodeType, lasti: int) -> None:
         self.code = code
         self.lasti = lasti

@@ -93,7 +93,7 @@ class Exits:
 
     def note(self, call: str) -> None:
         """Remember that the user's current line took numbers out with `call`."""
-        frame = user_frame(1)
+        frame = user_frame(2)  # a tensor's method calls this
         self._last.append((call, frame.f_code, frame.f_lasti))
 
     def last(self) -> tuple[str, Place] | None:

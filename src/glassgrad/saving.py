@@ -87,6 +87,7 @@ def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:
     """Return a copy of a primitive that is evaluated by another function."""
     twin: Primitive = object.__new__(type(prim))  # `copy` returns primitives themselves
     twin.__dict__.update(prim.__dict__, evaluate=evaluate)
+    twin.__dict__.pop("traits", None)
     return twin
 
 

@@ -8,7 +8,6 @@ jvp rules. `mode.py` says whether ops are recorded, `mutations.py` guards saved 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -64,22 +63,28 @@ class Walk:
         wanted: nodes and leaves whose cotangents are asked for; None means every leaf.
     """
 
+    __slots__ = (
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "owned", "retain", "wanted",
+    )  # fmt: skip
+
     def __init__(self, retain: bool, create_graph: bool, wanted: Iterable[Any] | None = None) -> None:
         self.retain = retain
         self.create_graph = create_graph
+        self.batched = False  # whether cotangents may carry batches of vmap
         self.wanted = None if wanted is None else set(wanted)
         self.found: dict[Any, Any] = {}
         self.heap: list[tuple[int, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
         self.given: set[int] = set()
-        self.batched = False
-        frame = provenance.user_frame(2)
-        self.freed = Freed(frame.f_code, frame.f_lasti)
+        self.freed: Freed | None = None
+        if not retain:
+            frame = provenance.user_frame(2)
+            self.freed = Freed(frame.f_code, frame.f_lasti)
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
-        self.given.add(id(memory_owner(g)))
+        self.given.add(id(g if getattr(g, "base", None) is None else memory_owner(g)))
         self.accumulate(target, g)
 
     def run(self) -> dict[Any, Any]:
@@ -105,6 +110,54 @@ class Walk:
             if not retain:
                 node.saved = freed
                 node.parents = ()
+        return self.found
+
+    def run_plain(self) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
+        """Walk as `run` does where every leaf is wanted and all cotangents are arrays: the hot path of training.
+
+        `_step` stands here in line, for that case alone; anything special is left to it.
+        """
+        heap, cotangents, freed, accumulate = self.heap, self.cotangents, self.freed, self.accumulate
+        while heap:
+            node = heappop(heap)[1]
+            g = cotangents.pop(node)
+            if node.hooks is not None:
+                g = self._run_hooks(node, g)
+            saved = node.saved
+            if type(saved) is not tuple:
+                saved = unpack(node)
+            elif node.seq < MUTATIONS.latest:
+                MUTATIONS.check(node)
+            prim, parents = node.prim, node.parents
+            rules = prim.vjps
+            pairs: Iterable[tuple[Any, Any]] = ()
+            if rules is not None:
+                pairs = zip(parents, rules, strict=False)
+            elif prim.visit is None:
+                needs = [parent is not None for parent in parents]
+                pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
+            else:
+                self._step(node, g, saved)
+            for parent, c in pairs:
+                if parent is None or c is None:
+                    continue
+                if rules is not None:  # then c is the rule that gives it
+                    params = node.params
+                    c = c(g, *saved, **params) if params else c(g, *saved)
+                    if c is None:
+                        continue
+                if type(parent) is not Node or parent in cotangents or c.dtype is not parent.dtype:
+                    accumulate(parent, c)
+                elif c.shape == parent.shape:
+                    cotangents[parent] = c
+                    heappush(heap, (-parent.seq, parent))
+                else:
+                    accumulate(parent, c)
+            if freed is not None:
+                node.saved = freed
+                node.parents = ()
+            if self.batched:  # a visit has led into what vmap recorded
+                return self.run()
         return self.found
 
     def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - the hot path, written out
@@ -169,9 +222,10 @@ class Walk:
 
     def accumulate(self, target: Any, c: Array) -> None:
         """Add a cotangent to what a node or leaf has collected so far."""
+        if self.batched:
+            c = _without_batches(target, c)
         is_node = type(target) is Node
-        # A leaf's array is asked directly: its own properties would cost a call each.
-        like = target if is_node else target.array
+        like = target if is_node else target.array  # the properties of a Tensor would cost a call each
         if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
             c = match_cotangent(c, target)
         store: dict[Any, Any] = self.cotangents if is_node else self.found
@@ -180,6 +234,9 @@ class Walk:
             if is_node:
                 store[target] = c
                 heappush(self.heap, (-target.seq, target))
+            elif type(c) is np.ndarray and c.base is None and id(c) not in self.given:
+                store[target] = c  # as `_own` would say
+                self.given.add(id(c))
             else:
                 store[target] = self._own(c)
         elif target in self.owned and type(c) is np.ndarray:
@@ -197,16 +254,17 @@ class Walk:
         """Return `g`, or a copy if its memory is a seed's or was handed out before: each leaf owns its gradient."""
         if type(g) is not np.ndarray:
             return g
+        given = self.given
         if g.base is None:
             owner = g
-            shared = id(g) in self.given
+            shared = id(g) in given
         else:
             owner = memory_owner(g)
             # A read-only one is a broadcast; a part of something larger would keep all of it alive.
-            shared = id(owner) in self.given or owner.size != g.size or not g.flags.writeable
+            shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
         if shared:
             g = owner = g.copy(order="K")
-        self.given.add(id(owner))
+        given.add(id(owner))
         return g
 
     @staticmethod
@@ -216,9 +274,7 @@ class Walk:
 
     def meet_batches(self) -> None:
         """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
-        if not self.batched:
-            self.batched = True
-            self.accumulate = functools.partial(_accumulate_batched, self)  # type: ignore[method-assign]
+        self.batched = True
 
     def _run_hooks(self, node: Node, g: Array) -> Array:
         for hook in list(node.hooks or ()):
@@ -244,16 +300,16 @@ class Walk:
         return needed
 
 
-def _accumulate_batched(walk: Walk, target: Any, c: Array) -> None:
-    """`Walk.accumulate` where vmap is involved: a batch that the target does not have is summed over.
+def _without_batches(target: Any, c: Array) -> Array:
+    """Sum a cotangent over the batches of vmap that its target does not have.
 
-    Not so the batches of calls of vmap that are still running: there everything, and so this gradient
-    too, is meant for one example.
+    Not so over those of calls of vmap that are still running: there everything, and so this gradient too, is
+    meant for one example.
     """
     for level in levels_of(c):
         if level not in MODE.levels and level not in levels_of(target):
             c = reduce.sum_p(batched.exit_p(c, level=level, axis=0), axis=(0,), keepdims=False)
-    Walk.accumulate(walk, target, c)
+    return c
 
 
 def levels_of(value: Any) -> tuple[Level, ...]:
@@ -277,14 +333,14 @@ def backward(
 ) -> dict[Any, Any]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}."""
     walk = Walk(retain_graph, create_graph, wanted)
-    if MODE.levels:
-        walk.meet_batches()
-    before = MODE.flags
+    before, walk.batched = MODE.flags, bool(MODE.levels)
+    # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
+    plain = wanted is None and not (create_graph or walk.batched or before & TRACING)
     MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
     try:
-        for root, g in zip(roots, gradients, strict=True):
+        for root, g in zip(roots, gradients, strict=False):  # as long as each other; to ask takes time
             walk.seed(root, wrap(g) if create_graph else g)
-        return walk.run()
+        return walk.run_plain() if plain else walk.run()
     finally:
         MODE.flags = before
 

@@ -20,6 +20,7 @@ An argument that a rule does not save arrives as a placeholder that has only sha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MethodType
@@ -44,6 +45,10 @@ class Interpreter(NamedTuple):
 
 
 INTERPRETERS: dict[type, Interpreter] = {}
+HIGHEST = 100  # the rank of Tensors
+
+# What no interpreter asks for and no other array library has made.
+_PLAIN = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
 
 
 class Aval(NamedTuple):
@@ -139,19 +144,29 @@ class Primitive:
         return y[0] if self.companions else y
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        chosen = None
-        plain = True
         for arg in args:
-            if type(arg) is not _ndarray:
-                plain = False
-                interpreter = INTERPRETERS.get(type(arg))
-                if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
-                    chosen = interpreter
-        if chosen is not None:
-            return chosen.apply(self, args, params)
-        if plain and self.decompose is None:
+            if type(arg) not in _PLAIN:
+                return self._dispatch(args, params)
+        if self.decompose is None:
             return self.evaluate(*args, **params)
         return self.compute(args, params)
+
+    def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Hand a call to the interpreter of the highest kind among its arguments."""
+        chosen = None
+        for arg in args:
+            interpreter = INTERPRETERS.get(type(arg))
+            if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
+                chosen = interpreter
+                if interpreter.rank >= HIGHEST:
+                    break
+        return self.compute(args, params) if chosen is None else chosen.apply(self, args, params)
+
+    @cached_property
+    def traits(self) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, int | None, bool]:
+        """What recording has to know, in one read: of several classes, attributes are slow to look up."""
+        keeps = self.saves_x, self.saves_y, self.saves_from
+        return self.evaluate, self.decompose, self.special, *keeps, self.is_view
 
     @cached_property
     def special(self) -> bool:
@@ -209,10 +224,7 @@ def _numpy_forward(forward: str | Callable[..., Any]) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(np, forward)
         return function
 
-    def evaluate(*args: Any, **params: Any) -> Any:
-        return forward(np, *args, **params)
-
-    return evaluate
+    return functools.partial(forward, np)
 
 
 def _hollow(arg: Any) -> Any:
@@ -263,7 +275,9 @@ class Elementwise(Primitive):
         self.partials = tuple(partials)
         self.arity = len(self.partials)
         self.scalar = scalar or name
-        self.vjps = self.jvps = tuple(_chain(partial, self.arity) for partial in self.partials)
+        self.vjps = self.jvps = tuple(
+            _chain(partial, self.arity, bool(self.sample_params)) for partial in self.partials
+        )
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
@@ -271,7 +285,7 @@ class Elementwise(Primitive):
         return Aval(np.broadcast_shapes(*shapes), np.asarray(self.compute(tuple(tiny), params)).dtype)
 
 
-def _chain(partial: Partial, arity: int) -> Rule | None:  # noqa: PLR0911 - one return a form of partial
+def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa: C901, PLR0911 - one return a form of partial
     """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
     if partial is None:
         return None
@@ -280,19 +294,23 @@ def _chain(partial: Partial, arity: int) -> Rule | None:  # noqa: PLR0911 - one 
         if not partial.keep:
             return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), 0, c)
         return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
-    if callable(partial):
-        if arity == 1:  # without a tuple of arguments: this is the hot path of small tensors
-            return lambda c, y, x, **params: c * partial(y, x, **params)
-        return lambda c, y, *x, **params: c * partial(y, *x, **params)
-    if partial == 0:
+    if partial == 0 and not callable(partial):
         # A gradient of zero, not none: what lies behind a step function is reached, as in PyTorch.
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
+    if options or arity > 2:
+        if callable(partial):
+            return lambda c, y, *x, **params: c * partial(y, *x, **params)
+        return lambda c, y, *x, **params: c * partial
+    # The hot path of small tensors, where taking arguments apart would cost more than the product.
+    if callable(partial):
+        if arity == 1:
+            return lambda c, y, x: c * partial(y, x)
+        return lambda c, y, a, b: c * partial(y, a, b)
     if partial == 1:
-        return lambda c, y, *x, **params: c
+        return lambda c, y, *x: c
     if partial == -1:
-        return lambda c, y, *x, **params: -c
-    constant = partial
-    return lambda c, y, *x, **params: c * constant
+        return lambda c, y, *x: -c
+    return lambda c, y, *x: c * partial
 
 
 # --- linear -------------------------------------------------------------------------------------
@@ -323,7 +341,8 @@ class Linear(Primitive):
             self.joint_vjp = _without_output_joint(joint_transpose)
             self.joint_jvp = self._jvp_of_all
         else:
-            self.vjps = tuple(None if rule is None else _without_output(rule) for rule in self.transpose)
+            alone = len(self.transpose) == 1
+            self.vjps = tuple(None if rule is None else _without_output(rule, alone) for rule in self.transpose)
             self.jvps = tuple(
                 None if rule is None else self._jvp_of_argument(at) for at, rule in enumerate(self.transpose)
             )
@@ -339,7 +358,9 @@ class Linear(Primitive):
         return self(*full, **params)
 
 
-def _without_output(rule: Rule) -> Rule:
+def _without_output(rule: Rule, alone: bool) -> Rule:
+    if alone:
+        return lambda g, _y, x, **params: rule(g, x, **params)
     return lambda g, _y, *x, **params: rule(g, *x, **params)
 
 

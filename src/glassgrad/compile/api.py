@@ -143,6 +143,8 @@ class Compiled:
         graph, program = backends.build(captured.graph, self.backend, self.threads)
         if captured.boundary is not None:
             _, captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
+        if self.backend == "llvm":
+            program.step.lock = self._lock  # held in every call
         made = TraceCall(captured, graph, program, signature(args, kwargs, self._moving)[0], self.backend)
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made

@@ -149,6 +149,10 @@ class NativeStep:
     Attributes:
         inputs: the types of the arguments.
         outputs: the types of the results.
+        lock: held while the step runs. Who calls it under a reentrant lock of their own may put that here.
+        address: of the context.
+        first: how many phases the first turn of native code has.
+        call: native code that checks arguments and runs such a turn; see `emit.llvm.support`.
     """
 
     def __init__(self, code: bytes, layout: Layout) -> None:
@@ -157,14 +161,14 @@ class NativeStep:
         self.outputs = tuple(layout.outputs)
         self.shares = layout.shares
         self._code = LoadedCode(code)
-        self._lock = threading.Lock()
+        self.lock: Any = threading.Lock()
         self._templates = [(out.shape, out.dtype) for out in layout.outputs]
         self.context = self._make_context()
         support_code = runtime.support_code()
-        self._call = _Call(support_code.address("call_step"))
+        self.call = _Call(support_code.address("call_step"))
         self._resume = _Resume(support_code.address("resume"))
-        self._address = self.context.address
-        self._first = layout.segments[0][0] if layout.segments else 0
+        self.address = self.context.address
+        self.first = layout.segments[0][0] if layout.segments else 0
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
         weakref.finalize(self, _release, self.context, self._code, self.memory)
@@ -198,17 +202,23 @@ class NativeStep:
             # Native code would read beyond the end of the tuple.
             raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
         results = tuple([np.empty(shape, dtype) for shape, dtype in self._templates])
-        with self._lock:
-            status = self._run(arrays + results)
+        with self.lock:
+            status = self.run(arrays + results)
             if status:
                 self._run_again(arrays, results, status)
         if self.layout.guards:
             results = self._check_guards(results)
         return results
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a call is one turn of native code: nothing for the host to do, nothing to look at afterwards."""
+        return self._simple and not self.layout.guards
+
     # --- running -------------------------------------------------------------------------------------
 
-    def _run(self, arguments: tuple[Any, ...]) -> int:
+    def run(self, arguments: tuple[Any, ...]) -> int:
+        """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
         if self.shares == 1:
             return self._segments(arguments, 1)
         pool = self._pool
@@ -225,7 +235,7 @@ class NativeStep:
             pool.lock.release()
 
     def _segments(self, arguments: tuple[Any, ...], alone: int) -> int:
-        status: int = self._call(self._address, id(arguments), alone, self._first)
+        status: int = self.call(self.address, id(arguments), alone, self.first)
         if self._simple or status:
             return status
         arrays = dict(zip((*self.inputs, *self.outputs), arguments, strict=True))
@@ -233,7 +243,7 @@ class NativeStep:
         try:
             for number, (count, host) in enumerate(self.layout.segments):
                 if number and count:
-                    self._resume(self._address, alone, count)
+                    self._resume(self.address, alone, count)
                 if host is not None:
                     self._on_host(host, arrays)
             finished = True
@@ -283,7 +293,7 @@ class NativeStep:
         count = self.context.words[support.CHECK_COUNT // 8].item()
         self.context.set(support.CHECK_COUNT, 0)
         try:
-            status = self._run(fitted + results)
+            status = self.run(fitted + results)
         finally:
             self.context.set(support.CHECK_COUNT, count)
         if status:

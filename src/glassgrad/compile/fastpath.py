@@ -37,7 +37,8 @@ def quick_call(
         "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
         "K": arrays,
     }  # fmt: skip
-    lines = _arguments(space, key, leaves)
+    step = _plain_step(capture, program)
+    lines = _arguments(space, key, leaves, unchecked=step is not None)
     if lines is None:
         return None
     terms = list(guards.terms(space))
@@ -54,7 +55,7 @@ def quick_call(
         else:
             lines.append(f"f{number} = feed{number}()")
             passed.append(f"f{number}")
-    lines.append(f"results = program({', '.join(passed)})")
+    lines += [f"results = program({', '.join(passed)})"] if step is None else _native_call(space, step, passed)
     if capture.written:
         # `Writer.wrote` written out; its arrays change only on the slow way, which tells it.
         space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
@@ -74,8 +75,35 @@ def quick_call(
     return quick
 
 
-def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any]) -> list[str] | None:
-    """Return lines that check the arguments and bind the arrays in them to x0, x1, ..."""
+def _plain_step(capture: Capture, program: Any) -> Any:
+    """Return the native step if the generated function may call it directly.
+
+    Native code looks at the arguments before it does anything; where they do not fit, the call is made again on the
+    slow way, which draws the feeds once more.
+    """
+    step = getattr(program, "step", None)
+    return step if step is not None and step.is_plain and all(feed.pure for feed in capture.feeds) else None
+
+
+def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> list[str]:
+    """Return lines that do what the step does when it is called, but for its lock: it is that of the caller."""
+    space.update(empty=np.empty, call=step.call, run=step.run)
+    lines, results = [], []
+    for number, out in enumerate(step.outputs):
+        space[f"e{number}"] = out.dtype
+        lines.append(f"r{number} = empty({out.shape!r}, e{number})")
+        results.append(f"r{number}, ")
+    lines.append(f"results = ({''.join(results)})")
+    lines.append(f"arrays = ({', '.join(passed)}, {''.join(results)})" if passed else f"arrays = ({''.join(results)})")
+    run = f"call({step.address}, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
+    return [*lines, f"if {run}:", "    return MISS"]
+
+
+def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchecked: bool) -> list[str] | None:
+    """Return lines that check the arguments and bind the arrays in them to x0, x1, ...
+
+    `unchecked` leaves out the types of arrays, for a program that looks at them itself.
+    """
     count, kinds, recording = key
     lines = [
         f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING} != {recording}:",
@@ -108,6 +136,8 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any]) -> list[s
         else:
             space[f"o{at}"] = leaf
             lines += [f"if a{at} is not o{at}:", "    return MISS"]
+            continue
+        if unchecked:
             continue
         space[f"d{at}"] = np.dtype(dtype)
         lines.append(f"if type(x{at}) is not ndarray or x{at}.shape != {shape!r} or x{at}.dtype is not d{at}:")

@@ -60,11 +60,13 @@ class Feed:
         var: the input; None for Python code that only has to run again, such as a schedule's step.
         draw: returns the array of this call.
         label: what it is, for printing.
+        pure: whether drawing it once more does no harm.
     """
 
     var: Var | None
     draw: Callable[[], Any]
     label: str
+    pure: bool = False
 
 
 class Tracer:
@@ -278,10 +280,12 @@ class Tracer:
         self._labels[var] = "an argument"
         return self._symbol(var, weak)
 
-    def feed(self, draw: Callable[[], Any], like: Any, label: str, name: str | None = None) -> Symbol:
+    def feed(
+        self, draw: Callable[[], Any], like: Any, label: str, name: str | None = None, *, pure: bool = False
+    ) -> Symbol:
         """Return a new input that is drawn before every call."""
         var = self.builder.input(like.shape, like.dtype, name)
-        self.feeds.append(Feed(var, draw, label))
+        self.feeds.append(Feed(var, draw, label, pure))
         self._labels[var] = label
         return self._symbol(var)
 
@@ -295,7 +299,7 @@ class Tracer:
         key = (id(options), name)
         if key not in self._numbers:
             draw = _number_reader(options, name)
-            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", name)
+            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", name, pure=True)
             self._numbers[key] = made.var
             self.numbers.setdefault(key, (options, name, value))
         return self._symbol(self._numbers[key])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,27 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
         before.array += gradient.array
 
 
-__all__ = ["Function", "backward", "grad", "graph", "once_differentiable"]
+# --- PyTorch's checks -----------------------------------------------------------------------------
+
+
+def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """Whether derivatives agree with differences, as in PyTorch; raises if not. `verify.gradcheck` says more."""
+    return _checked("gradcheck", func, inputs, raise_exception, options)
+
+
+def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """The same for second derivatives; `verify.gradgradcheck` says more."""
+    return _checked("gradgradcheck", func, inputs, raise_exception, options)
+
+
+def _checked(name: str, func: Any, inputs: Any, raise_exception: bool, options: dict[str, Any]) -> bool:
+    known = {key: value for key, value in options.items() if key in {"eps", "atol", "rtol", "nondet_tol"}}
+    check = getattr(import_module("glassgrad.verify"), name)
+    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    return bool(check(func, *given, raise_exception=raise_exception, **known))
+
+
+__all__ = ["Function", "backward", "grad", "gradcheck", "gradgradcheck", "graph", "once_differentiable"]
 
 
 tape.HOOKS.backward = backward

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance, random, serialization
+from glassgrad import amp, creation, errors, provenance, random, serialization
 from glassgrad.mode import no_grad
 from glassgrad.tensor import Tensor
 
@@ -205,7 +205,8 @@ class _NoDtype:
 
 
 NAMES: dict[str, Any] = {
-    "save": serialization.save, "load": serialization.load, "inference_mode": inference_mode, "is_tensor": is_tensor,
+    "autocast": amp.autocast, "save": serialization.save, "load": serialization.load,
+    "inference_mode": inference_mode, "is_tensor": is_tensor,
     "is_floating_point": is_floating_point, "numel": numel, "get_default_dtype": get_default_dtype,
     "set_default_dtype": set_default_dtype, "set_default_tensor_type": set_default_tensor_type,
     "initial_seed": initial_seed, "seed": seed, "get_rng_state": get_rng_state, "set_rng_state": set_rng_state,

@@ -128,6 +128,14 @@ def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = Fa
     return creation.tensor(data, dtype or x.dtype, requires_grad)
 
 
+def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
+    """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
+    if len(size) == 1 and not isinstance(size[0], int):
+        (data,) = size
+        return new_empty(x, data.shape) if isinstance(data, Tensor) else new_tensor(x, data, device=device)
+    return new_empty(x, *size or (0,), device=device)
+
+
 def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the dtype of x."""
     _device.check(device)
@@ -158,7 +166,7 @@ def new_full(
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     where, to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex,
-    is_same_size, new_tensor, new_zeros, new_ones, new_empty, new_full,
+    is_same_size, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip
 
 

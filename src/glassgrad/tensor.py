@@ -18,7 +18,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import complexes, index, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
-from glassgrad.tape import HOOKS, MODE, TRACING, Node, describe
+from glassgrad.tape import HOOKS, MODE, RECORDING, TRACING, Node, describe
 
 _ndarray = np.ndarray
 _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
@@ -246,7 +246,7 @@ class Tensor:
         return make(self.array, None, False)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return the array; raises when a gradient would be lost."""
+        """Return the array; raises when a gradient would be lost, which it cannot be under `no_grad`."""
         array: np.ndarray[Any, Any] = self._plain(".numpy()")
         return array
 
@@ -257,7 +257,7 @@ class Tensor:
         return array.copy() if copy else array
 
     def _plain(self, call: str) -> Any:
-        if self._tracks:
+        if self._tracks and MODE.flags & RECORDING:
             name = self.node.place.variable if self.node is not None else None
             raise errors.ASARRAY_TRACKED(
                 call=call, what=describe(self), name=name or "t", where=provenance.here(2)

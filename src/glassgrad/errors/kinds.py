@@ -11,8 +11,8 @@ class AutogradError(GlassgradError, RuntimeError):
     """A gradient was asked for that cannot be given. A `RuntimeError`, as in PyTorch."""
 
 
-class ShapeError(GlassgradError, ValueError):
-    """Shapes that do not fit together."""
+class ShapeError(GlassgradError, ValueError, RuntimeError):
+    """Shapes that do not fit together. A `ValueError`, as in NumPy, and a `RuntimeError`, as in PyTorch."""
 
 
 class ArgumentError(GlassgradError, ValueError):

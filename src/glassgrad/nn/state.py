@@ -17,6 +17,11 @@ class Incompatible(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
     """Return the values of a Tensor of ours, of PyTorch's, or of an array."""

@@ -1,0 +1,40 @@
+"""Short scripts in everyday PyTorch print with glassgrad under the name torch what they print with PyTorch."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+from glassgrad import compat
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
+
+
+def printed(script: Path) -> str:
+    """What a script prints; PyTorch's name for a shape left out, which is a tuple here."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runpy.run_path(str(script), run_name="__main__")
+    text = re.sub(r"torch\.Size\(\[(\d+)\]\)", r"(\1,)", out.getvalue())
+    return re.sub(r"torch\.Size\(\[([\d, ]*)\]\)", r"(\1)", text)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_a_script_prints_the_same(script: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is the other library")
+    expected = printed(script)
+    with compat.as_torch():
+        found = printed(script)
+    assert expected.strip()
+    assert found == expected
+
+
+def test_there_are_scripts() -> None:
+    assert len(SCRIPTS) >= 12

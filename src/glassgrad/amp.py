@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from glassgrad import devices
+from glassgrad.missing import getter
 from glassgrad.tape import MUTATIONS
 
 
@@ -119,5 +120,14 @@ class GradScaler:
         if self.enabled and state_dict:
             self._scale, self._good = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
 
+
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "custom_fwd": "write the function as it is: nothing changes its dtype.",
+    "custom_bwd": "write the function as it is: nothing changes its dtype.",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = ["GradScaler", "autocast"]

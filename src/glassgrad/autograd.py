@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, tape
+from glassgrad import creation, errors, provenance, tape
 from glassgrad import saving as graph
 from glassgrad.function import Function, once_differentiable
+from glassgrad.missing import getter
+from glassgrad.mode import enable_grad, no_grad, set_grad_enabled
 from glassgrad.tensor import Tensor, make
 
 _ndarray = np.ndarray
@@ -157,6 +159,13 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
         before.array += gradient.array
 
 
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
+    """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`."""
+    x = data.detach() if isinstance(data, Tensor) else creation.tensor(data)
+    x.requires_grad = requires_grad
+    return x
+
+
 # --- PyTorch's checks -----------------------------------------------------------------------------
 
 
@@ -177,7 +186,22 @@ def _checked(name: str, func: Any, inputs: Any, raise_exception: bool, options: 
     return bool(check(func, *given, raise_exception=raise_exception, **known))
 
 
-__all__ = ["Function", "backward", "grad", "gradcheck", "gradgradcheck", "graph", "once_differentiable"]
+_ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite() tells whether a value is sound."
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "detect_anomaly": _ANOMALY,
+    "set_detect_anomaly": _ANOMALY,
+    "functional": "glassgrad.func has jacrev, jacfwd, hessian, vjp, jvp and hvp.",
+    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, _INSTEAD)
+
+__all__ = [
+    "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph", "no_grad",
+    "once_differentiable", "set_grad_enabled",
+]  # fmt: skip
 
 
 tape.HOOKS.backward = backward

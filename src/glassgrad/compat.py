@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import amp, creation, errors, provenance, random, serialization
+from glassgrad import amp, creation, devices, errors, provenance, random, serialization
 from glassgrad.mode import no_grad
 from glassgrad.tensor import Tensor
 
@@ -175,6 +175,29 @@ def set_printoptions(
     np.set_printoptions(**options, suppress=None if sci_mode is None else not sci_mode)
 
 
+def set_default_device(device: Any) -> None:
+    """Accept the cpu, which it is; raise on others."""
+    devices.check(device)
+
+
+def get_default_device() -> devices.device:
+    """Return the cpu."""
+    return devices.device("cpu")
+
+
+def get_num_threads() -> int:
+    """Return how many cores this process may use; a compiled step takes as many of them as are worth it."""
+    from glassgrad.compile.runtime import available_cores
+
+    return available_cores()
+
+
+def typename(obj: Any) -> str:
+    """Return the full name of the type of an object."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _accepted(*_args: Any, **_kwargs: Any) -> None:
     """Do nothing: it tunes PyTorch's own kernels."""
 
@@ -210,6 +233,8 @@ NAMES: dict[str, Any] = {
     "is_floating_point": is_floating_point, "numel": numel, "get_default_dtype": get_default_dtype,
     "set_default_dtype": set_default_dtype, "set_default_tensor_type": set_default_tensor_type,
     "initial_seed": initial_seed, "seed": seed, "get_rng_state": get_rng_state, "set_rng_state": set_rng_state,
+    "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
+    "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
     "set_printoptions": set_printoptions, "Size": tuple, "dtype": np.dtype, "finfo": np.finfo, "iinfo": np.iinfo,
     "result_type": np.result_type, "promote_types": np.promote_types, "can_cast": np.can_cast,
     "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128), "bfloat16": _NoDtype("bfloat16"),
@@ -234,6 +259,18 @@ INSTEAD = {
     "distributions": "draw with normal, bernoulli, multinomial or rand; log-probabilities are nn.functional's losses.",
     "distributed": "one process computes here.",
     "multiprocessing": "DataLoader(num_workers=...) loads in other processes.",
+    "lu": "linalg.solve, linalg.inv and linalg.slogdet factorise by themselves.",
+    "matrix_exp": "scipy.linalg.expm on .detach().numpy(), or a custom_vjp around it.",
+    "special": "its functions are here: erf, erfc, erfinv, gammaln, digamma, xlogy, expit, logit.",
+    "testing": "compare arrays: numpy.testing.assert_allclose(a.detach().numpy(), b.detach().numpy()).",
+    "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
+    "compiler": "glassgrad.compile needs no switches; its results have .graph, .source, .stats and .retraces.",
+    "library": "autograd.Function and custom_vjp make ops of your own.",
+    "storage": "the memory of a tensor is a NumPy array: .numpy().",
+    "sparse_coo_tensor": "tensors are dense; index_add and segment_sum serve most uses.",
+    "ao": "weights stay in floating point.",
+    "package": "save weights with glassgrad.save; code is a file of yours.",
+    "version": "glassgrad.__version__ is this library's.",
     "sparse": "tensors are dense; index_add and segment_sum serve most uses.",
     "quantization": "weights stay in floating point.",
     "onnx": "save weights with glassgrad.save, which PyTorch reads through safetensors.",

@@ -8,11 +8,12 @@ vectors are infinite or NaN where two values coincide, those of the values alone
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, qr, svdvals
@@ -120,6 +121,9 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
         residuals = sum(_ew.square(matmul(a, solution) - b), -2)
     return LstsqResult(solution, residuals, rank, values)
 
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__)
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import absent, creation, errors, provenance, random
 from glassgrad import devices as _device
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.names import PUBLIC
@@ -114,6 +114,41 @@ def is_complex(x: Tensor) -> bool:
     return bool(x.dtype.kind == "c")
 
 
+def pin_memory(x: Tensor, device: Any = None) -> Tensor:
+    """The tensor as it is: it is where it is used."""
+    return x
+
+
+def is_pinned(x: Tensor, device: Any = None) -> bool:
+    """False: there is no other device to copy to."""
+    return False
+
+
+def is_nonzero(x: Tensor) -> bool:
+    """Whether the only element is not zero."""
+    return bool(x.item())
+
+
+def is_signed(x: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return bool(x.dtype.kind in "ifc")
+
+
+def get_device(x: Tensor) -> int:
+    """-1, as for every tensor of the processor."""
+    return -1
+
+
+def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Indices drawn with the weights in the last dimension; see `glassgrad.multinomial`."""
+    return random.multinomial(x, num_samples, replacement, generator=generator)
+
+
+def bernoulli(x: Tensor, *, generator: Any = None) -> Tensor:
+    """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
+    return random.bernoulli(x, generator=generator)
+
+
 def is_same_size(x: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
     return x.shape == other.shape
@@ -166,7 +201,8 @@ def new_full(
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     where, to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex,
-    is_same_size, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
+    is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device, multinomial, bernoulli,
+    new, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip
 
 
@@ -174,6 +210,8 @@ _CPU: _device.device = _device.device("cpu")
 _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
     "device": lambda _x: _CPU,
     "is_cuda": lambda _x: False,
+    "is_cpu": lambda _x: True,
+    "retains_grad": lambda x: x._extra is not None and "retain" in x._extra,
     "is_sparse": lambda _x: False,
     "itemsize": lambda x: x.dtype.itemsize,
     "real": lambda x: PUBLIC["real"](x) if x.dtype.kind == "c" else x,
@@ -188,6 +226,9 @@ def _attach() -> None:
         setattr(Tensor, name, _conversion(name, dtype))
     for name, read in _PROPERTIES.items():
         setattr(Tensor, name, property(read))
+    for name, function in (("share_memory_", pin_memory), ("is_shared", is_pinned)):
+        setattr(Tensor, name, function)
+    absent.attach(Tensor)
     setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
     setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name
 

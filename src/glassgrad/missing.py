@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from glassgrad import errors
 
@@ -26,3 +28,24 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
     close = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     nearest = "\nNearest: " + ", ".join(lower[one] for one in close) if close else ""
     return errors.MISSING_NAME(module=module, name=name, nearest=nearest)
+
+
+def getter(module: str, instead: Mapping[str, str] | None = None, otherwise: str = "") -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module, which raises what `missing` makes; `otherwise` is for all other names."""
+
+    def absent(name: str) -> Any:
+        given = {name: otherwise, **(instead or {})} if otherwise and not name.startswith("_") else instead
+        raise missing(module, name, _own(sys.modules[module]), given)
+
+    return absent
+
+
+def _own(module: Any) -> list[str]:
+    """Return the names that a module offers: its `__all__`, or what it defines."""
+    listed = getattr(module, "__all__", None) if "__all__" in vars(module) else None
+    if listed is not None:
+        return list(listed)
+    return [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+
+
+__all__ = ["getter", "missing"]

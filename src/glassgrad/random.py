@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad.creation import DEFAULT, _finish, _size
+from glassgrad.missing import getter
 from glassgrad.ops.batched import Stream
 from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor, make
@@ -195,3 +196,11 @@ def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = Non
 def randn_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
     """Standard normal numbers with the shape and dtype of `x`."""
     return randn(x.shape, generator=generator, dtype=dtype or x.dtype)
+
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "fork_rng": "get_rng_state and set_rng_state around the block, or a Generator of its own.",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, _INSTEAD)

@@ -27,7 +27,7 @@ ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "missing", "provenance", "settings", "typing", "devices", "_version"),
+    ("errors", "absent", "missing", "provenance", "settings", "typing", "devices", "_version"),
     ("ops",),
     ENGINE_PARTS,
     ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special",

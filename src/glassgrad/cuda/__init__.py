@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glassgrad import amp, errors, provenance  # noqa: F401 - torch.cuda.amp
+from glassgrad.missing import getter
 
 
 def is_available() -> bool:
@@ -48,3 +49,6 @@ def current_device() -> int:
 
 
 set_device = get_device_name = get_device_properties = lambda *_args: current_device()
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, otherwise="there is no GPU to ask; is_available() is False.")

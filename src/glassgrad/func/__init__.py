@@ -6,6 +6,8 @@ forward, `hessian`, `hvp` and `gauss_newton_product` do both, `vmap` computes a 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from glassgrad.func.custom import custom_jvp, custom_vjp, straight_through
 from glassgrad.func.forward import gauss_newton_product, hessian, hvp, jacfwd, jvp, linearize
 from glassgrad.func.functional import functional_call, stack_module_state
@@ -13,6 +15,15 @@ from glassgrad.func.implicit import custom_root
 from glassgrad.func.reverse import grad, grad_and_value, jacrev, value_and_grad, vjp
 from glassgrad.func.tree import tree_map
 from glassgrad.func.vmap import vmap
+from glassgrad.missing import getter
+
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "functionalize": "not needed: writes in place are followed as they are.",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
     "custom_jvp", "custom_root", "custom_vjp", "functional_call", "gauss_newton_product", "grad", "grad_and_value",

@@ -54,7 +54,11 @@ _MODULES = ("functional", "init", "parameter", "utils")
 
 # What PyTorch has and this library has not, and what to use in its place.
 _INSTEAD = {
-    "DataParallel": "a single process computes here; use more threads, or distributed data parallel over MPI.",
+    "DataParallel": "a single process computes here; a compiled step uses its cores.",
+    "parallel": "a single process computes here; a compiled step uses its cores.",
+    "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
+    "modules": "its classes are here: nn.Linear in place of nn.modules.linear.Linear.",
+    "LazyLinear": "Linear with the number of features; summary(model, shape) shows what arrives where.",
     "SyncBatchNorm": "use BatchNorm1d or BatchNorm2d: there is one process.",
 }
 

@@ -6,10 +6,11 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glassgrad.missing import getter
 from glassgrad.ops.core import bad_option
 from glassgrad.random import Generator, _normal, _rng, _uniform
 from glassgrad.tape import MUTATIONS
@@ -139,3 +140,6 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         for channel in range(min(outputs, tensor.shape[1])):
             values[(group * outputs + channel, channel, *middle)] = 1
     return _fill(tensor, values)
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__)

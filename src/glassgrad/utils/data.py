@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad import creation, errors, provenance
+from glassgrad.missing import getter
 from glassgrad.ops.shape import stack
 from glassgrad.random import Generator
 from glassgrad.tensor import Tensor, make
@@ -287,6 +288,19 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
             return inner[0], rows if inner[1] is None else inner[1][rows]
     return None
 
+
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "distributed": "one process computes here; the order of a DataLoader depends on its seed alone.",
+    "DistributedSampler": "one process computes here; the order of a DataLoader depends on its seed alone.",
+    "StackDataset": "TensorDataset, or a Dataset whose __getitem__ returns a tuple.",
+    "ChainDataset": "itertools.chain in an IterableDataset.",
+    "dataloader": "everything in it is here: utils.data.DataLoader.",
+    "dataset": "everything in it is here: utils.data.Dataset.",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
     "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from glassgrad.missing import getter
 from glassgrad.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
 from glassgrad.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR
 from glassgrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts, WarmupCosineLR
@@ -17,6 +20,9 @@ from glassgrad.optim.lr_scheduler.decay import (
 from glassgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 _LRScheduler = LRScheduler
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__)
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",

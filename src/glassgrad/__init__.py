@@ -27,6 +27,8 @@ _SHADOWED = frozenset({"checkpoint", "tensor"})
 _ELSEWHERE = {
     "backward_source": "compile", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
+    "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",
+    "plot_gradient_histograms": "report", "plot_total_norm": "report",
 }  # fmt: skip
 
 # What stands without the engine. Whoever imports any other submodule first gets the engine whole behind it.

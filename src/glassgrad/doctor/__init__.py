@@ -6,6 +6,8 @@ Nothing here draws or prints; `glassgrad.report` does, from what is computed her
 from __future__ import annotations
 
 from .aside import aside
+from .checkup import check_up
+from .facts import CheckUp, Finding
 from .monitor import GradientMonitor
 from .norms import GradientNorms, compute_gradient_norms
 from .record import MonitorData
@@ -13,11 +15,14 @@ from .statistics import BIN_EDGES, Summary, magnitudes, summarise
 
 __all__ = [
     "BIN_EDGES",
+    "CheckUp",
+    "Finding",
     "GradientMonitor",
     "GradientNorms",
     "MonitorData",
     "Summary",
     "aside",
+    "check_up",
     "compute_gradient_norms",
     "magnitudes",
     "summarise",

@@ -131,6 +131,14 @@ def producer(tensor: Tensor) -> tuple[str, int] | None:
     return None
 
 
+def made_by(tensor: Tensor) -> str:
+    """Return the op that made a tensor and, where the library knows it, the user's line; empty for a leaf."""
+    node = tensor.grad_fn if is_torch(tensor) else getattr(tensor, "node", None)
+    if node is None:
+        return ""
+    return f"{_name(node)} at {node.place}" if hasattr(node, "prim") else _name(node)
+
+
 def _name(node: Any) -> str:
     if hasattr(node, "prim"):
         return str(node.prim.name)

@@ -29,3 +29,12 @@ MONITOR_OTHER_MODEL = Message(
 )
 MONITOR_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 MONITOR_FOREIGN = Message(InputError, "{path} is not a record of gradients that this version of glassgrad reads")
+PICTURE_SOURCE = Message(
+    KindError,
+    "{owner} draws a GradientMonitor, its data, a file that it wrote, or a model with gradients; given {given}.",
+)
+PICTURE_EMPTY = Message(
+    ArgumentError,
+    "{owner}: there is nothing to draw, {reason}.\nNext: {next}.",
+)
+PICTURE_NAMES = Message(ArgumentError, "{owner}: no {what} is called {given!r}; there are {known}.")

@@ -1,0 +1,208 @@
+"""The check-up of one batch: what goes in, what comes out, what comes back, and what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from . import library, rules
+from .aside import aside
+from .facts import CheckUp, Facts, Gradient, Layer, Targets
+from .passes import PassWatch
+from .quantities import norms
+
+Array = Any
+Module = Any
+
+IGNORED = -100
+"""PyTorch's label for places that do not count."""
+
+# The ops behind the usual losses, by both libraries' names.
+_LOSSES = {
+    "cross_entropy": "cross entropy", "nllloss": "cross entropy", "nllloss2d": "cross entropy",
+    "binary_cross_entropy_with_logits": "binary cross entropy", "binary_cross_entropy": "binary cross entropy",
+    "binarycrossentropy": "binary cross entropy", "binarycrossentropywithlogits": "binary cross entropy",
+    "mse_loss": "squared error", "mseloss": "squared error",
+}  # fmt: skip
+
+
+def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None) -> CheckUp:
+    """Make one forward and backward pass and return what is to be known of it; the model stays as it was.
+
+    Args:
+        model: a module of ours or of PyTorch.
+        batch: `(inputs, targets)`; more than two are several inputs and, last, the targets; a mapping is handed to the
+            model as keywords. NumPy arrays become tensors of the model's library.
+        loss_fn: called with output and targets (with output and batch for a mapping); without it the model returns the
+            loss itself, or an object that has it as `loss`.
+
+    Raises:
+        KindError: a model without `named_parameters()`.
+
+    What the model or the loss raises is part of the result (`failure`).
+    """
+    if not hasattr(model, "named_parameters"):
+        raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)
+    given = _Batch(model, batch)
+    with np.errstate(all="ignore"), aside(model):
+        found = _examined(model, given, loss_fn)
+    return dataclasses.replace(found, findings=rules.findings(found))
+
+
+class _Batch:
+    """A batch in the form of a call: positional inputs or keywords, and targets."""
+
+    def __init__(self, model: Module, batch: Any) -> None:
+        self.keywords: dict[str, Any] = {}
+        self.inputs: tuple[Any, ...] = ()
+        self.targets: Any = None
+        if isinstance(batch, Mapping):
+            self.keywords = {name: _tensor(value, model) for name, value in batch.items()}
+            self.targets = self.keywords.get("labels", self.keywords.get("targets"))
+        elif isinstance(batch, Sequence):
+            *inputs, targets = batch if len(batch) > 1 else (*batch, None)
+            self.inputs = tuple(_tensor(value, model) for value in inputs)
+            self.targets = _tensor(targets, model)
+        else:
+            self.inputs = (_tensor(batch, model),)
+
+    def facts(self) -> tuple[Facts, ...]:
+        named = dict(self.keywords)
+        named |= {f"input {at}" if len(self.inputs) > 1 else "input": value for at, value in enumerate(self.inputs)}
+        found = []
+        for name, value in named.items():
+            array = library.numbers(value) if value is not self.targets else None
+            if array is not None and array.size:
+                found.append(Facts.of(name, array))
+        return tuple(found)
+
+
+def _tensor(value: Any, model: Module) -> Any:
+    """Make a tensor of the model's library from an array; floats in the precision of the model."""
+    if not isinstance(value, np.ndarray):
+        return value
+    parameter = next((parameter for _, parameter in model.named_parameters()), None)
+    if value.dtype.kind == "f" and parameter is not None:
+        value = value.astype(library.values(parameter).dtype, copy=False)
+    if library.is_torch(model):
+        return sys.modules["torch"].from_numpy(value)
+    return sys.modules["glassgrad.creation"].from_numpy(value)
+
+
+def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:
+    watch = PassWatch(model)
+    watch.attach()
+    output = loss = None
+    failure = stage = ""
+    try:
+        stage = "the model"
+        output = model(*given.inputs, **given.keywords)
+        stage = "the loss"
+        loss = _loss(output, given, loss_fn)
+        kind = _LOSSES.get((library.producer(loss) or ("", 0))[0].rstrip("0123456789"), "")
+        stage = "the backward pass"
+        loss.backward()
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in the user's code is what is to be reported
+        failure = f"{stage} raised {type(error).__name__}: {str(error).strip()}"
+    finally:
+        watch.detach()
+    layers = watch.layers()
+    numbers = library.numbers(library.first_tensor(output)) if loss_fn is not None or loss is not output else None
+    targets = _targets(given.targets, numbers)
+    kind = kind if loss is not None else ""
+    expected, why = _expected(kind, targets, given.targets)
+    gradients = _gradients(model, layers)
+    value = library.numbers(loss)
+    return CheckUp(
+        model=type(model).__name__,
+        parameters=sum(entry.values.summary.count for entry in gradients if entry.trainable),
+        inputs=given.facts(),
+        targets=targets,
+        layers=layers,
+        output=None if numbers is None or not numbers.size else Facts.of("output", numbers),
+        loss=math.nan if value is None or value.size != 1 else float(value.item()),
+        expected=expected,
+        expected_why=why,
+        loss_kind=kind,
+        gradients=gradients,
+        total_norm=norms.total(entry.gradient.summary.norm for entry in gradients if entry.gradient is not None),
+        same_output=_is_same(numbers, given),
+        probabilities=_are_shares(numbers),
+        training=bool(getattr(model, "training", True)),
+        failure=failure,
+    )
+
+
+def _loss(output: Any, given: _Batch, loss_fn: Callable[..., Any] | None) -> Any:
+    if loss_fn is None:
+        return getattr(output, "loss", output)
+    return loss_fn(output, dict(given.keywords) if given.keywords else given.targets)
+
+
+def _gradients(model: Module, layers: tuple[Layer, ...]) -> tuple[Gradient, ...]:
+    order = {layer.name: at for at, layer in enumerate(layers)}
+    found = []
+    for name, parameter in model.named_parameters():
+        gradient = library.gradient(parameter)
+        found.append(
+            Gradient(
+                name,
+                Facts.of(name, library.values(parameter)),
+                None if gradient is None else Facts.of(name, gradient),
+                library.trainable(parameter),
+                len(parameter.shape),
+                order.get(name.rpartition(".")[0], -1),
+            )
+        )
+    return tuple(found)
+
+
+def _targets(targets: Any, output: Array | None) -> Targets | None:
+    array = library.numbers(targets)
+    if array is None or not array.size:
+        return None
+    facts = Facts.of("targets", array)
+    if array.dtype.kind not in "iu" or output is None or output.size % array.size:
+        return Targets(facts)
+    classes = output.size // array.size
+    counted = array[array != IGNORED]
+    outside = int(((counted < 0) | (counted >= classes)).sum()) if classes > 1 else 0
+    return Targets(facts, classes if classes > 1 else 0, len(np.unique(counted)), outside)
+
+
+def _expected(kind: str, targets: Targets | None, given: Any) -> tuple[float, str]:
+    """Return the loss of a model that knows nothing of its inputs, and where the number comes from."""
+    if kind == "cross entropy" and targets is not None and targets.classes:
+        return math.log(targets.classes), f"log {targets.classes}"
+    if kind == "binary cross entropy":
+        return math.log(2), "log 2"
+    array = library.numbers(given)
+    if kind == "squared error" and array is not None:
+        return float(np.mean(np.square(array.astype(np.float64)))), "the mean square of the targets"
+    return math.nan, ""
+
+
+def _is_same(output: Array | None, given: _Batch) -> bool:
+    """Tell whether all examples have the same output though their inputs differ."""
+    if output is None or output.ndim < 2 or len(output) < 2 or not np.isfinite(output).all():
+        return False
+    first = next((library.numbers(value) for value in given.inputs), None)
+    if first is None or len(first) != len(output) or (first == first[:1]).all():
+        return False
+    spread = float(np.abs(output - output[:1]).max())
+    return spread <= 1e-6 * max(float(np.abs(output).max()), 1e-30)
+
+
+def _are_shares(output: Array | None) -> bool:
+    if output is None or output.ndim < 2 or output.shape[1] < 2 or output.dtype.kind != "f" or not output.size:
+        return False
+    return bool((output >= 0).all() and np.allclose(output.sum(1, dtype=np.float64), 1, atol=1e-3))
+
+
+__all__ = ["CheckUp", "check_up"]

@@ -1,0 +1,284 @@
+"""The rules that turn a check-up into findings: a table of what to look for, what it means and what to do.
+
+A rule's `look` returns one text for each thing it finds, naming the place and the numbers. It neither computes anything
+about tensors nor prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .facts import CheckUp, Finding, Gradient, Layer
+
+VANISHED = 1e-3
+"""‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
+EXPLODED = 1e2
+"""‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
+MOSTLY = 0.5
+"""A share of dead units or saturated outputs that costs more than it can give."""
+WORSE = {"cross entropy": 1.5, "binary cross entropy": 1.5, "squared error": 5.0}
+"""A loss above that of ignorance by this factor comes from outputs that are large and wrong."""
+FAR_INPUT = 20.0
+"""Inputs of this size, for weights that were drawn for inputs around 1."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing to look for; `severity` is "error" where training cannot work, else "warning"."""
+
+    name: str
+    severity: str
+    look: Callable[[CheckUp], Iterator[str]]
+    advice: str
+
+
+def findings(found: CheckUp) -> tuple[Finding, ...]:
+    """Return what the rules find, errors first, each kind in the order of the table."""
+    listed = [Finding(rule.name, rule.severity, what, rule.advice) for rule in RULES for what in rule.look(found)]
+    return tuple(sorted(listed, key=lambda finding: finding.severity != "error"))
+
+
+# --- numbers that are none ---
+
+
+def _bad_inputs(found: CheckUp) -> Iterator[str]:
+    yield from (f"{facts.name} holds {facts.bad}" for facts in found.inputs if facts.bad)
+    if found.targets is not None and found.targets.facts.bad:
+        yield f"the targets hold {found.targets.facts.bad}"
+
+
+def _bad_parameters(found: CheckUp) -> Iterator[str]:
+    yield from (f"{entry.name} holds {entry.values.bad}" for entry in found.gradients if entry.values.bad)
+
+
+def _bad_forward(found: CheckUp) -> Iterator[str]:
+    for layer in found.layers:
+        if layer.output.bad:
+            if not layer.input_bad:
+                yield f"born in {_called(layer)}, whose input is finite: its output holds {layer.output.bad}"
+            elif not any(facts.bad for facts in found.inputs):
+                maker = f" (made by {layer.input_made_by})" if layer.input_made_by else ""
+                yield f"what enters {_called(layer)}{maker} is not finite; its output holds {layer.output.bad}"
+            return
+    if found.output is not None and found.output.bad and found.layers:
+        yield f"born after {_called(found.layers[-1])}, in the model's own code: the output holds {found.output.bad}"
+
+
+def _bad_loss(found: CheckUp) -> Iterator[str]:
+    seen = [layer.output for layer in found.layers] + ([found.output] if found.output is not None else [])
+    if not found.failure and not math.isfinite(found.loss) and not any(facts.bad for facts in seen):
+        yield f"the loss is {found.loss} though the output is finite"
+
+
+def _bad_backward(found: CheckUp) -> Iterator[str]:
+    if not math.isfinite(found.loss):
+        return  # what comes back cannot be better than what went out
+    later: Layer | None = None
+    for layer in reversed(found.layers):
+        if layer.gradient is not None:
+            if layer.gradient.bad:
+                through = f"on the way back through {_called(later)}" if later else "between the output and the loss"
+                yield f"born {through}: the gradient of the output of {_called(layer)} holds {layer.gradient.bad}"
+                return
+            later = layer
+    bad = [entry for entry in found.gradients if entry.gradient is not None and entry.gradient.bad]
+    for entry in bad[:1]:
+        assert entry.gradient is not None
+        yield f"the gradient of {entry.name} holds {entry.gradient.bad}"
+
+
+def _failure(found: CheckUp) -> Iterator[str]:
+    if found.failure:
+        yield found.failure
+
+
+# --- data ---
+
+
+def _labels_outside(found: CheckUp) -> Iterator[str]:
+    targets = found.targets
+    if targets is not None and targets.outside and found.loss_kind in {"cross entropy", ""}:
+        low, high = targets.facts.summary.minimum, targets.facts.summary.maximum
+        yield (
+            f"{targets.outside} of {targets.facts.summary.count} labels lie outside of 0 .. {targets.classes - 1}: "
+            f"they run from {low:.0f} to {high:.0f}"
+        )
+
+
+def _labels_alike(found: CheckUp) -> Iterator[str]:
+    targets = found.targets
+    if targets is not None and targets.classes > 1 and targets.distinct == 1 and targets.facts.summary.count >= 8:
+        yield f"all {targets.facts.summary.count} labels are {targets.facts.summary.minimum:.0f}"
+
+
+def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
+    for facts in found.inputs:
+        known = facts.summary
+        if not facts.dtype.startswith(("float", "bfloat")) or not known.std:
+            continue
+        ranges = f"{facts.name} runs from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
+        if known.abs_max > FAR_INPUT or abs(known.mean) > 5 * known.std or known.std < 0.02:
+            yield ranges + f"standard deviation {known.std:.3g}"
+
+
+def _inputs_constant(found: CheckUp) -> Iterator[str]:
+    for facts in found.inputs:
+        if facts.summary.std == 0 and facts.summary.count > 1 and facts.dtype.startswith(("float", "bfloat")):
+            yield f"every number of {facts.name} is {facts.summary.mean:.3g}"
+
+
+# --- the loss ---
+
+
+def _loss_far(found: CheckUp) -> Iterator[str]:
+    if found.expected > 0 and math.isfinite(found.loss) and found.loss > WORSE[found.loss_kind] * found.expected:
+        yield (
+            f"the loss is {found.loss:.4g}; a model that knows nothing has {found.expected:.4g} "
+            f"({found.expected_why}), so these outputs are confident and wrong"
+        )
+
+
+def _softmax_twice(found: CheckUp) -> Iterator[str]:
+    if found.probabilities and found.loss_kind == "cross entropy":
+        yield "the output is a probability for each class already, and cross entropy takes the softmax of it again"
+
+
+def _same_output(found: CheckUp) -> Iterator[str]:
+    if found.same_output:
+        yield "the output is the same for every example, though the inputs differ"
+
+
+def _evaluating(found: CheckUp) -> Iterator[str]:
+    if not found.training:
+        yield "the model is in evaluation mode: dropout is off and batch normalisation uses its running statistics"
+
+
+# --- gradients ---
+
+
+def _no_gradient(found: CheckUp) -> Iterator[str]:
+    if found.failure:
+        return
+    missing = [entry.name for entry in found.gradients if entry.trainable and entry.gradient is None]
+    if missing:
+        yield f"{_list(missing)} got no gradient at all: no path leads from the loss to it"
+
+
+def _zero_gradient(found: CheckUp) -> Iterator[str]:
+    known = [(entry.name, entry.gradient.summary) for entry in found.gradients if entry.gradient is not None]
+    zero = [name for name, summary in known if summary.abs_max == 0]
+    if zero:
+        yield f"the gradient of {_list(zero)} is exactly zero everywhere"
+
+
+def _frozen(found: CheckUp) -> Iterator[str]:
+    if not any(entry.trainable for entry in found.gradients):
+        yield "no parameter requires a gradient"
+
+
+def _matrices(found: CheckUp) -> list[tuple[Gradient, float]]:
+    """Return the matrices in the order of the forward pass, with ‖gradient‖ / ‖weights‖."""
+    listed = []
+    for entry in sorted(found.gradients, key=lambda entry: entry.order):
+        weights = entry.values.summary.norm
+        if entry.gradient is not None and entry.dims > 1 and entry.order >= 0 and weights > 0:
+            ratio = entry.gradient.summary.norm / weights
+            if math.isfinite(ratio) and ratio > 0:
+                listed.append((entry, ratio))
+    return listed
+
+
+def _vanishing(found: CheckUp) -> Iterator[str]:
+    listed = _matrices(found)
+    if len(listed) < 4:
+        return
+    low = min(range(len(listed)), key=lambda at: listed[at][1])
+    after = max((ratio for _, ratio in listed[low:]), default=0.0)
+    if listed[low][1] < VANISHED * after:
+        high = max(range(low, len(listed)), key=lambda at: listed[at][1])
+        (early, little), (late, much) = listed[low], listed[high]
+        yield (
+            f"relative to its weights the gradient of {early.name} is {little:.1e}, that of {late.name} {much:.1e}: "
+            f"{much / little:.0e} times as much within {high - low} layers"
+        )
+
+
+def _exploding(found: CheckUp) -> Iterator[str]:
+    listed = _matrices(found)
+    worst = max(listed, key=lambda entry: entry[1], default=None)
+    if worst is not None and worst[1] > EXPLODED:
+        entry, ratio = worst
+        total = f"total norm {found.total_norm:.1e}"
+        yield f"the gradient of {entry.name} is {ratio:.1e} times as large as its weights ({total})"
+
+
+def _dead(found: CheckUp) -> Iterator[str]:
+    for layer in found.layers:
+        if layer.dead > MOSTLY:
+            yield f"{layer.dead:.0%} of the units of {_called(layer)} are zero for the whole batch"
+
+
+def _saturated(found: CheckUp) -> Iterator[str]:
+    for layer in found.layers:
+        if layer.saturated > MOSTLY:
+            share = f"{layer.saturated:.0%} of the outputs of {_called(layer)}"
+            yield f"{share} lie close to a bound, where it hardly has a slope"
+
+
+def _called(layer: Layer) -> str:
+    return f"'{layer.name}'" if " before " in layer.name else f"'{layer.name}' ({layer.kind})"
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("NaN in the data", "error", _bad_inputs,
+         "Find and remove these examples; a mean or a standard deviation of 0 in the normalisation makes them too."),
+    Rule("NaN in the parameters", "error", _bad_parameters,
+         "An earlier step broke the model: load a checkpoint from before, and check up the batch that did it."),
+    Rule("NaN forward", "error", _bad_forward,
+         "Look at what this place divides by, takes the log or the root of, or lets grow beyond what its dtype holds."),
+    Rule("NaN in the loss", "error", _bad_loss,
+         "Give the loss logits, not probabilities (cross_entropy, binary_cross_entropy_with_logits), or keep them off "
+         "0."),
+    Rule("NaN backward", "error", _bad_backward,
+         "The value is finite, its slope is not: a root or a norm at 0, a division by something tiny, a where() whose "
+         "other branch is not finite."),
+    Rule("stopped", "error", _failure, "What is shown above is from before that point."),
+    Rule("labels out of range", "error", _labels_outside,
+         "Number the classes from 0, or give the last layer one output for each class."),
+    Rule("labels alike", "warning", _labels_alike,
+         "Shuffle the data: batches of one class teach the model that class."),
+    Rule("inputs unnormalised", "warning", _inputs_unnormalised,
+         "Scale inputs to mean 0 and standard deviation 1, with the statistics of the training data (pixels: / 255 "
+         "first)."),
+    Rule("inputs constant", "error", _inputs_constant,
+         "There is nothing to learn from; look at how the batch is made."),
+    Rule("loss far off", "warning", _loss_far,
+         "Make the weights of the last layer smaller (multiply them by 0.1) and set its bias to 0."),
+    Rule("softmax twice", "error", _softmax_twice, "Return the logits: leave out the softmax at the end of the model."),
+    Rule("output without input", "error", _same_output,
+         "Look for layers that are dead or saturated, and for a sum or mean over the batch dimension."),
+    Rule("evaluation mode", "warning", _evaluating, "Call model.train() before training."),
+    Rule("nothing to train", "error", _frozen, "Set requires_grad on the parameters that are to be trained."),
+    Rule("no gradient", "error", _no_gradient,
+         "Use the layer in forward(), or look for detach(), item(), numpy(), argmax or no_grad() on the way; freeze it "
+         "with requires_grad_(False) if it is meant."),
+    Rule("gradient zero", "error", _zero_gradient,
+         "Look for dead ReLUs, saturated functions, clamp, round or a multiplication by 0 after it."),
+    Rule("vanishing gradient", "error", _vanishing,
+         "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit (kaiming_normal_; for tanh "
+         "xavier_normal_ with gain 5/3), normalisation layers, or connections that skip layers."),
+    Rule("exploding gradient", "error", _exploding,
+         "Clip the gradients (clip_grad_norm_ with 1.0), lower the learning rate, draw smaller initial weights, or add "
+         "normalisation layers."),
+    Rule("dead units", "warning", _dead,
+         "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU."),
+    Rule("saturated", "warning", _saturated,
+         "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."),
+)  # fmt: skip
+"""Looked at in this order; a new rule is one entry."""

@@ -1,0 +1,17 @@
+"""Pictures and texts from what `glassgrad.doctor` has recorded; nothing is computed here that is not drawn."""
+
+from __future__ import annotations
+
+from .activations import plot_activations
+from .checkup import check_up_lines, debug_training
+from .flow import plot_gradient_flow, plot_total_norm
+from .histograms import plot_gradient_histograms
+
+__all__ = [
+    "check_up_lines",
+    "debug_training",
+    "plot_activations",
+    "plot_gradient_flow",
+    "plot_gradient_histograms",
+    "plot_total_norm",
+]

@@ -1,0 +1,52 @@
+"""What a picture can be drawn from, as data; and which of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from ..doctor import GradientMonitor, MonitorData
+
+
+def data_of(source: Any, owner: str) -> MonitorData:
+    """Return the data of a monitor, of its file, or of the gradients that a model has at this moment."""
+    if isinstance(source, str | Path):
+        source = MonitorData.load(source)
+    elif isinstance(source, GradientMonitor):
+        source = source.data
+    elif hasattr(source, "named_parameters"):
+        monitor = GradientMonitor(source, activations=False)
+        monitor.update()
+        source = monitor.data
+    if not isinstance(source, MonitorData):
+        raise errors.PICTURE_SOURCE(owner=owner, given=type(source).__name__)
+    if not len(source):
+        raise errors.PICTURE_EMPTY(owner=owner, reason="no step was sampled", next="call monitor.update() in each step")
+    return source
+
+
+def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str, what: str) -> list[int]:
+    """Return the places of the names that are wanted: by their own name or a pattern such as "*.weight"; None for all.
+
+    Raises `ArgumentError` for one that fits nothing.
+    """
+    if wanted is None:
+        return list(range(len(names)))
+    places = []
+    for pattern in [wanted] if isinstance(wanted, str) else wanted:
+        found = [place for place, name in enumerate(names) if name == pattern or fnmatchcase(name, pattern)]
+        if not found:
+            shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+            raise errors.PICTURE_NAMES(owner=owner, what=what, given=pattern, known=shown)
+        places += [place for place in found if place not in places]
+    return places
+
+
+def at_step(data: MonitorData, step: int | None) -> int:
+    """Return the place of the last sample, or of the last one up to a step."""
+    if step is None:
+        return len(data) - 1
+    return max(int((data.steps <= step).sum()) - 1, 0)

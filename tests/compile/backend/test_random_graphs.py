@@ -163,3 +163,19 @@ def test_products_of_all_layouts():
                     threads = 1 + (m + n + left) % 3
                     got = lower(graph, threads=threads)(*arrays)[0]
                     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * np.abs(want).max())
+
+
+def test_products_of_different_widths_in_one_program():
+    """Each product has its own panels: what one packs must not be laid out for another."""
+    rng = np.random.default_rng(6)
+    widths = (16, 32, 64, 100)
+    for first, second in ((a, b) for a in widths for b in widths if a < b):
+        for right in (False, True):
+            b = Builder(np.dtype("f4"))
+            shapes = [(width, 16) if right else (16, width) for width in (first, second)]
+            a, c, d = b.input(9, 16), *(b.input(*shape) for shape in shapes)
+            graph = b.build(a @ (c.T if right else c), a @ (d.T if right else d))
+            arrays = [rng.normal(size=var.shape).astype("f4") for var in graph.inputs]
+            want = [arrays[0] @ (array.T if right else array) for array in arrays[1:]]
+            for got, expected in zip(lower(graph, threads=1)(*arrays), want, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)

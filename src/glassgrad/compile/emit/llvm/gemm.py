@@ -336,7 +336,7 @@ class GemmWriter:
             b = self.b
             target = self._packed_left(b, row, depth)
             source = _gep(b, gemm.kind, a, row)
-            key = f"pack_left_{gemm.kind}_{gemm.a_strides[1]}_{rows}"
+            key = f"pack_left_{gemm.kind}_{gemm.lanes}_{gemm.a_strides[1]}_{rows}"
             name = self._named(key, lambda name: pack_left_text(self.module, gemm, rows, name))
             b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {depth})")
 
@@ -395,7 +395,8 @@ class GemmWriter:
         in_rows = gemm.b_strides[1] == 1
         write = pack_rows_text if in_rows else pack_columns_text
         stride = gemm.b_strides[0 if in_rows else 1]
-        key = f"pack_{gemm.kind}_{'rows' if in_rows else 'columns'}_{stride}_{columns}"
+        # Two products in one program may have panels of different widths: everything the function depends on is named.
+        key = f"pack_{gemm.kind}_{gemm.lanes}_{'rows' if in_rows else 'columns'}_{stride}_{columns}_{gemm.width}"
         return self._named(key, lambda name: write(self.module, gemm, columns, name))
 
     def _named(self, name: str, write: Callable[[str], str]) -> str:
@@ -431,6 +432,7 @@ class _Branch:
 
 def _key(micro: Micro) -> str:
     return (
-        f"{micro.kind}_{micro.rows}x{micro.columns}_{micro.a_strides[0]}_{micro.a_strides[1]}_{micro.b_stride}"
+        f"{micro.kind}_{micro.rows}x{micro.columns}_{micro.vectors}x{micro.lanes}"
+        f"_{micro.a_strides[0]}_{micro.a_strides[1]}_{micro.b_stride}"
         f"_{micro.c_stride}_{'add' if micro.adds else 'set'}{'_fetch' if micro.fetch else ''}"
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import explain, sample, train_images, train_names
+from . import explain, sample, train_images, train_names, train_plane, train_text
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",
@@ -17,6 +17,9 @@ app = typer.Typer(
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
 train.command("names")(train_names.names)
+train.command("text")(train_text.text)
+train.command("xor")(train_plane.xor)
+train.command("moons")(train_plane.moons)
 train.command("digits")(train_images.digits)
 train.command("mnist")(train_images.mnist)
 app.command("sample")(sample.sample)

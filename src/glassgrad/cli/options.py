@@ -18,6 +18,16 @@ from ..train.task import TaskKind
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read hyperparameters from a TOML file.")]
+Resume = Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was stopped.")]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--run-dir", "--out", metavar="DIR", help="Where to put the run; the next free number under runs/ if not given."
+    ),
+]
+
+
 def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command one option per field of `config`.
 

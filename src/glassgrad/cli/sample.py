@@ -7,16 +7,40 @@ from typing import Annotated
 
 import typer
 
+# The bounds of the numbers are those of `train.sample.SampleOptions`, whose messages tell NaN as well.
+
 
 def sample(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or a model.safetensors file.")],
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many words to print.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The same seed prints the same words.")] = 1,
+    count: Annotated[
+        int | None,
+        typer.Option("-n", "--count", metavar="N", min=1, help="How many to print (default: 20 words, 1 text)."),
+    ] = None,
+    prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="What each word or text begins with.")] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="0 takes the most likely character each time; 1 is the model's own mind."),
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="N", help="Draw from the N most likely characters only; 0 for all.")
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(metavar="X", help="Draw from the most likely that have probability X together.")
+    ] = None,
+    length: Annotated[int | None, typer.Option(metavar="N", help="Characters of each text (default: 500).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The same seed prints the same words (default: 1).")
+    ] = None,
 ) -> int:
-    """Print words that a trained model makes up, one per line."""
-    from ..train.sample import load_model, sample_words
+    """Print words or text that a trained model makes up."""
+    from ..train.sample import load_model
+    from ..train.sample import sample as lines
 
-    model, description = load_model(run)
-    for word in sample_words(model, description, count, seed):
-        print(word)
+    learner, description = load_model(run)
+    given = {
+        "count": count, "prompt": prompt, "temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length,
+        "seed": seed,
+    }  # fmt: skip
+    for line in lines(learner, description, given):
+        print(line)
     return 0

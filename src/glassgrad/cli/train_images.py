@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..train.images import DIGITS, MNIST, ImagesConfig, MnistConfig
-from .options import train_or_resume, with_options
-
-_Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read hyperparameters from a TOML file.")
-]
-_Resume = Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was stopped.")]
-_HELP = "Where to put the run; the next free number under runs/ if not given."
-_RunDir = Annotated[Path | None, typer.Option("--run-dir", "--out", metavar="DIR", help=_HELP)]
+from .options import Config, Resume, RunDir, train_or_resume, with_options
 
 
 @with_options(ImagesConfig)
-def digits(options: dict[str, Any], config: _Config = None, resume: _Resume = None, run_dir: _RunDir = None) -> int:
+def digits(options: dict[str, Any], config: Config = None, resume: Resume = None, run_dir: RunDir = None) -> int:
     """Train a classifier on the 1,797 handwritten digits of 8 x 8 pixels that come with glassgrad.
 
     Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been.
@@ -28,7 +18,7 @@ def digits(options: dict[str, Any], config: _Config = None, resume: _Resume = No
 
 
 @with_options(MnistConfig)
-def mnist(options: dict[str, Any], config: _Config = None, resume: _Resume = None, run_dir: _RunDir = None) -> int:
+def mnist(options: dict[str, Any], config: Config = None, resume: Resume = None, run_dir: RunDir = None) -> int:
     """Train a classifier on the handwritten digits of MNIST, 28 x 28 pixels, read from --data or fetched once.
 
     Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been.

@@ -99,7 +99,7 @@ def generate_tokens(
     decoder: Callable[[], Decoder],
     start: Sequence[int],
     count: int,
-    seed: int,
+    seed: int | Sequence[int],
     longest: int,
     end: int | None = 0,
     sampling: Sampling = AS_IT_IS,

@@ -20,7 +20,7 @@ FILE_NOT_UTF8 = Message(
 
 TEXT_NOT_GIVEN = Message(
     InputError,
-    "no text given, and none comes with glassgrad: give a UTF-8 file with --data, 100 kB or more, such as a book, or the "
+    "no text given, and none comes with glassgrad: give a UTF-8 file with {option}, 100 kB or more, such as a book, or the "
     "English of Python's own manual: "
     """python -c "import pydoc_data.topics as t; print(*t.topics.values())" > manual.txt""",
 )

@@ -23,6 +23,7 @@ from .checkpoint import Stateful
 if TYPE_CHECKING:
     from .images import ImagesConfig
     from .names import NamesConfig
+    from .plane import PlaneConfig
 
 Array = Any
 
@@ -160,18 +161,25 @@ def _draw_names_weights(model: NamesMLP, seed: int) -> None:
 
 def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> ManualLearner:
     """Return the model of a configuration; its weights are still to be loaded."""
-    build = _cnn if config.model == "cnn" else _mlp
-    model = build(config, size, classes)
+    if config.model == "cnn":
+        model = _cnn(config, size, classes)
+    else:
+        model = _mlp(size[0] * size[1], config.hidden, config.layers, classes)
     return ManualLearner(model, RMSprop(model.parameters(), config.rate, config.alpha, momentum=config.momentum))
 
 
-def _mlp(config: ImagesConfig, size: tuple[int, int], classes: int) -> Net:
+def plane_learner(config: PlaneConfig, classes: int) -> ManualLearner:
+    """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
+    model = _mlp(2, config.hidden, config.layers, classes)
+    return ManualLearner(model, SGDMomentum(model.parameters(), config.rate, config.momentum))
+
+
+def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> Net:
     layers: list[Any] = []
-    inputs = size[0] * size[1]
-    for _ in range(config.layers):
-        layers += [Linear(inputs, config.hidden), ReLU()]
-        inputs = config.hidden
-    return Net(*layers, Linear(inputs, classes))
+    for _ in range(count):
+        layers += [Linear(inputs, hidden), ReLU()]
+        inputs = hidden
+    return Net(*layers, Linear(inputs, outputs))
 
 
 def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> Net:

@@ -110,6 +110,17 @@ def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
     return cls(**values)
 
 
+def name_of(key: str, layers: Sequence[Layer]) -> str:
+    """Return how the place that had the last word on a field calls it; a default goes by its option."""
+    return next((layer.name(key) for layer in reversed(layers) if key in layer.values), flag(key))
+
+
+def check_divides(key: str, value: int, whole: str, size: int, layers: Sequence[Layer]) -> None:
+    """Raise `errors.InputError` unless the field `key` divides the field `whole`."""
+    if size % value:
+        raise errors.CONFIG_DIVISOR(name=name_of(key, layers), whole=name_of(whole, layers), size=size, given=value)
+
+
 def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,10 @@ from ..data.batches import EpochBatches, shifted
 from ..data.download import fetch_mnist
 from ..data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from ..data.names import Examples
+from .classify import final_lines, final_measures, first_weights, loss_and_accuracy
 from .config import Layer, option, resolve
-from .learner import ENGINES, Learner, measure
+from .learner import ENGINES, Learner
+from .rates import warm_up_and_cosine
 from .task import TaskKind, settled
 
 Array = Any
@@ -99,22 +100,8 @@ def build_learner(config: ImagesConfig, size: tuple[int, int]) -> Learner:
         from . import eager
 
         learner = eager.images_learner(config, size, CLASSES)
-    learner.load_weights(_initial(learner.weights(), config.seed))
+    learner.load_weights(first_weights(learner.weights(), config.seed))
     return learner
-
-
-def _initial(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """He's initialisation for layers before a ReLU, the same for every engine; small logits to begin with."""
-    generator = np.random.Generator(np.random.PCG64([seed, 0]))
-    last = [name for name, array in weights.items() if array.ndim > 1][-1]
-    found: dict[str, Array] = {}
-    for name, array in weights.items():
-        if array.ndim == 1:
-            found[name] = np.zeros_like(array)
-            continue
-        spread = math.sqrt((0.1 if name == last else 2.0) / math.prod(array.shape[1:]))
-        found[name] = (spread * generator.standard_normal(array.shape)).astype(array.dtype)
-    return found
 
 
 class ImagesTask:
@@ -146,16 +133,11 @@ class ImagesTask:
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step: a straight rise, then half a cosine down."""
         config = self.config
-        rising = int(self.steps * config.warm_up)
-        if step < rising:
-            return config.rate * (step + 1) / (rising + 1)
-        down = (step - rising) / max(self.steps - rising, 1)
-        return config.final_rate + (config.rate - config.final_rate) * (1 + math.cos(math.pi * down)) / 2
+        return warm_up_and_cosine(step, self.steps, config.rate, config.final_rate, config.warm_up)
 
     def evaluate(self) -> dict[str, float]:
         """Return loss and accuracy on the test images."""
-        found = measure(self.learner.logits, self._test, _CHUNK)
-        return {"loss": found.loss, "accuracy": found.accuracy}
+        return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to use them."""
@@ -183,17 +165,14 @@ class ImagesTask:
     def settle(self) -> dict[str, float]:
         """Return the final losses and accuracies; the training images are measured where they lie, not moved."""
         images, labels = self.data.train_images, self.data.train_labels
-        train = measure(lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK)
-        test = self.evaluate()
-        return {
-            "train_loss": train.loss, "train_accuracy": train.accuracy,
-            "test_loss": test["loss"], "test_accuracy": test["accuracy"],
-        }  # fmt: skip
+        train = loss_and_accuracy(
+            lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK
+        )
+        return final_measures(train, self.evaluate())
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and accuracies."""
-        yield f"train loss {final['train_loss']:.4f}   test loss {final['test_loss']:.4f}"
-        yield f"train accuracy {final['train_accuracy']:.2%}   test accuracy {final['test_accuracy']:.2%}"
+        yield from final_lines(final)
 
     def farewell(self, run: Path) -> Iterator[str]:
         """There is nothing to draw from a classifier."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..data.names import IGNORED
 from .checkpoint import Stateful
 
 Array = Any
@@ -59,7 +60,7 @@ class Learner(Protocol):
 
 
 class HasArrays(Protocol):
-    """Examples: inputs (n, ...), targets (n,)."""
+    """Examples: inputs (n, ...), targets (n,); of whole sequences (n, length), with `IGNORED` where none counts."""
 
     @property
     def inputs(self) -> Array:
@@ -81,19 +82,23 @@ class Measure:
 def measure(logits: Callable[[Array], Array], examples: HasArrays, chunk: int = 8_192) -> Measure:
     """Measure a model, given as a function from inputs to logits, in chunks and in double precision.
 
+    Logits are (n, classes), or (n, length, classes) of whole sequences, whose mean is over all places that count.
+
     Example:
         >>> from glassgrad.data import Examples
         >>> measure(lambda x: np.zeros((len(x), 2)), Examples(np.zeros((4, 1)), np.array([0, 0, 0, 1])))
         Measure(loss=0.6931471805599453, accuracy=0.75)
     """
-    total, right = 0.0, 0
+    total, right, count = 0.0, 0, 0
     for inputs, targets in _chunks(examples, chunk):
         scores = np.asarray(logits(inputs), dtype=np.float64)
+        counting = targets != IGNORED
+        scores, targets = scores[counting], targets[counting]
         scores = scores - scores.max(axis=1, keepdims=True)
         chosen = scores[np.arange(len(targets)), targets]
         total += float((np.log(np.exp(scores).sum(axis=1)) - chosen).sum())
         right += int((scores.argmax(axis=1) == targets).sum())
-    count = len(examples.targets)
+        count += len(targets)
     return Measure(total / count, right / count)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import errors
-from ..data import NamesData, RandomBatches, WordList, read_words, shipped_words
-from .config import Layer, option, resolve
+from ..data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
+from .config import Layer, check_divides, name_of, option, resolve
 from .learner import ENGINES, Learner, measure
+from .rates import warm_up_and_cosine
 from .task import TaskKind, settled
 
 Array = Any
@@ -21,12 +22,17 @@ TASK = "names"
 
 SAMPLES = 20
 
+_CHUNK = 8_192
+"""Characters measured at once."""
+
 
 @dataclass(frozen=True)
 class NamesConfig:
     """Every hyperparameter of `glassgrad train names`."""
 
-    model: str = option("mlp", "which model to train", choices=("mlp", "bigram"))
+    model: str = option(
+        "mlp", "which model to train", choices=("mlp", "rnn", "lstm", "gru", "gpt", "bigram")
+    )
     data: str = option(
         "", "text file with one word per line; empty for the word list that comes with glassgrad", resumable=True
     )
@@ -37,41 +43,75 @@ class NamesConfig:
         resumable=True,
     )
     lowercase: bool = option(False, "put all words into lowercase first")
-    context: int = option(3, "how many characters the model looks back", low=1, high=1_000)
-    embedding: int = option(10, "numbers per character in the embedding", low=1, high=100_000)
-    hidden: int = option(200, "units of the hidden layer", low=1, high=1_000_000)
+    context: int = option(3, "how many characters the mlp looks back", low=1, high=1_000)
+    embedding: int = option(
+        10, "numbers per character in the embedding (32 for rnn, lstm and gru, 64 for gpt)", low=1, high=100_000
+    )
+    hidden: int = option(200, "units of the hidden layer or the state", low=1, high=1_000_000)
+    layers: int = option(1, "layers of rnn, lstm, gru and gpt (3 for gpt)", low=1, high=100)
+    heads: int = option(4, "heads of attention of the gpt", low=1, high=1_000)
+    dropout: float = option(0.2, "probability of dropout in rnn, lstm, gru and gpt", low=0, high=0.99)
     norm_momentum: float = option(0.01, "how fast the running batch-norm statistics move", above=0, high=1)
-    steps: int = option(200_000, "training steps", low=1, high=1e12)
-    batch: int = option(32, "examples per step", low=1, high=1_000_000)
-    rate: float = option(0.1, "learning rate of SGD", above=0, high=1e6)
-    final_rate: float = option(0.01, "learning rate after the drop", above=0, high=1e6)
-    drop_at: float = option(0.5, "share of the steps after which the rate drops", low=0, high=1)
+    steps: int = option(200_000, "training steps (8,000 for rnn, lstm, gru and gpt)", low=1, high=1e12)
+    batch: int = option(32, "examples per step, which are words for rnn, lstm, gru and gpt", low=1, high=1_000_000)
+    rate: float = option(
+        0.1, "highest learning rate: of SGD for mlp and bigram (10), of AdamW for the others (0.003)", above=0, high=1e6
+    )
+    final_rate: float = option(
+        0.01, "learning rate after the drop (1 for bigram), or at the end of the others' cosine (0.0001)", above=0,
+        high=1e6,
+    )  # fmt: skip
+    drop_at: float = option(0.5, "share of the steps after which the rate of mlp and bigram drops", low=0, high=1)
+    warm_up: float = option(0.02, "share of the steps over which the others' rate rises", low=0, high=1)
     momentum: float = option(0.0, "momentum of SGD", low=0, high=1)
-    weight_decay: float = option(0.0, "weight decay of SGD", low=0, high=1e6)
+    weight_decay: float = option(0.0, "weight decay (0.01 for rnn, lstm, gru and gpt)", low=0, high=1e6)
+    clip: float = option(1.0, "largest norm of the gradient of rnn, lstm, gru and gpt; 0 for any", low=0, high=1e12)
     seed: int = option(42, "seed of the initial weights and of the batches", low=0, high=2**63 - 1)
     device: str = option("cpu", "where to compute", choices=("cpu",))
     log_every: int = option(100, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
-    eval_every: int = option(10_000, "steps between validations", low=1, high=1e12, resumable=True)
+    eval_every: int = option(
+        10_000, "steps between validations (1,000 for rnn, lstm, gru and gpt)", low=1, high=1e12, resumable=True
+    )
     save_every: float = option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)
 
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model on offer: the hyperparameters it does not have, and defaults that suit it better."""
+    """A model on offer: the hyperparameters it does not have, and defaults that suit it better.
+
+    `whole` says that it is trained on whole words, each place predicting the next, with AdamW and a smooth schedule.
+    """
 
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     batch_norm: bool = False
+    whole: bool = False
 
+
+_ONLY_WHOLE = ("layers", "heads", "dropout", "warm_up", "clip")
+_NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
+_WHOLE_DEFAULTS = {
+    "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
+}  # fmt: skip
+_RECURRENT = ModelKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
 
 MODELS = {
-    "mlp": ModelKind(batch_norm=True),
+    "mlp": ModelKind(without=_ONLY_WHOLE, batch_norm=True),
+    "rnn": _RECURRENT,
+    "lstm": _RECURRENT,
+    "gru": _RECURRENT,
+    "gpt": ModelKind(
+        without=(*_NEVER_WHOLE, "hidden"), defaults={**_WHOLE_DEFAULTS, "embedding": 64, "layers": 3}, whole=True
+    ),
     # A row of the table is touched by one example in about thirty, hence the large rates.
     "bigram": ModelKind(
-        without=("context", "embedding", "hidden", "norm_momentum"),
+        without=("context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
 }
+
+BY_HAND = ("mlp", "bigram")
+"""The models with a backward pass written by hand."""
 
 
 def configure(layers: list[Layer]) -> NamesConfig:
@@ -87,8 +127,11 @@ def configure(layers: list[Layer]) -> NamesConfig:
             if key in kind.without:
                 raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
     if kind.batch_norm and config.batch < 2:
-        name = next(layer.name("batch") for layer in reversed(layers) if "batch" in layer.values)
-        raise errors.CONFIG_BATCH_NORM(name=name, model=model, given=config.batch)
+        raise errors.CONFIG_BATCH_NORM(name=name_of("batch", layers), model=model, given=config.batch)
+    if config.engine == "manual" and model not in BY_HAND:
+        raise errors.CONFIG_ENGINE(name=name_of("engine", layers), model=model, known=" and ".join(BY_HAND))
+    if model == "gpt":
+        check_divides("heads", config.heads, "embedding", config.embedding, layers)
     return config
 
 
@@ -102,15 +145,18 @@ def load_words(config: NamesConfig) -> WordList:
     return words.lowercase() if config.lowercase else words
 
 
-def build_learner(config: NamesConfig, tokens: int) -> Learner:
-    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
+    """Build the model of a configuration with its initial weights, which depend on the seed alone.
+
+    Arguments: how many tokens there are, and the length of the longest word.
+    """
     if config.engine == "manual":
         from . import by_hand
 
         return by_hand.names_learner(config, tokens)
     from . import eager
 
-    return eager.names_learner(config, tokens)
+    return eager.names_learner(config, tokens, longest)
 
 
 class NamesTask:
@@ -118,8 +164,9 @@ class NamesTask:
 
     def __init__(self, config: NamesConfig, words: WordList) -> None:
         self.config = config
-        self.data = NamesData.build(words, config.context)
-        self.learner = build_learner(config, self.data.tokenizer.size)
+        self._whole = MODELS[config.model].whole
+        self.data = NamesData.build(words, config.context, self._whole)
+        self.learner = build_learner(config, self.data.tokenizer.size, self.data.longest)
         self.steps, self.eval_every, self.epoch_steps = config.steps, config.eval_every, 0
         train = self.data.train
         self.batch_at = RandomBatches(train.inputs, train.targets, config.batch, config.seed).at
@@ -127,11 +174,18 @@ class NamesTask:
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
-        return self.config.rate if step < self._drop_step else self.config.final_rate
+        config = self.config
+        if self._whole:
+            return warm_up_and_cosine(step, config.steps, config.rate, config.final_rate, config.warm_up)
+        return config.rate if step < self._drop_step else config.final_rate
 
     def evaluate(self) -> dict[str, float]:
         """Return the loss over the validation words (nats per character)."""
-        return {"loss": measure(self.learner.logits, self.data.validation).loss}
+        return {"loss": self._loss(self.data.validation)}
+
+    def _loss(self, examples: Examples) -> float:
+        chunk = max(_CHUNK // examples.inputs.shape[1], 1) if self._whole else _CHUNK
+        return measure(self.learner.logits, examples, chunk).loss
 
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to rebuild the model and read its tokens."""
@@ -159,23 +213,25 @@ class NamesTask:
         yield f"words      {len(words.words):,}{distinct}: {origin}"
         if words.differ_in_case_only:
             yield f"           {words.differ_in_case_only:,} differ from others in case only; --lowercase joins them"
-        yield f"examples   {len(data.train):,} training / {len(data.validation):,} validation / {len(data.test):,} test"
+        parts = f"{len(data.train):,} training / {len(data.validation):,} validation / {len(data.test):,} test"
+        yield f"examples   {parts}{' words' if self._whole else ''}"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
 
     def settle(self) -> dict[str, float]:
         """Calibrate batch normalisation and return the final losses."""
         self.learner.calibrate(self.data.train.inputs)
         return {
-            "train_loss": measure(self.learner.logits, self.data.train).loss,
-            "validation_loss": measure(self.learner.logits, self.data.validation).loss,
+            "train_loss": self._loss(self.data.train),
+            "validation_loss": self._loss(self.data.validation),
         }
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and words of the model's own making."""
-        from .sample import sample_words
+        from .sample import SampleOptions, sample_words
 
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
-        for word in sample_words(self.learner, self.description(), SAMPLES, self.config.seed):
+        options = SampleOptions(count=SAMPLES, seed=self.config.seed)
+        for word in sample_words(self.learner, self.description(), options):
             yield f"  {word}"
 
     def farewell(self, run: Path) -> Iterator[str]:

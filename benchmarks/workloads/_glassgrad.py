@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import glassgrad as gg
 
 
@@ -11,7 +13,13 @@ def prepared(arrays):
 
 
 def stepper(step, mode, data):
-    """The `run` of a step: called as it is in mode `eager`, compiled with the named emitter otherwise."""
+    """The `run` of a step: called as it is in mode `eager`, compiled with the named emitter otherwise.
+
+    Mode `mkl` is the native emitter with all matrix products by MKL.
+    """
+    if mode == "mkl":
+        products_by_mkl()
+        mode = "llvm"
     compiled = None
     if mode != "eager":
         if not callable(getattr(gg, "compile", None)):
@@ -30,3 +38,15 @@ def stepper(step, mode, data):
     if compiled is not None:
         run.stats = lambda: compiled.stats
     return run
+
+
+def products_by_mkl():
+    """Choose MKL for this process; raise the error of a missing module where it is not installed."""
+    from glassgrad.compile.emit.llvm.blas import blas
+
+    os.environ["GLASSGRAD_BLAS"] = "mkl"
+    blas.cache_clear()
+    try:
+        blas()
+    except gg.errors.ArgumentError as error:
+        raise ModuleNotFoundError(str(error), name="mkl") from error

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 
 import pytest
 
 from benchmarks import worker
 from benchmarks.workloads import WORKLOADS
+from glassgrad.compile.emit.llvm.blas import blas
 
 STEPS = 2
 LIBRARY_OF = {
@@ -16,7 +18,7 @@ LIBRARY_OF = {
     "autograd_peer": "autograd",
     "scalar_peer:micrograd": "micrograd",
 }
-SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "jax_peer")
+SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer")
 PAIRS = [
     pytest.param(key, target, marks=pytest.mark.slow if target.startswith(SLOW_TO_START) else ())
     for key, workload in WORKLOADS.items()
@@ -32,11 +34,19 @@ def first_losses(key: str, target: str) -> list[float]:
     module, _, mode = target.partition(":")
     try:
         run = importlib.import_module(f"{WORKLOADS[key].package}.{module}").build(mode)
-    except AttributeError as error:
+    except (AttributeError, ModuleNotFoundError) as error:
         if what := worker.missing(error):
             pytest.skip(what)
         raise
     return [run(1) for _ in range(STEPS)]
+
+
+@pytest.fixture(autouse=True)
+def _own_choice_of_blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("GLASSGRAD_BLAS", "")  # what a peer chooses ends with its test
+    yield
+    monkeypatch.undo()
+    blas.cache_clear()
 
 
 @pytest.fixture(scope="module")

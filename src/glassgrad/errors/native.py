@@ -47,3 +47,15 @@ GRAPH_MALFORMED = Message(
     "Expected: every value defined once, before its use, with the type its primitive gives.\n"
     "Next: this is a fault of the compiler, not of the step; please report it with the step that was compiled.",
 )
+
+BLAS_UNKNOWN = Message(
+    ArgumentError,
+    "the environment variable GLASSGRAD_BLAS is {given!r}.\n"
+    "Expected: 'own', 'openblas' or 'mkl'; unset, the best one is chosen.",
+)
+
+BLAS_MISSING = Message(
+    ArgumentError,
+    "the environment variable GLASSGRAD_BLAS asks for {given!r}, which was not found or cannot run on one thread here.\n"
+    "Next: pip install 'glassgrad[mkl]' for MKL, SciPy's wheel for OpenBLAS; or leave the variable unset.",
+)

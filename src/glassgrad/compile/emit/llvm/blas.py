@@ -2,8 +2,12 @@
 
 SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread,
 because the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where
-SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library is
-used.
+SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library takes
+their place.
+
+All of this is for machines whose vectors have fewer than 64 bytes: on the others our own code does the products, since
+it is as fast as MKL on wide networks and faster on small ones. The environment variable ``GLASSGRAD_BLAS`` decides
+otherwise: ``own`` leaves every product to our own code, ``openblas`` and ``mkl`` give all of them to that library.
 """
 
 from __future__ import annotations
@@ -11,32 +15,55 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from glassgrad import errors
 
 GEMM = {"f32": "sgemm", "f64": "dgemm"}
 
 
 @dataclass(frozen=True)
 class Blas:
-    """A BLAS: its name and the addresses of its Fortran matrix products by element kind."""
+    """A BLAS: its name and the addresses of its Fortran matrix products by element kind.
+
+    `always` says that it does all products, also where our own code is as good.
+    """
 
     name: str
     pointers: dict[str, int]
+    always: bool = False
 
 
 @lru_cache(maxsize=1)
 def blas() -> Blas:
-    """Return the BLAS that generated code calls; one without functions when there is none."""
-    for find in (_mkl, _scipy_openblas, _capsules):
-        found = find()
-        if found is not None:
-            return found
-    return Blas("none", {})
+    """Return the BLAS that generated code calls; one without functions when there is none.
+
+    Raises:
+        ArgumentError: where ``GLASSGRAD_BLAS`` names none, or one that is not installed.
+    """
+    wanted = os.environ.get("GLASSGRAD_BLAS", "")
+    libraries = {"mkl": _mkl, "openblas": _openblas}
+    if wanted == "own":
+        return Blas("own", {})
+    if wanted:
+        if wanted not in libraries:
+            raise errors.BLAS_UNKNOWN(given=wanted)
+        found = libraries[wanted]()
+        if found is None:
+            raise errors.BLAS_MISSING(given=wanted)
+        return replace(found, name=f"only {wanted}", always=True)
+    found = _mkl() or _openblas()
+    return found or Blas("none", {})
+
+
+def _openblas() -> Blas | None:
+    return _scipy_openblas() or _capsules()
 
 
 def _scipy_openblas() -> Blas | None:
@@ -92,23 +119,27 @@ def _capsule_pointer(capsule: Any) -> int:
 
 
 def _mkl() -> Blas | None:
-    """Open MKL's single runtime library when the extra is installed."""
-    names = {"linux": "libmkl_rt.so.*", "darwin": "libmkl_rt.*.dylib", "win32": "mkl_rt.*.dll"}
-    if importlib.util.find_spec("mkl") is None and not _mkl_files(names.get(sys.platform, "")):
-        return None
-    for path in _mkl_files(names.get(sys.platform, "")):
+    """Open MKL's single runtime library where the extra is installed."""
+    for path in _mkl_files():
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(str(path))
-            # 1 is the sequential layer: no threads of its own beside ours.
-            library.MKL_Set_Threading_Layer(ctypes.c_int(1))
-            return Blas("mkl", {kind: _address(library, f"{name}_") for kind, name in GEMM.items()})
+            # 1 is the sequential layer: no threads of its own beside ours. The layer stays as it is where somebody else
+            # in this process has used the library before; then every share would start threads.
+            if library.MKL_Set_Threading_Layer(ctypes.c_int(1)) == 1:
+                return Blas("mkl", {kind: _address(library, f"{name}_") for kind, name in GEMM.items()})
     return None
 
 
-def _mkl_files(pattern: str) -> list[Path]:
-    if not pattern:
+def _mkl_files() -> list[Path]:
+    """Return where MKL's wheel puts its library: beside the folder of packages, which may not be this environment's."""
+    pattern = {"linux": "libmkl_rt.so*", "darwin": "libmkl_rt*.dylib", "win32": "mkl_rt*.dll"}.get(sys.platform)
+    if pattern is None:
         return []
-    folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
+    inside = Path("Library/bin" if sys.platform == "win32" else "lib")
+    depth = 1 if sys.platform == "win32" else 2  # Lib/site-packages, lib/python3.11/site-packages
+    packages = [Path(entry) for entry in sys.path if entry.endswith("site-packages")]
+    roots = [Path(sys.prefix), *(folder.parents[depth] for folder in packages if len(folder.parents) > depth)]
+    folders = dict.fromkeys(root / inside for root in roots)
     return [path for folder in folders for path in sorted(folder.glob(pattern), reverse=True)]
 
 

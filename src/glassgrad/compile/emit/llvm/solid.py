@@ -87,7 +87,7 @@ class ProductCode(SolidCode):
         emit_product(b, self.product, (a_pointer, b_pointer, c_pointer), (*bounds, by), call)
 
     def _is_own(self) -> bool:
-        return host().vector_bytes == 64 or not blas().pointers
+        return not blas().pointers or (host().vector_bytes == 64 and not blas().always)
 
     @property
     def scratch(self) -> int:

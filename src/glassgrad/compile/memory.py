@@ -1,18 +1,19 @@
 """Where every array lies: what is written in place, and which buffers share memory.
 
-Times are those of the schedule: tasks for one share, phases for several (within a phase shares are not ordered, so a
-buffer may be reused only in a later phase).
+Times are those of the schedule: tasks for one share, phases for several. Within a phase shares are not ordered; a
+buffer is reused there only where each share keeps to the same part of the old and of the new array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Nest, Store
 from glassgrad.compile.plan import Kernel
-from glassgrad.compile.schedule import Schedule
+from glassgrad.compile.schedule import Schedule, is_disjoint
 
 ALIGNMENT = 64
 
@@ -60,21 +61,21 @@ def can_overwrite(nest: Nest, root: Var, store: Store) -> bool:
 
 def plan_memory(schedule: Schedule, pinned: set[Var], alias: Mapping[Var, Var]) -> MemoryPlan:
     """Place every array that a kernel writes and that has no place of its own (`pinned`, or `alias` of one)."""
-    last_read, readers = _lifetimes(schedule)
+    uses = _Uses(schedule)
     blocks: dict[Var, _Block] = {}
     reused = 0
-    for time, task in schedule.tasks():
+    for number, (time, task) in enumerate(uses.tasks):
         for var in sorted(task.kernel.writes, key=lambda var: var.id):
             if var in pinned or var in alias:
                 continue
-            host = _replaced(task.kernel, var, time, blocks, (last_read, readers))
+            host = uses.replaced(task.kernel, var, number, blocks)
             if host is not None:
                 block = blocks[host]
                 reused += 1
             else:
-                block = _Block(_rounded(var.nbytes), time, time)
+                block = uses.left_over(var, number, blocks) or _Block(_rounded(var.nbytes), time, time)
             block.members.append(var)
-            block.stop = max(block.stop, last_read.get(var, time))
+            block.stop = max(block.stop, uses.tasks[uses.last(var)][0])
             blocks[var] = block
     size = _assign(list(dict.fromkeys(blocks.values())))
     return MemoryPlan({var: block.offset for var, block in blocks.items()}, size, reused)
@@ -84,34 +85,73 @@ def _rounded(size: int) -> int:
     return max(-(-size // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
 
 
-def _lifetimes(schedule: Schedule) -> tuple[dict[Var, int], dict[tuple[Var, int], int]]:
-    """Return when each array is last read, and how many tasks read it at a time."""
-    last_read: dict[Var, int] = {}
-    readers: dict[tuple[Var, int], int] = {}
-    for time, task in schedule.tasks():
-        for var in task.kernel.reads:
-            last_read[var] = max(last_read.get(var, 0), time)
-            readers[var, time] = readers.get((var, time), 0) + 1
-    return last_read, readers
+class _Uses:
+    """Who touches which array when.
 
+    Within a phase shares are not ordered. But where every task of a phase that touches an array is cut, and each share
+    keeps to its own part of it, then each share's turns with its part are ordered all the same: the part may be written
+    again, or become the same part of another array, as soon as that share has done with it.
+    """
 
-def _replaced(
-    kernel: Kernel, var: Var, time: int, blocks: Mapping[Var, _Block],
-    uses: tuple[Mapping[Var, int], Mapping[tuple[Var, int], int]],
-) -> Var | None:  # fmt: skip
-    """Return an array that dies in this kernel and whose memory `var` can take over."""
-    last_read, readers = uses
-    if kernel.nest is None:
+    def __init__(self, schedule: Schedule) -> None:
+        self.tasks = list(schedule.tasks())
+        self.touched: dict[Var, list[int]] = {}
+        for number, (_, task) in enumerate(self.tasks):
+            for var in task.kernel.reads | task.kernel.writes:
+                self.touched.setdefault(var, []).append(number)
+
+    def last(self, var: Var) -> int:
+        """Return the number of the last task that touches an array."""
+        return self.touched[var][-1]
+
+    def _at(self, var: Var, time: int) -> list[int]:
+        return [number for number in self.touched[var] if self.tasks[number][0] == time]
+
+    def parts(self, var: Var, time: int) -> Any:
+        """Return the bytes that each share keeps to at a time, as a key; None if shares do not keep to parts."""
+        regions = set()
+        for number in self._at(var, time):
+            cut = self.tasks[number][1].cut
+            regions.add(None if cut is None else cut.regions.get(var))
+        region = regions.pop() if len(regions) == 1 else None
+        if region is None or not is_disjoint(region):
+            return None
+        size = var.dtype.itemsize
+        return var.nbytes, region.period * size, tuple((low * size, high * size) for low, high in region.ranges)
+
+    def replaced(self, kernel: Kernel, var: Var, number: int, blocks: Mapping[Var, _Block]) -> Var | None:
+        """Return an array that dies in this kernel and whose memory `var` can take over element by element."""
+        time = self.tasks[number][0]
+        if kernel.nest is None:
+            return None
+        store = next(store for store in kernel.nest.stores if store.access.root is var)
+        for old in sorted(kernel.reads, key=lambda old: old.id):
+            block = blocks.get(old)
+            if block is None or old is not block.members[-1] or self.last(old) != number:
+                continue
+            alone = self._at(old, time) == [number]
+            if not alone and (self.parts(old, time) is None or self.parts(old, time) != self.parts(var, time)):
+                continue
+            if old.nbytes == var.nbytes and can_overwrite(kernel.nest, old, store):
+                return old
         return None
-    store = next(store for store in kernel.nest.stores if store.access.root is var)
-    for old in sorted(kernel.reads, key=lambda old: old.id):
-        block = blocks.get(old)
-        if block is None or old is not block.members[-1] or block.stop != time or block.start == time:
-            continue
-        dies = last_read[old] == time and readers[old, time] == 1
-        if dies and old.nbytes == var.nbytes and can_overwrite(kernel.nest, old, store):
-            return old
-    return None
+
+    def left_over(self, var: Var, number: int, blocks: Mapping[Var, _Block]) -> _Block | None:
+        """Return a block of the same parts whose last array died earlier in this phase, the latest."""
+        time = self.tasks[number][0]
+        wanted = self.parts(var, time)
+        if wanted is None or self._at(var, time)[0] != number:
+            return None
+        for earlier in range(number - 1, -1, -1):
+            if self.tasks[earlier][0] != time:
+                return None
+            kernel = self.tasks[earlier][1].kernel
+            for old in sorted(kernel.reads | kernel.writes, key=lambda old: old.id):
+                block = blocks.get(old)
+                free = block is not None and block.members[-1] is old and self.last(old) == earlier
+                if block is not None and free and self.parts(old, time) == wanted:
+                    return block
+        return None
 
 
 def _assign(blocks: Sequence[_Block]) -> int:

@@ -92,8 +92,26 @@ def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
             continue
         for position, operand in enumerate(instr.inputs):
             if isinstance(operand, Var) and not _fits(chain, instr, position, operand, lowerings):
-                views.discard(chain.producer[operand])
+                views.discard(_to_store(chain, instr, position, lowerings))
     return views
+
+
+def _to_store(chain: ViewChain, instr: Instr, position: int, lowerings: Lowerings) -> Instr:
+    """Return the view below an operand to give memory to, so that the rest of the chain can be read through.
+
+    The smallest one; among equals the one nearest to the base, which other readers have most likely in common.
+    """
+    operand = instr.inputs[position]
+    assert isinstance(operand, Var)
+    best, var = chain.producer[operand], operand
+    while (step := chain.step(var)) is not None:
+        chain.views.discard(step[0])
+        fits = _fits(chain, instr, position, operand, lowerings)
+        chain.views.add(step[0])
+        if fits and step[0].output.size <= best.output.size:
+            best = step[0]
+        var = step[1]
+    return best
 
 
 def _until_affine(chain: ViewChain, instr: Instr) -> None:

@@ -70,10 +70,11 @@ class Task:
         if self.cut is None or other.cut is None:
             return self.cut is None and other.cut is None and self.share == other.share
         mine, theirs = self.cut.regions.get(var), other.cut.regions.get(var)
-        return mine is not None and theirs is not None and mine.within(theirs) and _disjoint(theirs)
+        return mine is not None and theirs is not None and mine.within(theirs) and is_disjoint(theirs)
 
 
-def _disjoint(region: Region) -> bool:
+def is_disjoint(region: Region) -> bool:
+    """Tell whether no two shares touch the same place."""
     ordered = sorted(pair for pair in region.ranges if pair[0] < pair[1])
     return all(first[1] <= second[0] for first, second in pairwise(ordered))
 

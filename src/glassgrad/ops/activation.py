@@ -82,7 +82,8 @@ def _gelu(xp: Any, x: Array) -> Array:
 
 
 def _gelu_slope(y: Array, x: Array) -> Array:
-    return 0.5 * erfc(x * -math.sqrt(0.5)) + x * (_DENSITY * ew.exp(-0.5 * x * x))
+    u = x * -math.sqrt(0.5)
+    return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the exponential that erfc(u) is made of
 
 
 gelu_p = elementwise(

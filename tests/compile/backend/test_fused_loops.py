@@ -37,6 +37,12 @@ def gelu(b, x):
     return 0.5 * x * (1 + (x * 0.7071067811865476).erf())
 
 
+def slope_and_column_sums(b, x, bias):
+    """Elementwise work, its result, and sums down its columns: what a layer's backward pass consists of."""
+    d = (x + bias).tanh() * x
+    return d, d.sum(0), (d * x).max(0)
+
+
 def adam(b, p, g, m, v, rate):
     m = 0.9 * m + 0.1 * g
     v = 0.999 * v + 0.001 * (g * g)
@@ -57,6 +63,11 @@ CASES = {
     "batch norm of images": (batch_norm_2d, [(3, 5, 6, 7), (5,)], 1),
     "gelu": (gelu, [(100, 37)], 1),
     "adam": (adam, [(100, 37), (100, 37), (100, 37), (100, 37), ()], 1),
+    "columns of a large array": (slope_and_column_sums, [(300, 210), (210,)], 1),
+    "columns of many short blocks": (
+        lambda b, x: (x.reshape(9, 40, 33) * 2 + 1).permute(1, 0, 2).sum(0, 1), [(360, 33)], 1,
+    ),
+    "columns of each of several blocks": (lambda b, x: (x * x).sum(1), [(5, 70, 130)], 1),
     "sum of all": (lambda b, x: (x * x).sum(), [(1000, 37)], 2),
     "means over axes": (
         lambda b, x: (x.mean(0), x.mean(1), x.mean(2), x.mean(0, 2), x.mean(0, 1), x.mean(1, 2)), [(12, 9, 37)], 6,

@@ -163,5 +163,5 @@ def test_division_by_a_shared_divisor_is_division(dtype):
 
 
 def test_every_routine_states_its_error():
-    assert set(MAX_ULP) == set(ROUTINES)
+    assert set(MAX_ULP) == {name.removesuffix("_from") for name in ROUTINES}
     assert all(bound <= 4 for bounds in MAX_ULP.values() for bound in bounds)

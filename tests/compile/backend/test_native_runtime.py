@@ -379,3 +379,36 @@ def test_memory_is_reused():
         x = x @ x
     stats = lower(b.build(x), threads=1).stats
     assert stats.peak_bytes <= 3 * 64 * 64 * 4 + 70_000
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_chain_of_rows_keeps_to_two_buffers(threads):
+    """Shares that keep their rows reuse memory within a phase: a value dies while its phase goes on."""
+    b = Builder(np.dtype(np.float32))
+    x, w = b.input(256, 64), b.input(64, 64)
+    y = x
+    for _ in range(6):
+        y = ((y @ w) * 0.1).tanh()
+    step = lower(b.build(y), threads=threads)
+    values = [np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((256, 64), (64, 64))]
+    expected = values[0]
+    for _ in range(6):
+        expected = np.tanh(expected @ values[1] * np.float32(0.1))
+    np.testing.assert_allclose(step(*values)[0], expected, rtol=1e-4, atol=1e-5)
+    assert step.stats.peak_bytes <= 2 * 256 * 64 * 4 + threads * 70_000
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_operands_of_two_products_share_one_copy(threads):
+    """Heads put back beside each other are copied once, though one product wants the rows and one the columns."""
+    b = Builder(np.dtype(np.float32))
+    heads, w, g = b.input(3, 4, 64, 32), b.input(128, 16), b.input(192, 16)
+    rows = (heads * 2).permute(0, 2, 1, 3)
+    step = lower(b.build(rows.reshape(3, 64, 128) @ w, rows.reshape(192, 128).T @ g), threads=threads)
+    assert step.stats.kernels == 3
+    shapes = (3, 4, 64, 32), (128, 16), (192, 16)
+    h, v, u = (np.random.default_rng(1).standard_normal(shape).astype(np.float32) for shape in shapes)
+    merged = np.ascontiguousarray((h * 2).transpose(0, 2, 1, 3)).reshape(192, 128)
+    first, second = step(h, v, u)
+    np.testing.assert_allclose(first.reshape(192, 16), merged @ v, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(second, merged.T @ u, rtol=1e-4, atol=1e-4)

@@ -67,8 +67,16 @@ def _softplus(x: Term) -> Term:
     return x.call("relu") + (-x.call("abs")).call("exp").call("log1p")
 
 
+def _erfc(x: Term) -> Term:
+    # The exponential is an expression of its own: derivatives need it too, and it is then computed once.
+    kind = x.expr.kind
+    wide = Term(x.exprs, x.exprs.cast(x.expr, "f32" if kind == "f16" else kind))
+    found = wide.call("erfc_from", (-(wide * wide)).call("exp"))
+    return Term(x.exprs, x.exprs.cast(found.expr, kind))
+
+
 def _gelu(x: Term) -> Term:
-    return x * (0.5 * (x * -math.sqrt(0.5)).call("erfc"))
+    return x * (0.5 * _erfc(x * -math.sqrt(0.5)))
 
 
 def _gelu_tanh(x: Term) -> Term:
@@ -147,7 +155,8 @@ _FORMULAS: dict[str, Formula] = {
     "xlog1py": _xlog1py,
     "fmax": _fmax,
     "fmin": _fmin,
-    "ndtr": lambda x: 0.5 * (x * -math.sqrt(0.5)).call("erfc"),
+    "erfc": _erfc,
+    "ndtr": lambda x: 0.5 * _erfc(x * -math.sqrt(0.5)),
 }
 
 

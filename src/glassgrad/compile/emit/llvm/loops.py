@@ -28,6 +28,9 @@ from glassgrad.compile.nests import Access, Expr, Nest, Reduction, operands
 _STRAIGHT_CHUNKS = 8      # so many vectors of a row are handled without a loop ...
 _STRAIGHT_COST = 400      # ... when their code is not too long
 _KEEP_COST = 12           # what costs more is kept for the next pass, not computed again
+_FAR_BYTES = 1 << 18      # arrays of that size are fetched ahead of their use, ...
+_AHEAD = 2048             # ... by so many bytes
+_SWEEP_BYTES = 1 << 15    # columns of an array that does not stay in the first-level cache are swept row by row
 BLOCK = 128               # so many terms go into one accumulator before it is added to the total
 
 
@@ -64,6 +67,7 @@ class NestPlan:
         straight: whether a row is handled without a loop.
         shared: the outer axes that run as one loop, whose turns threads share.
         serial: the outer axes inside those, in loops of their own.
+        swept: offsets in scratch of the accumulators of a sweep, two for each reduction: totals and a block's sums.
     """
 
     axis: Axis | None
@@ -78,6 +82,7 @@ class NestPlan:
     straight: bool = False
     shared: tuple[Axis, ...] = ()
     serial: tuple[Axis, ...] = ()
+    swept: tuple[tuple[int, int], ...] = ()
 
     @property
     def tile(self) -> int:
@@ -94,6 +99,7 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     extent = nest.extents[axis]
     chunks = -(-extent // lanes)
     unroll = min(_unroll(nest, lane_mode, chunks, threads), chunks)
+    sweeps = lane_mode and _sweeps(nest, axis)
     others = [other for other in nest.outer if other != axis]
     rows = math.prod(nest.extents[other] for other in others)
     tiles = -(-extent // (lanes * unroll))
@@ -104,9 +110,10 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     straight = not lane_mode and _is_straight(nest, chunks)
     if straight:
         kept, scratch = {}, 0
+    swept, scratch = _accumulators(nest, axis, lanes * unroll) if sweeps else ((), scratch)
     flexible = split_tiles and len(nest.extents) == 1 and not kept
     return NestPlan(
-        axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight, shared, serial
+        axis, lanes, unroll, lane_mode, units, split_tiles, scratch, kept, flexible, straight, shared, serial, swept
     )
 
 
@@ -118,6 +125,32 @@ def _shared_axes(nest: Nest, others: list[Axis], threads: int) -> tuple[tuple[Ax
     while len(shared) > 1 and math.prod(nest.extents[axis] for axis in shared[:-1]) >= 16 * threads:
         serial.insert(0, shared.pop())
     return tuple(shared), tuple(serial)
+
+
+def _sweeps(nest: Nest, axis: Axis) -> bool:
+    """Tell whether sums down the columns of a large array are better taken row by row, all columns at once.
+
+    One column after the other, every row costs a miss of the cache that nothing foresees; row after row, memory is read
+    in order, and the sums so far wait in the first-level cache.
+    """
+    if not nest.inner or nest.extents[nest.inner[-1]] < 8 or len(pass_roots(nest)) != 1:
+        return False
+    if any(axis not in red.value.axes or red.how.startswith("arg") for red in nest.reductions):
+        return False
+    turns = math.prod(nest.extents[other] for other in nest.inner)
+    widest = max(BITS[red.value.kind] for red in nest.reductions) if nest.reductions else 0
+    return turns * nest.extents[axis] * widest // 8 > _SWEEP_BYTES
+
+
+def _accumulators(nest: Nest, axis: Axis, tile: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return the places in scratch of a sweep's accumulators, and the bytes they take."""
+    places, offset = [], 0
+    for reduction in nest.reductions:
+        # One tile more than there are elements: the last vector is written whole.
+        size = -(-(nest.extents[axis] + tile) * max(BITS[reduction.value.kind] // 8, 1) // 64) * 64
+        places.append((offset, offset + size))
+        offset += 2 * size
+    return tuple(places), offset
 
 
 def _lanes(nest: Nest, vector_bytes: int, axis: Axis) -> int:
@@ -391,7 +424,21 @@ class NestEmitter:
         pointer = self._pointer(access, terms, access.index.offset, expr.kind)
         mask = None if access.mask is None else self.value(access.mask, chunk)
         computed = [(self.value(part, chunk), step) for part, step in access.computed]
+        if own is not None and stride == 1 and not computed:
+            self._prefetch(b, access, pointer, own, writes=False)
         return load_vector(b, expr.kind, pointer, self._lane_layout(own, stride), computed, mask, self._root(access))
+
+    def _prefetch(self, b: Builder, access: Access, pointer: str, chunk: Chunk, *, writes: bool) -> None:
+        """Ask for what later turns touch, if the array is too large to wait in a cache.
+
+        Processors foresee steps within a page at best; a loop that computes much between two lines waits for each.
+        """
+        if access.root.nbytes < _FAR_BYTES:
+            return
+        b.function.module.declarations["llvm.prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        ahead = chunk.offset * access.root.dtype.itemsize + _AHEAD
+        place = b.pointer(f"getelementptr i8, ptr {pointer}, i64 {ahead}")
+        b.raw(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(writes)}, i32 3, i32 1)")
 
     def _lane_layout(self, chunk: Chunk | None, stride: int) -> tuple[int, int, int, Value | None]:
         """Return (lanes, stride, offset of the chunk, lanes that exist)."""
@@ -409,4 +456,6 @@ class NestEmitter:
         kind = store.value.kind
         pointer = self._pointer(store.access, terms, store.access.index.offset, kind)
         own = chunk if stride else None
+        if own is not None and stride == 1:
+            self._prefetch(self.b, store.access, pointer, own, writes=True)
         store_vector(self.b, value, pointer, self._lane_layout(own, stride))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from glassgrad.compile.access import Axis
 from glassgrad.compile.emit.llvm import reduce
-from glassgrad.compile.emit.llvm.ir import Builder, Module, Value
+from glassgrad.compile.emit.llvm.ir import Builder, Module, Value, type_name
 from glassgrad.compile.emit.llvm.loops import BLOCK, Chunk, NestEmitter, NestPlan, pass_roots
+from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, store_vector
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Expr, Nest, Reduction
 
 States = list[reduce.State]
 Slot = tuple[Reduction, Chunk]
+Body = Callable[[list[Chunk]], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class NestWriter(NestEmitter):
             if self.plan.axis is None:
                 self._passes([Chunk(0)])
             else:
-                self._outer_loops(self._tiles if self.plan.lane_mode else self._row)
+                body = self._sweep if self.plan.swept else self._tiles if self.plan.lane_mode else self._row
+                self._outer_loops(body)
 
     def _outer_loops(self, body: Callable[[], None]) -> None:
         """Run the shared axes as one loop over [lo, hi), the others as loops inside it."""
@@ -84,32 +88,37 @@ class NestWriter(NestEmitter):
     # --- lanes -----------------------------------------------------------------------------------
 
     def _tiles(self) -> None:
+        if self.plan.flexible:
+            assert self.plan.axis is not None
+            self._flexible_tiles(self.plan.axis)
+        else:
+            self._each_tile(self._passes)
+
+    def _each_tile(self, body: Body) -> None:
+        """Run `body` for the chunks of every tile of this share."""
         plan = self.plan
         assert plan.axis is not None
-        if plan.flexible:
-            self._flexible_tiles(plan.axis)
-            return
         full, rest = divmod(self.nest.extents[plan.axis], plan.tile)
         if plan.split_tiles:
             if full:
                 stop = self.b.call("umin", Value("%hi", "u64"), Value(str(full), "u64"))
                 with self.when(self.b.define(f"icmp ult i64 %lo, {stop.text}", "b1").text):
-                    self._tile_loop(plan.axis, "%lo", stop.text)
+                    self._tile_loop(plan.axis, "%lo", stop.text, body)
             if rest:
                 with self.when(self.b.define(f"icmp ugt i64 %hi, {full}", "b1").text):
-                    self._single_tile(plan.axis, full * plan.tile, self._rest_chunks(rest))
+                    self._single_tile(plan.axis, full * plan.tile, self._rest_chunks(rest), body)
             return
         if full:
-            self._tile_loop(plan.axis, "0", str(full))
+            self._tile_loop(plan.axis, "0", str(full), body)
         if rest:
-            self._single_tile(plan.axis, full * plan.tile, self._rest_chunks(rest))
+            self._single_tile(plan.axis, full * plan.tile, self._rest_chunks(rest), body)
 
     def _flexible_tiles(self, axis: Axis) -> None:
         tile = self.plan.tile
         full = self.b.define(f"udiv i64 %n, {tile}", "i64")
         stop = self.b.call("umin", Value("%hi", "u64"), Value(full.text, "u64"))
         with self.when(self.b.define(f"icmp ult i64 %lo, {stop.text}", "b1").text):
-            self._tile_loop(axis, "%lo", stop.text)
+            self._tile_loop(axis, "%lo", stop.text, self._passes)
         with self.when(self.b.define(f"icmp ugt i64 %hi, {full.text}", "b1").text):
             first = self.b.define(f"mul i64 {full.text}, {tile}", "i64")
             with self.loop({axis}, first.text, "%n", self.plan.lanes) as loop:
@@ -118,7 +127,7 @@ class NestWriter(NestEmitter):
                 lanes = self.b.lane_numbers(self.plan.lanes)
                 self._passes([Chunk(0, self.b.compare("lt", lanes, left))])
 
-    def _tile_loop(self, axis: Axis, start: str, stop: str) -> None:
+    def _tile_loop(self, axis: Axis, start: str, stop: str, body: Body) -> None:
         tile = self.plan.tile
         if tile != 1 and start != "0":
             start = self.b.define(f"mul i64 {start}, {tile}", "i64").text
@@ -128,15 +137,15 @@ class NestWriter(NestEmitter):
             stop = self.b.define(f"mul i64 {stop}, {tile}", "i64").text
         with self.loop({axis}, start, stop, tile) as loop:
             self.tile_start = loop.counter
-            self._passes([Chunk(number * self.plan.lanes) for number in range(self.plan.unroll)])
+            body([Chunk(number * self.plan.lanes) for number in range(self.plan.unroll)])
 
-    def _single_tile(self, axis: Axis, start: int, chunks: list[Chunk]) -> None:
+    def _single_tile(self, axis: Axis, start: int, chunks: list[Chunk], body: Body) -> None:
         """Write one tile without a loop; only what is written for it knows its place."""
         saved = self.levels
         self.levels = [type(level)(set(level.bound), dict(level.cache)) for level in saved]
         self.levels[-1].bound.add(axis)
         self.tile_start = Value(str(start), "i64")
-        self._passes(chunks)
+        body(chunks)
         self.levels = saved
 
     def _rest_chunks(self, rest: int) -> list[Chunk]:
@@ -146,6 +155,75 @@ class NestWriter(NestEmitter):
         if rest % lanes:
             chunks.append(Chunk(rest - rest % lanes, _constant_mask(lanes, rest % lanes)))
         return chunks
+
+    # --- sweeps ------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Go through the rows one by one, adding all columns of each to accumulators in scratch memory."""
+        ((reductions, stores),) = pass_roots(self.nest).values()
+        *others, axis = self.nest.inner
+        extent = self.nest.extents[axis]
+        blocks = extent > 2 * BLOCK
+        sums = 1 if blocks or others else 0  # blocks have sums of their own, which go to the totals
+        self._each_tile(lambda chunks: self._clear(reductions, chunks, 0))
+        with ExitStack() as loops:
+            for other in others:
+                loop = loops.enter_context(self.loop({other}, "0", str(self.nest.extents[other])))
+                self.counters[other] = loop.counter
+            if blocks:
+                block = loops.enter_context(self.loop(set(), "0", str(extent), BLOCK)).counter
+                ends = block.text, self._block_end(block, 1, str(extent))
+            else:
+                ends = "0", str(extent)
+            if sums:
+                self._each_tile(lambda chunks: self._clear(reductions, chunks, 1))
+            with self.loop({axis}, *ends) as loop:
+                self.counters[axis] = loop.counter
+                self._each_tile(lambda chunks: self._sweep_tile(reductions, chunks, stores, sums))
+            if sums:
+                self._each_tile(lambda chunks: self._add_block(reductions, chunks))
+        self._each_tile(lambda chunks: self._swept(reductions, chunks))
+
+    def _cells(self, reductions: list[Reduction], chunks: list[Chunk], which: int) -> Iterator[tuple[Slot, str]]:
+        """Iterate over the accumulators of a tile with their addresses: totals, or a block's sums."""
+        for reduction, places in zip(reductions, self.plan.swept, strict=True):
+            element = type_name(memory_kind(reduction.value.kind), 1)
+            start = self.b.pointer(f"getelementptr i8, ptr %scratch, i64 {places[which]}")
+            place = self.b.pointer(f"getelementptr {element}, ptr {start}, i64 {self.tile_start.text}")
+            for chunk in chunks:
+                yield (reduction, chunk), place
+
+    def _cell(self, slot: Slot, place: str, value: Value | None = None) -> Value:
+        """Read an accumulator, or write it."""
+        reduction, chunk = slot
+        layout = self.plan.lanes, 1, chunk.offset, None
+        if value is None:
+            return load_vector(self.b, reduction.value.kind, place, layout, [], None, place)
+        store_vector(self.b, value, place, layout)
+        return value
+
+    def _clear(self, reductions: list[Reduction], chunks: list[Chunk], which: int) -> None:
+        for slot, place in self._cells(reductions, chunks, which):
+            (start,) = reduce.start(self.b, slot[0], self.plan.lanes)
+            self._cell(slot, place, start)
+
+    def _sweep_tile(self, reductions: list[Reduction], chunks: list[Chunk], stores: list[int], which: int) -> None:
+        cells = list(self._cells(reductions, chunks, which))
+        terms = self._point([slot for slot, _ in cells], chunks, stores)
+        for (slot, place), term in zip(cells, terms, strict=True):
+            (total,) = reduce.accumulate(self.b, slot[0], (self._cell(slot, place),), term)
+            self._cell(slot, place, total)
+
+    def _add_block(self, reductions: list[Reduction], chunks: list[Chunk]) -> None:
+        totals, sums = (list(self._cells(reductions, chunks, which)) for which in (0, 1))
+        for (slot, total), (_, block) in zip(totals, sums, strict=True):
+            joined = reduce.join(self.b, slot[0], (self._cell(slot, total),), (self._cell(slot, block),))
+            self._cell(slot, total, joined[0])
+
+    def _swept(self, reductions: list[Reduction], chunks: list[Chunk]) -> None:
+        for slot, place in self._cells(reductions, chunks, 0):
+            self._finish(*slot, (self._cell(slot, place),))
+        self._store_rest(chunks)
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -167,6 +245,10 @@ class NestWriter(NestEmitter):
         for reductions, stores in pass_roots(self.nest).values():
             self._pass(chunks, reductions, stores)
             self.finished_kept |= self.started_kept
+        self._store_rest(chunks)
+
+    def _store_rest(self, chunks: list[Chunk]) -> None:
+        """Store what does not vary over the inner axes."""
         inner = set(self.nest.inner)
         rest = [number for number, store in enumerate(self.nest.stores) if not store.access.index.axes & inner]
         varying = [number for number in rest if self.plan.axis in self.nest.stores[number].access.index.axes]

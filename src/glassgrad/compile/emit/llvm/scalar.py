@@ -332,7 +332,7 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "minimum": (2, _minimum), "clip": (3, _clip), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
     "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt), "rsqrt": (12, _rsqrt),
     "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
-    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc": (48, _math("erfc")),
+    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc_from": (30, _math("erfc_from")),
     "relu": (2, _relu), "abs": (1, _abs),
     "sign": (3, _sign), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
     "less": (1, _compare("olt", "lt")), "less_equal": (1, _compare("ole", "le")),

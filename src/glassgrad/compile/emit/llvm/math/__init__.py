@@ -19,7 +19,7 @@ Routine = Callable[..., Value]
 ROUTINES: dict[str, Routine] = {
     "exp": exponential.exp, "expm1": exponential.expm1, "log": exponential.log, "log1p": exponential.log1p,
     "power": power.power, "sin": trigonometric.sin, "cos": trigonometric.cos, "tanh": special.tanh,
-    "sigmoid": special.sigmoid, "erf": special.erf, "erfc": special.erfc,
+    "sigmoid": special.sigmoid, "erf": special.erf, "erfc_from": special.erfc_from,
 }  # fmt: skip
 
 # name -> largest error in ulp (float32, float64)

@@ -86,6 +86,15 @@ def _scale_in_one(b: Builder, x: Value, whole: Value) -> Value:
     return b.define(f"call {x.type} @{name}({arguments})", x.kind, x.lanes)
 
 
+def inverse_estimate(b: Builder, x: Value) -> Value:
+    """1 / x for x far from the ends of the range, to 14 bits or better: for quotients that are corrected afterwards."""
+    if x.kind == "f32" and x.lanes == 16 and b.function.module.vector_bytes == 64:
+        name = "llvm.x86.avx512.rcp14.ps.512"
+        b.function.module.declarations[name] = f"declare {x.type} @{name}({x.type}, {x.type}, i16)"
+        return b.define(f"call {x.type} @{name}({x.typed}, {x.type} zeroinitializer, i16 -1)", x.kind, x.lanes)
+    return b.fdiv(b.like(1, x), x)
+
+
 def to_integer_bits(b: Builder, x: Value) -> Value:
     """Return the bits of a float as an integer."""
     return b.bitcast(x, FORMATS[x.kind].integer)

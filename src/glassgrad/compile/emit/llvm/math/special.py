@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glassgrad.compile.emit.llvm.ir import Builder, Value
-from glassgrad.compile.emit.llvm.math.common import clamp, copysign, polynomial
+from glassgrad.compile.emit.llvm.math.common import clamp, copysign, inverse_estimate, polynomial
 from glassgrad.compile.emit.llvm.math.exponential import exp, expm1
 
 # tanh is 1 to the last bit beyond these.
@@ -77,22 +77,23 @@ def erf(b: Builder, x: Value) -> Value:
     return copysign(b, size, x)
 
 
-def erfc(b: Builder, x: Value) -> Value:
-    """exp(-a^2) times a smooth factor for a = |x|; the square's rounding error is put back to first order."""
+def erfc_from(b: Builder, x: Value, decay: Value) -> Value:
+    """Complement of the error function: decay = exp(-x^2) times a smooth factor for a = |x|.
+
+    The rounding error of the square is put back to first order.
+    """
     a = clamp(b, b.call("fabs", x), None, _ERFC_LIMIT[x.kind])
     point, coefficients = _ERFC[x.kind]
-    # One division for two quotients, 1 / ((a + k) (1 + 2 a)); the first is then corrected by what is left of it.
+    # One estimate for two quotients, 1 / ((a + k) (1 + 2 a)); each is then corrected by what is left of it.
     above, below = b.fadd(a, b.like(point, a)), b.fma(a, b.like(2, a), b.like(1, a))
-    inverse = b.fdiv(b.like(1, a), b.fmul(above, below))
+    inverse = inverse_estimate(b, b.fmul(above, below))
     numerator, one_above = b.fsub(a, b.like(point, a)), b.fmul(below, inverse)
     t = b.fmul(numerator, one_above)
     t = b.fma(b.fma(b.fneg(t), above, numerator), one_above, t)
     one_below = b.fmul(above, inverse)
     one_below = b.fma(b.fma(b.fneg(one_below), below, b.like(1, a)), one_below, one_below)
     smooth = b.fmul(polynomial(b, t, coefficients), one_below)
-    square = b.fneg(b.fmul(a, a))
-    lost = b.fma(b.fneg(a), a, b.fneg(square))
-    decay = exp(b, square)
+    lost = b.fma(b.fneg(a), a, b.fmul(a, a))
     tail = b.fmul(b.fma(decay, lost, decay), smooth)
     positive = b.compare("uge", x, b.like(0, x))
     return b.select(positive, tail, b.fsub(b.like(2, x), tail))

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import load_vector, prefetch, store_vector
 
 # Rows of a panel: what fits the first-level cache, and what spares a large C.
-_DEPTH, _LONG_DEPTH = 256, 1024
+_DEPTH, _LONG_DEPTH = 128, 1024
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,10 @@ def micro_text(module: Module, micro: Micro, name: str) -> str:
 
 
 def _fetch_target(b: Builder, micro: Micro) -> None:
-    b.function.module.declarations["prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
     for row in range(micro.rows):
         for column in range(0, micro.columns, micro.lanes):
             place = _gep(b, micro.kind, "%c", row * micro.c_stride + column)
-            b.raw(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
+            prefetch(b, place, writes=True)
 
 
 def _right_vectors(b: Builder, micro: Micro, counter: str, masks: Sequence[Value | None]) -> list[Value]:

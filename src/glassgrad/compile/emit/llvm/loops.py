@@ -20,7 +20,7 @@ from typing import Any
 from glassgrad.compile.access import Axis, Index
 from glassgrad.compile.build import vector_axis
 from glassgrad.compile.emit.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value, is_float, type_name
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, prefetch, store_vector
 from glassgrad.compile.emit.llvm.scalar import divide_by_parts, divisor_parts, emit_elementwise
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Access, Expr, Nest, Reduction, operands
@@ -435,10 +435,8 @@ class NestEmitter:
         """
         if access.root.nbytes < _FAR_BYTES:
             return
-        b.function.module.declarations["llvm.prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         ahead = chunk.offset * access.root.dtype.itemsize + _AHEAD
-        place = b.pointer(f"getelementptr i8, ptr {pointer}, i64 {ahead}")
-        b.raw(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(writes)}, i32 3, i32 1)")
+        prefetch(b, b.pointer(f"getelementptr i8, ptr {pointer}, i64 {ahead}"), writes=writes)
 
     def _lane_layout(self, chunk: Chunk | None, stride: int) -> tuple[int, int, int, Value | None]:
         """Return (lanes, stride, offset of the chunk, lanes that exist)."""

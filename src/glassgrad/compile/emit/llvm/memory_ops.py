@@ -65,6 +65,12 @@ def store_vector(b: Builder, value: Value, pointer: str, layout: Layout) -> None
     _masked(b, "scatter", value.kind, lanes, f"{value.typed}, {target}", _full(exists, lanes))
 
 
+def prefetch(b: Builder, pointer: str, *, writes: bool) -> None:
+    """Ask for the cache line at an address, which need not be in any array."""
+    b.function.module.declarations["prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+    b.raw(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writes)}, i32 3, i32 1)")
+
+
 def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:
     return b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, i64 {offset}") if offset else pointer
 

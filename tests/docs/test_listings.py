@@ -36,6 +36,8 @@ def test_pages_show_what_is_printed(page: Path, listings: ModuleType, request: p
         pytest.importorskip("llvmlite", reason="the page shows native code")
         if not listings.has_avx2():
             pytest.skip("the page shows code for x86-64 with AVX2")
+    if "import torch\n" in text:
+        pytest.importorskip("torch", reason="the page compares with PyTorch")
     gg.manual_seed(0)
     with listings.common_machine() if native else nullcontext():
         if request.config.getoption("--update-goldens"):

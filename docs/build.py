@@ -19,7 +19,9 @@ from sitegen import messages, optable  # noqa: E402 - found through the path abo
 from sitegen.html import frame, render, style  # noqa: E402
 
 # The guide in reading order; what else lies in docs/ follows by title.
-GUIDE = ("index.md", "quickstart.md", "from_pytorch.md", "autograd.md", "transforms.md", "verification.md", "compiler.md")
+GUIDE = (
+    "index.md", "quickstart.md", "from_pytorch.md", "autograd.md", "transforms.md", "verification.md", "compiler.md",
+)  # fmt: skip
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}
 

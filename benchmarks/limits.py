@@ -1,9 +1,17 @@
-"""What the machine can do at most: its rate for matrix products and its memory bandwidth, measured, not looked up."""
+"""What the machine can do at most: its rate for matrix products and its bandwidth, measured, not looked up.
+
+A step takes at least as long as its operations at the rate of matrix products, and at least as long as its bytes take
+to be copied; a good one does both at once, so that the larger of the two is the limit. A step that moves little works
+in the caches, which are several times as fast as memory: the bandwidth is that of copying as many bytes as the step
+moves, again and again, on all cores.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,23 +19,31 @@ from dataclasses import dataclass
 import numpy as np
 
 SIDE = 1536
-MEGABYTES = 256
 ROUNDS = 5
+# Bytes read and written in a round of copying: first-level and second-level cache, shared cache, memory.
+SIZES = (1 << 15, 1 << 20, 1 << 24, 1 << 29)
+PRIVATE = 1 << 21  # up to so many bytes, cores copy in caches of their own
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Operations and bytes a second."""
+    """Operations a second, and bytes a second by the number of bytes that are moved, the fewest first."""
 
     flops: float
-    bandwidth: float
+    bandwidths: tuple[tuple[int, float], ...]
+
+    def bandwidth(self, moved: float) -> float:
+        """Bytes a second for a step that moves so many."""
+        return next((rate for size, rate in self.bandwidths if size >= moved), self.bandwidths[-1][1])
 
     def seconds(self, flops: float, moved: float) -> float:
-        """The least time for a step that does `flops` and moves `moved` bytes, if neither could hide the other."""
-        return flops / self.flops + moved / self.bandwidth
+        """The least time for a step that does `flops` and moves `moved` bytes, if each hides behind the other."""
+        return max(flops / self.flops, moved / self.bandwidth(moved))
 
-    def __str__(self) -> str:
-        return f"{self.flops / 1e9:.0f} GFLOP/s in float32 matrix products, {self.bandwidth / 1e9:.1f} GB/s copying"
+    def text(self, moved: float) -> str:
+        """What is assumed for a step that moves so many bytes."""
+        copying = f"{self.bandwidth(moved) / 1e9:.0f} GB/s copying so much"
+        return f"{self.flops / 1e9:.0f} GFLOP/s in float32 matrix products or {copying}"
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -41,13 +57,47 @@ def seconds_of(work: Callable[[], object]) -> float:
     return statistics.median(timings)
 
 
+def product_rate() -> float:
+    """Operations a second of a large product: NumPy's, or our own where it is faster."""
+    left = np.random.default_rng(0).standard_normal((SIDE, SIDE), dtype=np.float32)
+    product = np.empty_like(left)
+    times = [seconds_of(lambda: np.matmul(left, left, out=product))]
+    try:
+        import glassgrad as gg
+
+        compiled, operand = gg.compile(lambda x: x @ x), gg.tensor(left)
+        times.append(seconds_of(lambda: compiled(operand)))
+    except (ImportError, OSError):
+        pass  # native code cannot be made here; NumPy's rate is the better one then
+    return 2 * SIDE**3 / min(times)
+
+
+def copying_rate(size: int) -> float:
+    """Bytes a second, read and written, of copying `size` bytes in all, half of them read, on all cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if size <= PRIVATE:
+        source, target = np.ones((2, size // 16))
+        repeats = max(1, (1 << 24) // size)
+        return cores * repeats * size / seconds_of(lambda: [np.copyto(target, source) for _ in range(repeats)])
+    pairs = [np.ones((2, size // 16 // cores)) for _ in range(cores)]
+    repeats = max(1, (1 << 28) // size)
+
+    def work() -> None:
+        threads = [threading.Thread(target=_copy, args=(pair, repeats)) for pair in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return repeats * size / seconds_of(work)
+
+
+def _copy(pair: np.ndarray, repeats: int) -> None:
+    for _ in range(repeats):
+        np.copyto(pair[1], pair[0])
+
+
 @functools.cache
 def measured() -> Limits:
     """The limits of this machine, measured once a process."""
-    left = np.random.default_rng(0).standard_normal((SIDE, SIDE), dtype=np.float32)
-    product = np.empty_like(left)
-    source = np.ones((MEGABYTES << 20) // 8, np.float64)
-    target = np.empty_like(source)
-    flops = 2 * SIDE**3 / seconds_of(lambda: np.matmul(left, left, out=product))
-    bandwidth = 2 * source.nbytes / seconds_of(lambda: np.copyto(target, source))
-    return Limits(flops, bandwidth)
+    return Limits(product_rate(), tuple((size, copying_rate(size)) for size in SIZES))

@@ -101,8 +101,9 @@ def limit_line(outcome: Outcome) -> str:
     work, limits = outcome.work or {}, measured()
     least = limits.seconds(work["flops"], work["bytes"])
     return (
-        f"- {outcome.name}: {work['flops'] / 1e6:.3g} Mflop and {work['bytes'] / 1e6:.3g} MB a step; at {limits}"
-        f" the least time is {duration(least)}, {least / outcome.median:.0%} of the time taken"
+        f"- {outcome.name}: {work['flops'] / 1e6:.3g} Mflop and {work['bytes'] / 1e6:.3g} MB a step; at"
+        f" {limits.text(work['bytes'])} that takes {duration(least)} at least, {least / outcome.median:.0%} of the time"
+        " taken"
     )
 
 

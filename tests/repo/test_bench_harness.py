@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import harness, op_cases, ops, picture, quiet, results
 from benchmarks.harness import Outcome
-from benchmarks.limits import Limits
+from benchmarks.limits import Limits, copying_rate
 from benchmarks.workload import Bar, Workload
 from benchmarks.workloads import WORKLOADS
 from glassgrad.ops.core import Elementwise
@@ -101,10 +101,18 @@ def test_the_watch_sees_another_process_at_work() -> None:
     assert seen - known > 0.2
 
 
-def test_the_limits_of_this_machine_are_plausible() -> None:
-    limits = Limits(flops=100e9, bandwidth=10e9)
-    assert limits.seconds(flops=50e9, moved=5e9) == 1.0
-    assert "100 GFLOP/s" in str(limits)
+def test_the_limit_of_a_step_is_what_takes_longer_at_the_rate_of_the_nearest_memory_it_fits() -> None:
+    limits = Limits(flops=100e9, bandwidths=((1_000, 200e9), (1_000_000, 50e9), (10**9, 10e9)))
+    assert limits.seconds(flops=50e9, moved=1e9) == 0.5, "copying takes 0.1 s meanwhile"
+    assert limits.seconds(flops=0, moved=500) == 500 / 200e9
+    assert limits.seconds(flops=0, moved=1_000_000) == 2e-5
+    assert limits.seconds(flops=0, moved=5e9) == 0.5, "beyond the largest size, memory's rate"
+    assert limits.text(1_000_000) == "100 GFLOP/s in float32 matrix products or 50 GB/s copying so much"
+
+
+def test_copying_is_measured_in_bytes_a_second() -> None:
+    rate = copying_rate(1 << 20)
+    assert 1e8 < rate < 1e13
 
 
 def test_a_section_is_replaced_in_place(tmp_path) -> None:

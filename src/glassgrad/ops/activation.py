@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops import approximations
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.blocks import in_blocks
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import choose
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
+
+_HALF = frozenset("e?bB")  # half precision, and the integers of which NumPy's exp makes it
 
 
 def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
@@ -26,49 +30,76 @@ def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
 # --- smooth ---------------------------------------------------------------------------------------
 
 
+@in_blocks
 def _sigmoid(xp: Any, x: Array) -> Array:
-    # exp of a non-positive number neither overflows nor loses the small values far to the left.
-    return xp.exp(xp.minimum(x, 0)) / (1 + xp.exp(-xp.abs(x)))
+    # e / (1 + e) keeps the small values far to the left. To the right e need not grow any more once the quotient
+    # is 1 to the last bit, which keeps it from overflowing; half precision is full earlier.
+    half = getattr(getattr(x, "dtype", None), "char", None) in _HALF
+    e = xp.exp(xp.minimum(x, 11.0 if half else 40.0))
+    return e / (1 + e)
+
+
+@in_blocks
+def _sigmoid_slope(y: Array, x: Array) -> Array:
+    return y * (1 - y)
 
 
 sigmoid = elementwise(
-    "sigmoid", _sigmoid, (lambda y, x: y * (1 - y),), saves="y", formula="1 / (1 + exp(-x))",
+    "sigmoid", _sigmoid, (_sigmoid_slope,), saves="y", formula="1 / (1 + exp(-x))",
     derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 
 
+@in_blocks
 def _softplus(xp: Any, x: Array) -> Array:
     return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
+@in_blocks
+def _log_sigmoid(xp: Any, x: Array) -> Array:
+    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
 softplus_p = elementwise(
-    "softplus", _softplus, (lambda y, x: sigmoid(x),), saves="x", formula="log(1 + exp(x))", derivative="sigmoid(x)",
-    samples=(reals(-4, 4),), edge=EDGES,
+    "softplus", _softplus, (in_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))",
+    derivative="sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 log_sigmoid = elementwise(
-    "log_sigmoid", lambda xp, x: -_softplus(xp, -x), (lambda y, x: sigmoid(-x),), saves="x",
+    "log_sigmoid", _log_sigmoid, (in_blocks(lambda y, x: sigmoid(-x)),), saves="x",
     formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 
 
+@in_blocks
+def _silu(xp: Any, x: Array) -> Array:
+    return x * _sigmoid(xp, x)
+
+
+@in_blocks
 def _silu_slope(y: Array, x: Array) -> Array:
     s = sigmoid(x)
     return s * (1 + x * (1 - s))
 
 
 silu = elementwise(
-    "silu", lambda xp, x: x * _sigmoid(xp, x), (_silu_slope,), saves="x", formula="x * sigmoid(x)",
+    "silu", _silu, (_silu_slope,), saves="x", formula="x * sigmoid(x)",
     derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 
 
+@in_blocks
+def _mish(xp: Any, x: Array) -> Array:
+    return x * xp.tanh(_softplus(xp, x))
+
+
+@in_blocks
 def _mish_slope(y: Array, x: Array) -> Array:
     inner = ew.tanh(softplus_p(x))
     return inner + x * sigmoid(x) * (1 - inner * inner)
 
 
 mish = elementwise(
-    "mish", lambda xp, x: x * xp.tanh(_softplus(xp, x)), (_mish_slope,), saves="x", formula="x * tanh(softplus(x))",
+    "mish", _mish, (_mish_slope,), saves="x", formula="x * tanh(softplus(x))",
     derivative="u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 
@@ -77,29 +108,42 @@ _SLOPE = math.sqrt(2 / math.pi)
 _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 
 
+@in_blocks
 def _gelu(xp: Any, x: Array) -> Array:
+    if xp is np and approximations.fits(x):
+        return approximations.gelu(x)
     return x * (0.5 * erfc.evaluate(x * -math.sqrt(0.5)))
 
 
+@in_blocks
 def _gelu_slope(y: Array, x: Array) -> Array:
+    if type(y) is type(x) is np.ndarray and x.dtype == y.dtype and x.dtype.char in "fd":
+        return approximations.gelu_slope(y, x)
+    # The result over x is not to be differentiated in turn: near 0 its digits cancel.
     u = x * -math.sqrt(0.5)
     return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the exponential that erfc(u) is made of
 
 
 gelu_p = elementwise(
-    "gelu", _gelu, (_gelu_slope,), saves="x", formula="x * Phi(x), Phi the normal distribution function",
+    "gelu", _gelu, (_gelu_slope,), saves=("x", "y"), formula="x * Phi(x), Phi the normal distribution function",
     derivative="Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip
 
 
+@in_blocks
+def _gelu_tanh(xp: Any, x: Array) -> Array:
+    return 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))
+
+
+@in_blocks
 def _gelu_tanh_slope(y: Array, x: Array) -> Array:
     u = ew.tanh(_SLOPE * (x + _CUBE * x * x * x))
     return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (_SLOPE * (1 + 3 * _CUBE * x * x))
 
 
 gelu_tanh_p = elementwise(
-    "gelu_tanh", lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x))), (_gelu_tanh_slope,),
-    saves="x", formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
+    "gelu_tanh", _gelu_tanh, (_gelu_tanh_slope,), saves="x",
+    formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
     derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
     edge=EDGES,
 )  # fmt: skip
@@ -110,20 +154,38 @@ relu = elementwise(
     "relu", lambda xp, x: xp.maximum(x, 0), (select(lambda y, x: y <= 0, keep=False),), saves="y",
     formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
 )  # fmt: skip
+
+
+@in_blocks
+def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
+    # The larger of the two where the slope is between 0 and 1; with 0 an infinite x would give NaN.
+    return xp.maximum(x, slope * x) if 0 < slope <= 1 else _choose(xp, x > 0, x, slope * x)
+
+
+@in_blocks
+def _leaky_relu_slope(y: Array, x: Array, *, slope: float) -> Array:
+    return astype(x > 0, x.dtype) * (1 - slope) + slope
+
+
 leaky_relu_p = elementwise(
-    "leaky_relu", lambda xp, x, *, slope: _choose(xp, x > 0, x, slope * x),
-    (lambda y, x, *, slope: astype(x > 0, x.dtype) * (1 - slope) + slope,), saves="x",
+    "leaky_relu", _leaky_relu, (_leaky_relu_slope,), saves="x",
     formula="x if x > 0 else slope * x",
     derivative="1 if x > 0 else slope", samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"slope": 0.1},
 )  # fmt: skip
 
 
+@in_blocks
 def _elu(xp: Any, x: Array, *, alpha: float) -> Array:
     return _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
 
 
+@in_blocks
+def _elu_slope(y: Array, x: Array, *, alpha: float) -> Array:
+    return ew.where(x > 0, 1.0, alpha * ew.exp(ew.minimum(x, 0.0)))
+
+
 elu_p = elementwise(
-    "elu", _elu, (lambda y, x, *, alpha: ew.where(x > 0, 1.0, alpha * ew.exp(ew.minimum(x, 0.0))),), saves="x",
+    "elu", _elu, (_elu_slope,), saves="x",
     formula="x if x > 0 else alpha * (exp(x) - 1)", derivative="1 if x > 0 else alpha * exp(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
 )  # fmt: skip
@@ -135,12 +197,18 @@ hardtanh_p = elementwise(
 )  # fmt: skip
 
 
+@in_blocks
+def _hardswish(xp: Any, x: Array) -> Array:
+    return x * xp.clip(x + 3, 0, 6) / 6
+
+
+@in_blocks
 def _hardswish_slope(y: Array, x: Array) -> Array:
     return ew.where(x >= 3, 1.0, ew.where(x <= -3, 0.0, x / 3 + 0.5))
 
 
 hardswish = elementwise(
-    "hardswish", lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, (_hardswish_slope,), saves="x",
+    "hardswish", _hardswish, (_hardswish_slope,), saves="x",
     formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3, 1 if x >= 3, else x / 3 + 1/2",
     samples=(reals(-4, 4, -3, 3),), edge=EDGES,
 )  # fmt: skip

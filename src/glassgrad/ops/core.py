@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.ops.blocks import product_in_blocks
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -294,7 +295,11 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
         if not partial.keep:
             return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), 0, c)
         return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
-    if partial == 0 and not callable(partial):
+    if callable(partial):
+        blocked = product_in_blocks(partial, arity)
+        if blocked is not None:
+            return blocked
+    elif partial == 0:
         # A gradient of zero, not none: what lies behind a step function is reached, as in PyTorch.
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if options or arity > 2:

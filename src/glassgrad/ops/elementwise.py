@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.blocks import in_blocks
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.kernels import choose
 from glassgrad.ops.samples import booleans, reals
@@ -84,7 +85,8 @@ copysign = elementwise(
     derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES,
 )  # fmt: skip
 hypot = elementwise(
-    "hypot", "hypot", (lambda y, a, b: _ratio(a, y), lambda y, a, b: _ratio(b, y)), saves=("x", "y"),
+    "hypot", "hypot", (in_blocks(lambda y, a, b: _ratio(a, y)), in_blocks(lambda y, a, b: _ratio(b, y))),
+    saves=("x", "y"),
     formula="sqrt(a**2 + b**2)", derivative="a / y, b / y; 0 at the origin", samples=(reals(0.3, 3), reals(-3, 3)),
     edge=EDGES,
 )  # fmt: skip
@@ -96,6 +98,7 @@ def _ratio(a: Array, b: Array) -> Array:
     return where(zero, 0.0, a / where(zero, 1.0, b))
 
 
+@in_blocks
 def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
     # Two formulas, so that both ends are met exactly.
     d = b - a
@@ -122,15 +125,24 @@ where = elementwise(
 
 def _larger(a: Array, b: Array) -> Array:
     # Half a gradient to each where both are equal; NaN compares false, and both get all of it.
+    if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype == b.dtype:
+        # The same as below, without a choice for each element and in the dtype of the arguments.
+        half = (a <= b).astype(a.dtype)
+        half += a < b
+        half *= -0.5
+        half += 1
+        return half
     return where(a == b, 0.5, where(a < b, 0.0, 1.0))
 
 
+_LARGER = (in_blocks(lambda y, a, b: _larger(a, b)), in_blocks(lambda y, a, b: _larger(b, a)))
+
 maximum = elementwise(
-    "maximum", "maximum", (lambda y, a, b: _larger(a, b), lambda y, a, b: _larger(b, a)), saves="x",
+    "maximum", "maximum", _LARGER, saves="x",
     formula="max(a, b)", derivative="a > b, b > a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", "minimum", (lambda y, a, b: _larger(b, a), lambda y, a, b: _larger(a, b)), saves="x",
+    "minimum", "minimum", _LARGER[::-1], saves="x",
     formula="min(a, b)", derivative="a < b, b < a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 
@@ -217,13 +229,35 @@ def _share(a: Array, b: Array) -> Array:
 
 
 logaddexp = elementwise(
-    "logaddexp", "logaddexp", (lambda y, a, b: _share(a, b), lambda y, a, b: _share(b, a)), saves="x",
+    "logaddexp", "logaddexp", (in_blocks(lambda y, a, b: _share(a, b)), in_blocks(lambda y, a, b: _share(b, a))),
+    saves="x",
     formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
     edge=EDGES,
 )  # fmt: skip
+
+
+@in_blocks
+def _logaddexp(_y: None, a: Array, b: Array) -> Array:
+    """NumPy's function, which is a scalar loop, in passes where both are arrays large enough for them."""
+    if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind == "f"):
+        return np.logaddexp(a, b)
+    larger = np.maximum(a, b)
+    with np.errstate(invalid="ignore"):
+        gap = a - b
+    np.negative(np.abs(gap, out=gap), out=gap)
+    sum_of_both = np.log1p(np.exp(gap, out=gap), out=gap)
+    sum_of_both += larger
+    if np.isnan(sum_of_both.sum()):  # two infinities of one sign, or a NaN
+        equal = a == b
+        sum_of_both[equal] = larger[equal] + _LN2
+    return sum_of_both
+
+
+logaddexp.evaluate = lambda a, b: _logaddexp(None, a, b)
 logaddexp2 = elementwise(
     "logaddexp2", "logaddexp2",
-    (lambda y, a, b: _share(a * _LN2, b * _LN2), lambda y, a, b: _share(b * _LN2, a * _LN2)), saves="x",
+    (in_blocks(lambda y, a, b: _share(a * _LN2, b * _LN2)), in_blocks(lambda y, a, b: _share(b * _LN2, a * _LN2))),
+    saves="x",
     formula="log2(2**a + 2**b)", derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
@@ -292,12 +326,13 @@ def _turn(a: Array, b: Array) -> Array:
 
 
 atan2 = elementwise(
-    "atan2", "arctan2", (lambda y, a, b: _turn(a, b), lambda y, a, b: -_turn(b, a)), saves="x",
+    "atan2", "arctan2", (in_blocks(lambda y, a, b: _turn(a, b)), in_blocks(lambda y, a, b: -_turn(b, a))), saves="x",
     formula="angle of the point (b, a)", derivative="b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
     samples=(reals(0.3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip
 
 
+@in_blocks
 def _sinc_slope(y: Array, x: Array) -> Array:
     # (cos(pi x) - sinc(x)) / x, and its series where that would cancel.
     near = abs(x) < 1e-3

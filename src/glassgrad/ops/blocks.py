@@ -1,0 +1,109 @@
+"""Formulas of several NumPy passes on large arrays, evaluated block after block while the block is in the cache.
+
+A pass over four megabytes waits for memory; seven of them in a row wait seven times, and each fills a fresh array.
+`in_blocks` runs the whole formula on 48,000 elements at a time instead, so that only the arguments and the result
+travel. What is small, strided, broadcast or no NumPy array is computed in one piece, as if it were not there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Formula = Callable[..., Array]
+
+# In float32 a block is a fifth of a megabyte: a handful of them fit the second-level cache, and NumPy's cost per call
+# does not show. Not a power of two, for which all blocks would compete for the same places of the cache.
+BLOCK = 48_000
+_FROM = BLOCK + BLOCK // 2
+
+
+def in_blocks(formula: Formula) -> Formula:
+    """Return an elementwise formula ``(head, x, *rest, **params)`` that computes large arrays block after block.
+
+    Written for forwards, whose head is the array namespace, and for local derivatives, whose head is the
+    result. `Elementwise` puts the product with a cotangent into the same blocks.
+    """
+
+    @functools.wraps(formula)
+    def run(head: Any, x: Array, *rest: Array, **params: Any) -> Array:
+        if type(x) is not np.ndarray or x.size < _FROM:
+            return formula(head, x, *rest, **params)
+        return _run(formula, (head, x, *rest), params)
+
+    run.formula = formula  # type: ignore[attr-defined]  # how `product_in_blocks` finds it
+    return run
+
+
+def product_in_blocks(partial: Formula, arity: int) -> Formula | None:
+    """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks for what `in_blocks` made; None for other functions."""
+    formula = getattr(partial, "formula", None)
+    if formula is None:
+        return None
+
+    def one(c: Array, y: Array, x: Array, **params: Any) -> Array:
+        if type(c) is not np.ndarray or c.size < _FROM:
+            return c * formula(y, x, **params)
+        return _run(formula, (y, x), params, c)
+
+    def several(c: Array, y: Array, *x: Array, **params: Any) -> Array:
+        if type(c) is not np.ndarray or c.size < _FROM:
+            return c * formula(y, *x, **params)
+        return _run(formula, (y, *x), params, c)
+
+    return one if arity == 1 else several
+
+
+def _run(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor: Any = None) -> Array:
+    model = next((arg for arg in args if type(arg) is np.ndarray and any(arg.strides)), None)
+    if model is None:
+        return _whole(formula, args, params, factor)
+    order = sorted(range(model.ndim), key=lambda axis: -model.strides[axis])
+    factor_part, *parts = (_flat(arg, model.shape, order) for arg in (factor, *args))
+    if factor_part is NotImplemented or any(part is NotImplemented for part in parts):
+        return _whole(formula, args, params, factor)
+    result: Any = None
+    for start in range(0, model.size, BLOCK):
+        stop = start + BLOCK
+        value = formula(*[_cut(part, start, stop) for part in parts], **params)
+        if result is None:
+            result = np.empty_like(model, value.dtype if factor is None else np.result_type(value, factor))
+            flat = _flat(result, model.shape, order)
+        if factor is None:
+            flat[start:stop] = value
+        else:
+            np.multiply(_cut(factor_part, start, stop), value, out=flat[start:stop])
+    return result
+
+
+def _whole(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor: Any) -> Array:
+    value = formula(*args, **params)
+    return value if factor is None else factor * value
+
+
+def _cut(part: Any, start: int, stop: int) -> Any:
+    return part[start:stop] if type(part) is np.ndarray and part.ndim else part
+
+
+def _flat(arg: Any, shape: tuple[int, ...], order: list[int]) -> Any:
+    """Return an array as one dimension in the order of memory, and what is no array as it is.
+
+    Dense is enough, in whatever order of axes: convolutions leave their channels innermost. An array that
+    repeats one element, like the cotangent below a sum, becomes that element. `NotImplemented` means that
+    blocks are not possible.
+    """
+    if type(arg) is not np.ndarray:
+        # A placeholder of what was not saved is never read; what has a priority belongs to an interpreter.
+        return NotImplemented if hasattr(arg, "__array_priority__") and not isinstance(arg, np.generic) else arg
+    if not arg.ndim:
+        return arg
+    if arg.shape != shape:
+        return NotImplemented
+    if not any(arg.strides):
+        return arg[(slice(0, 1),) * arg.ndim].reshape(())
+    turned = arg.transpose(order)
+    return turned.reshape(-1) if turned.flags.c_contiguous else NotImplemented

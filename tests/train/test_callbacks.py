@@ -203,10 +203,3 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(RunError, match="no batch is at hand yet; call it from `on_step_start`"):
         go(loop([Late()])[1], tmp_path / "late")
-
-    class Early(Callback):
-        def on_step_start(self, run: RunState) -> None:
-            run.gradients()
-
-    with pytest.raises(RunError, match="the engine manual does not, --engine eager and compiled do"):
-        go(loop([Early()], engine="manual")[1], tmp_path / "manual")

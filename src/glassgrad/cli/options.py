@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from .. import errors
 from ..train.callbacks import Callback
 from ..train.config import Rule, flag, rules
+from ..train.monitoring import RECORD, Monitoring, draw
 from ..train.task import TaskKind
 
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
@@ -32,18 +34,19 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
     """Give a command one option per field of `config`.
 
     The command takes them as its first argument, a dictionary in which None stands for an option that was not given;
-    that is how an option on the command line is told from a default, which a configuration file may override.
+    that is how an option on the command line is told from a default, which a configuration file may override. What
+    every run can have besides, such as --monitor, is in there too, for `train_or_resume` to take out.
     """
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
-        keys = list(rules(config))
+        keys = [*rules(config), *(entry.name for entry in _WATCHING)]
 
         def command(**arguments: Any) -> int:
             return function({key: arguments.pop(key) for key in keys}, **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         generated = [_parameter(entry, *rules(config)[entry.name]) for entry in dataclasses.fields(config)]
-        parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *generated)]
+        parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *_WATCHING, *generated)]
         # typer reads the signature and the annotations, and checks that they agree.
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # set at run time
         command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
@@ -69,6 +72,61 @@ def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
+def _watching(name: str, kind: Any, flags: str, **options: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(flags, show_default=False, **options)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+_WATCHING = (
+    _watching(
+        "monitor", bool | None, "--monitor/--no-monitor",
+        help="Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for "
+        "bit.",
+    ),
+    _watching(
+        "monitor_every", int | None, "--monitor-every", metavar="K", min=1,
+        help="Watch each K-th step (default: as many as make 200 samples).",
+    ),
+)  # fmt: skip
+
+
+def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:
+    """Take the options of watching out of the others; a run that was watched goes on being watched."""
+    wanted, every = options.pop("monitor", None), options.pop("monitor_every", None)
+    if wanted is None:
+        wanted = every is not None or (resume is not None and (resume / RECORD).exists())
+    elif every is not None and not wanted:
+        raise errors.OPTIONS_EXCLUDE(first="--no-monitor", second="--monitor-every", reason="nothing is watched")
+    return Monitoring(every or 0) if wanted else None
+
+
+@contextmanager
+def _watched(watching: Monitoring | None) -> Iterator[list[int]]:
+    """Keep the record however the run ends; draw it when it is done (exit code 0) or has gone wrong."""
+    codes: list[int] = []
+    try:
+        yield codes
+    except errors.RunError:
+        codes.append(0)
+        raise
+    finally:
+        if watching is not None and watching.directory is not None:
+            with suppress(OSError):  # a full disk has been complained of
+                watching.close()
+                if codes == [0]:
+                    _tell_of_pictures(watching.directory)
+
+
+def _tell_of_pictures(directory: Path) -> None:
+    try:
+        pictures = draw(directory)
+    except (ImportError, OSError) as error:
+        print(f"gradients  no pictures: {error}")
+        return
+    for place, path in enumerate([directory / RECORD, *pictures]):
+        print("gradients " if place == 0 else "          ", path)
+
+
 def train_or_resume(
     kind: TaskKind,
     options: dict[str, Any],
@@ -80,9 +138,15 @@ def train_or_resume(
     """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
     from ..train import runner
 
-    if resume is None:
-        return runner.start(kind, options, config, run_dir, callbacks)
-    for option, value in (("--config", config), ("--run-dir", run_dir)):
-        if value is not None:
-            raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
-    return runner.resume(kind, options, resume, callbacks)
+    watching = _monitoring(options, resume)
+    if watching is not None:
+        callbacks = [*callbacks, watching]
+    with _watched(watching) as codes:
+        if resume is None:
+            codes.append(runner.start(kind, options, config, run_dir, callbacks))
+        else:
+            for option, value in (("--config", config), ("--run-dir", run_dir)):
+                if value is not None:
+                    raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
+            codes.append(runner.resume(kind, options, resume, callbacks))
+    return codes[0]

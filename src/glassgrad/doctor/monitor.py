@@ -164,7 +164,7 @@ class GradientMonitor:
             step: the number of the step that is about to be made.
             passes: makes a forward and a backward pass when it is entered, has the loss as its value, and within it the
                 parameters have their gradients.
-            clip: clips the gradients as the step does, if it does.
+            clip: clips the gradients as the step does, if it does; returns False to say that it does not.
         """
         self.after_step()
         self._ahead = False
@@ -175,8 +175,7 @@ class GradientMonitor:
         try:
             with passes as loss:
                 self.update(loss)
-                if clip is not None:
-                    clip()
+                if clip is not None and clip() is not False:
                     self.update_after_clip()
         finally:
             if self._watch is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import errors
 from ..manual.activations import ReLU
 from ..manual.conv import Conv2d, MaxPool2d
 from ..manual.linear import Embedding, Flatten, Linear
@@ -91,9 +91,21 @@ class ManualLearner:
         """Take over what `weights` returned."""
         self.model.load_state_dict(weights)
 
-    def gradients(self, inputs: Array, targets: Array) -> Any:
-        """Raise `errors.RunError`: these layers have no hooks and no names to show gradients by."""
-        raise errors.CALLBACK_NO_GRADIENTS(reason="the engine manual does not, --engine eager and compiled do")
+    @contextmanager
+    def gradients(self, inputs: Array, targets: Array) -> Iterator[float]:
+        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing remains."""
+        kept = {name: array.copy() for name, array in self.model.state_dict().items()}
+        before = [(parameter, parameter.grad) for parameter in self.optimizer.parameters]
+        try:
+            self.optimizer.zero_grad()
+            loss = self._loss(self.model(inputs), targets)
+            self.model.backward(self._loss.backward())
+            yield float(loss)
+        finally:
+            for parameter, g in before:
+                parameter.grad = g
+            for name, array in self.model.state_dict().items():
+                array[...] = kept[name]
 
     @property
     def parameters(self) -> int:

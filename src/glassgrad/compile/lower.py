@@ -9,7 +9,7 @@ from typing import Any
 
 from glassgrad.compile import cache
 from glassgrad.compile.emit.llvm.blas import GEMM, blas
-from glassgrad.compile.emit.llvm.cuts import kernel_time
+from glassgrad.compile.emit.llvm.cuts import FLOPS_PER_NS, kernel_time
 from glassgrad.compile.emit.llvm.ir import kind_of
 from glassgrad.compile.emit.llvm.scalar import COSTS
 from glassgrad.compile.emit.llvm.solid import SOLIDS
@@ -118,7 +118,8 @@ class Lowering:
         self.started = time.perf_counter()
         self.graph = graph
         self.checks, computed = find_checks(graph)
-        prepared = normalise(with_guards(settle(graph), computed), is_loop, lambda instr: not _is_host(instr))
+        settled = with_guards(settle(graph), computed)
+        prepared = normalise(settled, is_loop, lambda instr: not _is_host(instr), expected_threads(settled, threads))
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
         pairs = zip(guards, computed, strict=True)
         self.guards = [(var, where) for var, (_, _, where) in pairs if isinstance(var, Var)]
@@ -191,6 +192,22 @@ def _is_host(instr: Instr) -> bool:
 # more is that each core reads what the other has just written. Measured on a small network: two threads break even at
 # an estimate of about 100 microseconds (40 of real time), and the names MLP takes 27 on one thread and 37 on two.
 _PER_THREAD = 60000.0
+
+
+def expected_threads(graph: Graph, threads: int | None) -> int:
+    """Return into how many shares a step will surely be cut, before it is planned: its products alone are work for all.
+
+    1 where that is not sure.
+    """
+    if threads is not None:
+        return max(1, threads)
+    work = sum(
+        2.0 * instr.output.size * instr.inputs[0].shape[-1]
+        for instr in graph.instrs
+        if instr.op == "matmul" and isinstance(instr.inputs[0], Var) and instr.inputs[0].ndim
+    )
+    cores = available_cores()
+    return cores if work / FLOPS_PER_NS >= 2 * cores * _PER_THREAD else 1
 
 
 def choose_threads(plan: Plan, threads: int | None) -> int:

@@ -6,6 +6,7 @@ only between here and the emitter.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,9 +24,11 @@ class Normaliser(Rewriter):
     """A rewriter that knows which ops run as loops."""
 
     def __init__(
-        self, graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool]
+        self, graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int
     ) -> None:
         super().__init__(graph)
+        self.shares = shares
+        self.turned = {instr.inputs[0] for instr in graph.instrs if instr.op == "permute_dims"}
         self.is_loop = is_loop
         self.is_native = is_native
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
@@ -53,9 +56,11 @@ class Normaliser(Rewriter):
         return instr is not None and self.is_loop(instr)
 
 
-def normalise(graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool]) -> Graph:
-    """Bring a graph into the forms that the native backend lowers."""
-    rewriter = Normaliser(graph, is_loop, is_native)
+def normalise(
+    graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int = 1
+) -> Graph:
+    """Bring a graph into the forms that the native backend lowers; `shares` threads are going to share the work."""
+    rewriter = Normaliser(graph, is_loop, is_native, shares)
     for instr in graph.instrs:
         rule = RULES.get(instr.op)
         if rule is None or not rule(rewriter, instr):
@@ -95,13 +100,67 @@ def _swapped(rewriter: Normaliser, x: Var, like: Instr) -> Var:
 def _matmul(rewriter: Normaliser, instr: Instr) -> bool:
     """Vectors become matrices of one row or column."""
     a, b = map(rewriter.now, instr.inputs)
-    if not isinstance(a, Var) or not isinstance(b, Var) or (a.ndim > 1 and b.ndim > 1):
+    if not isinstance(a, Var) or not isinstance(b, Var):
         return False
+    if a.ndim > 1 and b.ndim > 1:
+        return _product_in_parts(rewriter, instr, a, b)
     left = rewriter.reshaped(a, (1, *a.shape), instr) if a.ndim == 1 else a
     right = rewriter.reshaped(b, (*b.shape, 1), instr) if b.ndim == 1 else b
     product = rewriter.apply("matmul", left, right, like=instr)
     rewriter.instead(instr.output, rewriter.reshaped(product, instr.output.shape, instr))
     return True
+
+
+# A sum over fewer rows is not worth taking apart.
+_ROWS_OF_A_PART = 64
+# Nor is one with fewer results than a vector holds.
+_COLUMNS = 16
+
+
+def _product_in_parts(rewriter: Normaliser, instr: Instr, a: Var, b: Var) -> bool:
+    """A weight's gradient, x.T @ g: every share adds up the rows it has, and the sums are added.
+
+    Cut by rows or columns of the result, each share would read all rows of x or g, half of which another core has just
+    written, and wait for it first. Pays where the result is small beside what it is made of.
+    """
+    maker = rewriter.producer.get(a)
+    parts, (terms, n) = rewriter.shares, b.shape[-2:]
+    if parts == 1 or a.ndim != 2 or b.ndim != 2 or terms % parts or terms < parts * _ROWS_OF_A_PART:
+        return False
+    m = a.shape[0]
+    if maker is None or maker.op != "permute_dims" or 2 * m * n > terms * (m + n) or instr.output in rewriter.turned:
+        return False
+    left = rewriter.reshaped(maker.inputs[0], (parts, terms // parts, m), instr)
+    right = rewriter.reshaped(b, (parts, terms // parts, n), instr)
+    turned = rewriter.apply("permute_dims", left, like=instr, axes=(0, 2, 1))
+    rewriter.instead(instr.output, _joined(rewriter, instr, rewriter.apply("matmul", turned, right, like=instr)))
+    return True
+
+
+def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Var) -> bool:
+    """A sum over the rows of a matrix: every share adds up the rows it has, and the sums are added."""
+    axes, parts = instr.params["axis"], rewriter.shares
+    rows = math.prod(source.shape[axis] for axis in axes)
+    leading = axes == tuple(range(len(axes))) and 0 < len(axes) < source.ndim
+    if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind != "f":
+        return False
+    if source.shape[0] % parts or rows < parts * _ROWS_OF_A_PART or instr.output.size < _COLUMNS:
+        return False
+    split = rewriter.reshaped(source, (parts, source.shape[0] // parts, *source.shape[1:]), instr)
+    shifted = tuple(axis + 1 for axis in axes)
+    sums = rewriter.apply("sum", split, like=instr, axis=shifted, keepdims=False)
+    rewriter.instead(instr.output, _joined(rewriter, instr, sums))
+    return True
+
+
+def _joined(rewriter: Normaliser, instr: Instr, parts: Var) -> Var:
+    """Return the sum over the first axis."""
+    if parts.shape[0] > 4:
+        return rewriter.apply("sum", parts, like=instr, axis=(0,), keepdims=False)
+    first, *others = (rewriter.apply("getitem", parts, like=instr, spec=(at,)) for at in range(parts.shape[0]))
+    for other in others:
+        first = rewriter.apply("add", first, other, like=instr)
+    return first
 
 
 def _arg(rewriter: Normaliser, instr: Instr) -> bool:
@@ -119,7 +178,7 @@ def _reduction(rewriter: Normaliser, instr: Instr) -> bool:
     source = rewriter.now(instr.inputs[0])
     assert isinstance(source, Var)
     if any(source.shape[axis] != 1 for axis in instr.params["axis"]):
-        return False
+        return instr.op == "sum" and source.dtype == instr.output.dtype and _sum_in_parts(rewriter, instr, source)
     if source.dtype != instr.output.dtype:
         source = rewriter.apply("astype", source, like=instr, dtype=instr.output.dtype)
     # A value of its own even if nothing changes: it may be a result of the program, and its source, too.

@@ -17,7 +17,7 @@ from glassgrad.compile.schedule import Cut, Region, even_bounds, region_of
 # One thread's rates, roughly: what matters is which kernels are worth sharing.
 _OPS_PER_NS = 1.5          # vector instructions
 _BYTES_PER_NS = 25.0
-_FLOPS_PER_NS = 100.0
+FLOPS_PER_NS = 100.0
 _CALL_NS = 40.0
 
 
@@ -40,7 +40,7 @@ def kernel_time(kernel: Kernel) -> float:
         flops = 2.0 * instr.output.size * kernel.operands[0].shape[-1]
     elif instr.op.startswith("conv2d") and kernel.operands[1] is not None:
         flops = 2.0 * size * math.prod(kernel.operands[1].shape[2:])
-    return _CALL_NS + max(flops / _FLOPS_PER_NS, size / _BYTES_PER_NS)
+    return _CALL_NS + max(flops / FLOPS_PER_NS, size / _BYTES_PER_NS)
 
 
 def touched_bytes(nest: Nest) -> int:
@@ -66,7 +66,7 @@ def nest_flops(nest: Nest) -> int:
 
 def product_time(product: Product) -> float:
     """Estimate one thread's nanoseconds."""
-    return _CALL_NS * 4 * math.prod(product.batch) + product.flops / _FLOPS_PER_NS
+    return _CALL_NS * 4 * math.prod(product.batch) + product.flops / FLOPS_PER_NS
 
 
 def nest_cuts(nest: Nest, layout: NestPlan, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:

@@ -103,7 +103,8 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     others = [other for other in nest.outer if other != axis]
     rows = math.prod(nest.extents[other] for other in others)
     tiles = -(-extent // (lanes * unroll))
-    split_tiles = lane_mode and (rows == 1 or (rows < 2 * threads and tiles > rows))
+    few = rows < threads if sweeps else rows < 2 * threads and tiles > rows
+    split_tiles = lane_mode and (rows == 1 or few)
     shared, serial = ((), tuple(others)) if split_tiles else _shared_axes(nest, others, threads)
     units = tiles if split_tiles else math.prod(nest.extents[other] for other in shared)
     kept, scratch = _kept(nest, axis, lane_mode, lanes * unroll)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -48,10 +49,20 @@ def _operands(prim: Primitive, args: tuple[Any, ...], place: provenance.Place, f
     texts = [part for text in texts for part in _elements(text)] if prim.joint_vjp is not None else texts
     if len(texts) > len(args):  # options between the operands: the dimension in `x.gather(1, index)`
         texts = [text for text in texts if not _is_literal(text)]
-    if len(texts) < len(args):  # a layer was called: its weights do not stand in the line
+    if len(texts) < len(args) or _in_layer(frame):  # a layer was called: its weights do not stand in the line
         texts = _own_names(prim, len(args))
     # What a call has beyond the operands are options: the shape in `x.reshape(n, m)`.
     return ", ".join(_describe(text, arg) for text, arg in zip(texts, args, strict=False) if arg is not None)
+
+
+def _in_layer(user: FrameType) -> bool:
+    """Tell whether the op was called by a layer that the user's line called."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not user:
+        if hasattr(frame.f_locals.get("self"), "named_parameters"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _elements(text: str) -> list[str]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,11 @@ from glassgrad import devices, errors, provenance
 from glassgrad.tensor import Tensor, make
 
 _KEY = "glassgrad"
-_FOREIGN = (b"PK\x03\x04", b"\x80\x02", b"\x80\x04")  # what PyTorch's own files begin with
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"  # what PyTorch's own files begin with: newer ones, and older ones
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
+    "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8", "C128": "<c16",
+}  # fmt: skip
 
 
 def save(obj: Any, f: Any, **_hints: Any) -> None:
@@ -31,6 +37,7 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
 
     Raises:
         KindError: something that is neither a tensor nor plain data, with its place in `obj`.
+        FileError: the file cannot be written, as on a full disk (an `OSError`). What a path held before stays.
 
     Example:
         >>> import io, glassgrad as gg
@@ -52,17 +59,30 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
     if hasattr(f, "write"):
         f.write(content)
         return
-    path = Path(f)
+    try:
+        _write(Path(f), content)
+    except OSError as error:
+        raise errors.CANNOT_WRITE(file=f, reason=error.strerror or error, where=provenance.here()) from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file beside its place and move it there when it is whole; what is no file is written to as it is."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(content)
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: Any) -> Any:
-    """Return what `save` has written, or the tensors of any safetensors file as a dictionary.
+    """Return what `save` has written, or the tensors of any safetensors file as a dictionary (bfloat16 as float32).
 
     Args:
         f: a path, or a file that is open for reading bytes.
@@ -73,24 +93,56 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
     Raises:
         ArgumentError: a file that is no safetensors file; one of PyTorch's pickles among them.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as decode
-
     if not callable(map_location) and not isinstance(map_location, dict):
         devices.check(map_location)
     name = getattr(f, "name", f if not hasattr(f, "read") else "the file")
     content = f.read() if hasattr(f, "read") else Path(f).read_bytes()
-    if content.startswith(_FOREIGN):
+    if content.startswith(_PICKLE) or (content.startswith(_ZIP) and _is_pytorchs(content)):
         raise errors.FOREIGN_PICKLE(file=name, where=provenance.here())
     try:
-        arrays = decode(content)
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        structure = json.loads(header.get("__metadata__", {}).get(_KEY, "null"))
-    except (SafetensorError, ValueError) as error:
-        raise errors.NOT_SAFETENSORS(file=name, reason=error, where=provenance.here()) from None
-    if structure is None:
-        return {key: make(array, None, False) for key, array in arrays.items()}
-    return _put_together(structure, arrays)
+        arrays, structure = _decoded(content)
+        if structure is None:
+            return {key: make(array, None, False) for key, array in arrays.items()}
+        return _put_together(structure, arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{error} is not there" if isinstance(error, KeyError) else error
+        raise errors.NOT_SAFETENSORS(file=name, reason=reason, where=provenance.here()) from None
+
+
+def _is_pytorchs(content: bytes) -> bool:
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            return any(name.endswith("data.pkl") for name in archive.namelist())
+    except zipfile.BadZipFile:  # cut short
+        return True
+
+
+def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
+    """Return the arrays of a file and the structure around them, None if there is none.
+
+    Raises `ValueError` for what is no whole safetensors file.
+    """
+    from safetensors import SafetensorError, deserialize
+
+    if content.startswith(_ZIP):
+        raise ValueError("it is a zip archive, such as numpy.savez writes")
+    try:
+        parts = deserialize(content)  # type: ignore[no-untyped-call]  # it is not annotated
+    except SafetensorError as error:
+        raise ValueError(error) from None
+    arrays = {name: _array(part) for name, part in parts}
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return arrays, json.loads(header.get("__metadata__", {}).get(_KEY, "null"))
+
+
+def _array(part: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    kind, shape, data = part["dtype"], part["shape"], part["data"]
+    if kind == "BF16":  # the upper half of a float32
+        halves = np.frombuffer(data, "<u2").astype(np.uint32) << 16
+        return halves.view(np.float32).reshape(shape)
+    if kind not in _DTYPES:
+        raise ValueError(f"it holds numbers of type {kind}, which NumPy has not")
+    return np.frombuffer(bytearray(data), _DTYPES[kind]).reshape(shape)
 
 
 def _is_flat(obj: Any) -> bool:
@@ -114,6 +166,8 @@ def _taken_apart(obj: Any, arrays: dict[str, Any], path: str) -> Any:
         return obj.item()
     if isinstance(obj, Tensor | np.ndarray):
         name = path or "value"
+        while name in arrays:  # {"a.b": ..., "a": {"b": ...}} has one path for two tensors
+            name += "'"
         arrays[name] = _stored(obj)
         kind = "array" if isinstance(obj, np.ndarray) else "grad" if obj.requires_grad else "tensor"
         return {"is": kind, "name": name}

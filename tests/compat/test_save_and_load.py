@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import signal
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +126,84 @@ def test_foreign_and_damaged_files_are_named(tmp_path: Path) -> None:
         gg.load(tmp_path / "text")
     with pytest.raises(FileNotFoundError):
         gg.load(tmp_path / "missing")
+
+
+# --- bad files, full disks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0, 3, 8, 20, 60, -1])
+def test_a_file_cut_anywhere_is_named(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    gg.save({"model": {"w": gg.ones(4), "b": gg.zeros(2)}, "step": 1}, path)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ValueError, match=r"weights is cut short or no safetensors"):
+        gg.load(path)
+
+
+def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.ones(3))
+    np.save(tmp_path / "a.npy", np.ones(3))
+    (tmp_path / "a.json").write_text('{"w": 1}')
+    gg.save({"model": {"w": gg.ones(1)}, "x": 1}, tmp_path / "whole")
+    (tmp_path / "a.changed").write_bytes((tmp_path / "whole").read_bytes().replace(b"parts", b"pasts"))
+    for kind, reason in (("npz", "numpy.savez"), ("npy", "header"), ("json", "header"), ("changed", "parts")):
+        with pytest.raises(ValueError, match=rf"a\.{kind} is cut short or no safetensors file.*{reason}"):
+            gg.load(tmp_path / f"a.{kind}")
+
+
+def test_bfloat16_becomes_float32_and_other_types_are_refused(tmp_path: Path) -> None:
+    def file(kind: str, data: bytes) -> Path:
+        header = json.dumps({"w": {"dtype": kind, "shape": [2], "data_offsets": [0, len(data)]}}).encode()
+        path = tmp_path / kind
+        path.write_bytes(len(header).to_bytes(8, "little") + header + data)
+        return path
+
+    back = gg.load(file("BF16", (np.array([1.5, -2.0], np.float32).view(np.uint32) >> 16).astype("<u2").tobytes()))
+    assert back["w"].dtype == np.float32
+    assert back["w"].tolist() == [1.5, -2.0]
+    with pytest.raises(ValueError, match="F8_E4M3, which NumPy has not"):
+        gg.load(file("F8_E4M3", b"\0\0"))
+
+
+def test_two_tensors_with_one_path_are_two() -> None:
+    back = gg.load(_written({"a.b": gg.ones(2), "a": {"b": gg.zeros(3)}, 1: gg.ones(1), "1": gg.zeros(1)}))
+    assert back["a.b"].tolist() == [1, 1]
+    assert back["a"]["b"].tolist() == [0, 0, 0]
+    assert back[1].tolist() == [1]
+    assert back["1"].tolist() == [0]
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """Files of this process cannot grow beyond 4 KiB."""
+    resource = pytest.importorskip("resource", reason="the limit is POSIX's")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_leaves_the_file_before(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    gg.save({"w": gg.ones(4)}, path)
+    with pytest.raises(OSError, match=r"weights could not be written: .* What was there before is as it was"):
+        gg.save({"w": gg.zeros(100_000)}, path)
+    assert gg.load(path)["w"].tolist() == [1, 1, 1, 1]
+    assert [one.name for one in tmp_path.iterdir()] == ["weights"]
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    full = Path("/dev/full")
+    if not full.is_char_device():
+        pytest.skip("no /dev/full here")
+    with pytest.raises(gg.errors.FileError, match="No space left"):
+        gg.save({"w": gg.ones(4)}, full)
+    assert full.is_char_device()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"no/weights could not be written: No such file or directory"):
+        gg.save({"w": gg.ones(4)}, tmp_path / "no" / "weights")

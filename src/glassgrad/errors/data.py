@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import ArgumentError, FileError, GlassgradError, KindError, Message, ShapeError
 
 NO_EXAMPLES = Message(
     ArgumentError,
@@ -64,6 +64,11 @@ FOREIGN_PICKLE = Message(
 NOT_SAFETENSORS = Message(
     ArgumentError,
     "load at {where}: {file} is cut short or no safetensors file ({reason}).",
+)
+
+CANNOT_WRITE = Message(
+    FileError,
+    "save at {where}: {file} could not be written: {reason}. What was there before is as it was.",
 )
 
 DEFAULT_DTYPE = Message(

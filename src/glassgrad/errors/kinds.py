@@ -31,6 +31,10 @@ class IndexRangeError(GlassgradError, IndexError):
     """An index or a dimension that is out of range."""
 
 
+class FileError(GlassgradError, OSError):
+    """A file that cannot be written."""
+
+
 class MissingError(GlassgradError, AttributeError):
     """A name that PyTorch or NumPy has and glassgrad has not."""
 

@@ -15,8 +15,17 @@ from glassgrad.errors.kinds import (
 
 STATE_DICT_MISMATCH = Message(
     AutogradError,
-    "state_dict does not fit {model}:{missing}{unexpected}{wrong}\n"
-    "Next: build the model with the same sizes, or pass strict=False to load what fits.",
+    "state_dict does not fit {model}:{missing}{unexpected}{wrong}\nNext: {next}.",
+)
+
+STATE_DICT_KIND = Message(
+    KindError,
+    "{model}.load_state_dict expects a dictionary of tensors by name, given a {kind} ({where}).{next}",
+)
+
+BETWEEN_LAYERS = Message(
+    ShapeError,
+    "\nThe layer is {layer}; it was given {shape}{source}.",
 )
 
 EMPTY_PARAMETERS = Message(
@@ -34,6 +43,17 @@ EMBEDDING_INDEX = Message(
     IndexRangeError,
     "embedding: index {given} at position {position} is out of range for a table of {rows} rows ({where}).\n"
     "Next: build the table with at least {needed} rows, or look at what made the indices.",
+)
+
+EMBEDDING_KIND = Message(
+    KindError,
+    "embedding expects indices as integers, given dtype {dtype} ({where}).\nNext: .long() them.",
+)
+
+NO_PROBABILITIES = Message(
+    ArgumentError,
+    "binary_cross_entropy expects probabilities between 0 and 1, given {given} ({where}).\n"
+    "Next: apply a sigmoid, or better pass the logits to binary_cross_entropy_with_logits.",
 )
 
 WRONG_INPUT = Message(
@@ -64,6 +84,12 @@ UPDATE_MISSING = Message(
 OPTIMIZER_STATE_MISMATCH = Message(
     ArgumentError,
     "the state does not fit this {owner} ({where}): its groups have {given} parameters, expected {expected}.",
+)
+
+OPTIMIZER_OPTIONS_MISSING = Message(
+    ArgumentError,
+    "the state does not fit this {owner} ({where}): its groups lack {missing}.\n"
+    "Next: load it into an optimizer of the class that it was saved from.",
 )
 
 FORWARD_MISSING = Message(

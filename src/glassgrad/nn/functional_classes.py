@@ -101,6 +101,8 @@ def _weighted(
     known = getattr(labels, "array", labels)
     if type(known) is np.ndarray:
         _labels_to_keep(known, classes, ignore_index, op)
+    elif labels.dtype.kind not in "iu":
+        raise errors.EXPECTED_CLASSES(op=op, dtype=labels.dtype, where=provenance.here())
     keep = ew.not_equal(labels, ignore_index)
     safe = ew.where(keep, labels, 0)
     counts = astype(keep, logp.dtype)

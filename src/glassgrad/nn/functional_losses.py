@@ -125,6 +125,10 @@ def binary_cross_entropy(
     """-t log(x) - (1 - t) log(1 - x) for probabilities x; logarithms stop at -100."""
     reduction = reduction_of(reduction, size_average, reduce, "binary_cross_entropy")
     _equal_shapes("binary_cross_entropy", input, target)
+    known = getattr(input, "array", input)
+    if type(known) is np.ndarray and ((known < 0) | (known > 1)).any():
+        worst = known[(known < 0) | (known > 1)].flat[0]
+        raise errors.NO_PROBABILITIES(given=float(worst), where=provenance.here())
     if weight is None:
         return binary_cross_entropy_p(input, target, reduction=reduction)
     return reduce_loss(binary_cross_entropy_p(input, target, reduction="none") * weight, reduction)

@@ -53,7 +53,10 @@ def embedding(
 
     Raises:
         IndexRangeError: an index is not in the table.
+        KindError: indices that are no integers.
     """
+    if input.dtype.kind not in "iu":
+        raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     if scale_grad_by_freq:

@@ -51,9 +51,15 @@ class Module:
         raise errors.FORWARD_MISSING(owner=type(self).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None:
-            return self.forward(*args, **kwargs)
-        return self._hooks.call(self, args, kwargs)
+        try:  # costs nothing where nothing is raised
+            if self._hooks is None:
+                return self.forward(*args, **kwargs)
+            return self._hooks.call(self, args, kwargs)
+        except errors.ShapeError as error:
+            from glassgrad.nn.between import name_layers
+
+            name_layers(self, args, error)
+            raise
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Tensor:

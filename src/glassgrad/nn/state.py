@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors
+from glassgrad import errors, provenance
 from glassgrad.tape import MUTATIONS
 
 
@@ -30,7 +30,7 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def load(model: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
+def load(model: str, own: Mapping[str, Any], given: Any, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the tensors of the same names.
 
     Args:
@@ -42,7 +42,12 @@ def load(model: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: b
 
     Raises:
         AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is changed then.
+        KindError: `given` is no dictionary.
     """
+    if not isinstance(given, Mapping):
+        advice = "\nNext: pass its state_dict()." if hasattr(given, "state_dict") else ""
+        kind, where = type(given).__name__, provenance.here()
+        raise errors.STATE_DICT_KIND(model=model, kind=kind, next=advice, where=where)
     missing = [key for key in own if key not in given]
     unexpected = [key for key in given if key not in own]
     arrays = {key: as_array(value) for key, value in given.items() if key in own}
@@ -57,6 +62,7 @@ def load(model: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: b
             missing="\n  missing: " + ", ".join(missing) if missing else "",
             unexpected="\n  unexpected: " + ", ".join(unexpected) if unexpected else "",
             wrong="\n  wrong shape: " + "; ".join(wrong) if wrong else "",
+            next=_advice(own, given, bool(wrong)),
         )
     for key, array in arrays.items():
         if assign:
@@ -65,6 +71,19 @@ def load(model: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: b
             np.copyto(own[key].array, array, casting="unsafe")
             MUTATIONS.record(own[key].array)
     return Incompatible(missing, unexpected)
+
+
+def _advice(own: Mapping[str, Any], given: Mapping[str, Any], wrong: bool) -> str:
+    """Say what to do about a state that does not fit: recognise wrappers and files of several states."""
+    inside = [key for key, value in given.items() if isinstance(value, Mapping) and own.keys() & value.keys()]
+    if inside:
+        return f"pass what is under {inside[0]!r}"
+    for key in given:
+        prefix, _, rest = str(key).partition(".")
+        if rest in own and key not in own:
+            return f"take the prefix away: {{name.removeprefix({prefix + '.'!r}): value for name, value in ...}}"
+    fits = "" if wrong else ", or pass strict=False to load what fits"
+    return f"build the model with the same layers and sizes{fits}"
 
 
 __all__ = ["Incompatible", "as_array", "load"]

@@ -215,6 +215,8 @@ def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: 
 
 
 def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, ignore_index: int) -> Array:
+    if target.dtype.kind not in "iu":
+        raise errors.EXPECTED_CLASSES(op="cross_entropy", dtype=target.dtype, where=provenance.here())
     column = (target.shape[0], 1)
     keep = ew.not_equal(target, ignore_index)
     safe = ew.where(keep, target, 0)

@@ -231,6 +231,12 @@ class Optimizer:
                 expected=[len(group["params"]) for group in self.param_groups],
                 where=provenance.here(),
             )
+        # Switches came in over the years and have their defaults; numbers belong to the method.
+        numbers = {name for name, value in self.defaults.items() if value is not None and not isinstance(value, bool)}
+        missing = sorted({name for given in groups for name in numbers if name not in given})
+        if missing:
+            where = provenance.here()
+            raise errors.OPTIMIZER_OPTIONS_MISSING(owner=type(self).__name__, missing=", ".join(missing), where=where)
         order = [parameter for group in self.param_groups for parameter in group["params"]]
         for own, given in zip(self.param_groups, groups, strict=True):
             own.update({name: value for name, value in given.items() if name != "params"})

@@ -102,7 +102,7 @@ class Tracer:
         self._existing: set[int] = set()
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
-        self._numbers: dict[tuple[int, str], Var] = {}
+        self._numbers: dict[tuple[int, str, int | None], Var] = {}
 
     # --- instructions -------------------------------------------------------------------------------
 
@@ -290,18 +290,24 @@ class Tracer:
         return self._symbol(var)
 
     def lift_number(self, options: dict[str, Any], name: str) -> Any:
-        """Return a Symbol for a number in a dictionary of options, read anew in every call."""
+        """Return a Symbol for a number in a dictionary of options, read anew in every call; several for a tuple."""
         value = options[name]
         if isinstance(value, Tensor):
             return value.lifted()
+        if isinstance(value, tuple):
+            return tuple([self._lift_number(options, name, at, one) for at, one in enumerate(value)])
+        return self._lift_number(options, name, None, value)
+
+    def _lift_number(self, options: dict[str, Any], name: str, at: int | None, value: Any) -> Any:
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
-        key = (id(options), name)
+        key = (id(options), name, at)
         if key not in self._numbers:
-            draw = _number_reader(options, name)
-            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", name, pure=True)
+            draw = _number_reader(options, name, at)
+            label = name if at is None else f"{name}{at + 1}"
+            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", label, pure=True)
             self._numbers[key] = made.var
-            self.numbers.setdefault(key, (options, name, value))
+            self.numbers.setdefault((id(options), name), (options, name, options[name]))
         return self._symbol(self._numbers[key])
 
     def replay(self, call: Callable[[], Any], owner: Any) -> None:
@@ -391,14 +397,14 @@ class Tracer:
             raise interrupted
 
 
-def _number_reader(options: dict[str, Any], name: str) -> Callable[[], Any]:
-    """Return a function that gives a number as an array, a new one only when it changed."""
+def _number_reader(options: dict[str, Any], name: str, at: int | None = None) -> Callable[[], Any]:
+    """Return a function that gives a number, or one of a tuple, as an array: a new one when the number changed."""
     known: list[Any] = [None, None]
 
     def read() -> Any:
         value = options[name]
         if value is not known[0]:
-            known[:] = value, np.asarray(value, np.float64)
+            known[:] = value, np.asarray(value if at is None else value[at], np.float64)
         return known[1]
 
     return read

@@ -23,15 +23,15 @@ class _Adam(Optimizer):
     def adapt(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any], lr: Any) -> Array:
         """p -= lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
         scratch = self.scratch(p)
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = self.moved(group, "betas")
         t = self.count(state)
         m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        part = into(scratch, multiply, g, 1 - beta1)
-        m *= beta1
+        part = into(scratch, multiply, g, weak(1 - beta1, p))
+        m *= weak(beta1, p)
         m += part
         part = into(scratch, multiply, g, g)
-        part *= 1 - beta2
-        v *= beta2
+        part *= weak(1 - beta2, p)
+        v *= weak(beta2, p)
         v += part
         state["exp_avg"].array, state["exp_avg_sq"].array = m, v
         if group["amsgrad"]:

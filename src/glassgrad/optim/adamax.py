@@ -35,16 +35,16 @@ class Adamax(Optimizer):
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         scratch = self.scratch(p)
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = self.moved(group, "betas")
         t = self.count(state)
         if group["weight_decay"]:
             g = g + p * group["weight_decay"]
         m, u = self.slot(state, "exp_avg", p), self.slot(state, "exp_inf", p)
-        m *= beta1
-        m += into(scratch, multiply, g, 1 - beta1)
+        m *= weak(beta1, p)
+        m += into(scratch, multiply, g, weak(1 - beta1, p))
         size = into(scratch, abs, g)
         size += group["eps"]
-        u *= beta2
+        u *= weak(beta2, p)
         u = into(u, maximum, u, size)
         state["exp_avg"].array, state["exp_inf"].array = m, u
         step = into(scratch, divide, m, u)

@@ -10,7 +10,10 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.nn.module import Module
+from glassgrad.ops.elementwise import minimum
+from glassgrad.optim.optimizer import weak
 from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import make
 
 
 class EMA:
@@ -42,23 +45,36 @@ class EMA:
         self.model = model
         self.decay = decay
         self.warmup = warmup
-        self.updates = 0
-        self.shadow = {name: parameter.array.copy() for name, parameter in model.named_parameters()}
+        # Tensors, so that a compiled step finds and writes them.
+        self._updates = make(np.zeros((), np.float64), None, False)
+        self.shadow = {
+            name: make(parameter.array.copy(), None, False) for name, parameter in model.named_parameters()
+        }
+
+    @property
+    def updates(self) -> int:
+        """How often the average was updated."""
+        return int(self._updates.array)
 
     def update(self) -> None:
-        """Take the weights of now into the average."""
-        keep = min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
-        self.updates += 1
+        """Take the weights of now into the average; also inside of a compiled step."""
+        count = self._updates.lifted()
+        keep: Any = self.decay
+        if self.warmup:
+            keep = minimum(self.decay, (1 + count) / (10 + count))
+        self._updates.assign(count + 1)
         for name, parameter in self.model.named_parameters():
-            mean = self.shadow[name]
-            mean *= keep
-            mean += (1 - keep) * parameter.array
+            shadow = self.shadow[name]
+            mean = shadow.lifted()
+            mean *= weak(keep, mean)
+            mean += parameter.lifted() * weak(1 - keep, mean)
+            shadow.array = mean
 
     @contextmanager
     def applied(self) -> Iterator[Module]:
         """Let the model have the averaged weights within the block."""
         trained = {name: parameter.array.copy() for name, parameter in self.model.named_parameters()}
-        self._write(self.shadow)
+        self._write(self._averages())
         try:
             yield self.model
         finally:
@@ -66,7 +82,10 @@ class EMA:
 
     def copy_to(self, model: Module) -> None:
         """Write the averaged weights into a model of the same shape."""
-        self._write(self.shadow, model)
+        self._write(self._averages(), model)
+
+    def _averages(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {name: tensor.array for name, tensor in self.shadow.items()}
 
     def _write(self, arrays: dict[str, np.ndarray[Any, Any]], model: Module | None = None) -> None:
         for name, parameter in (model or self.model).named_parameters():
@@ -75,10 +94,11 @@ class EMA:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the averages, the share and the number of updates."""
-        return {"shadow": self.shadow, "decay": self.decay, "updates": self.updates}
+        return {"shadow": self._averages(), "decay": self.decay, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state from `state_dict()`."""
         for name, array in state_dict["shadow"].items():
-            self.shadow[name][...] = array
-        self.decay, self.updates = state_dict["decay"], state_dict["updates"]
+            self.shadow[name].array[...] = array
+        self.decay = state_dict["decay"]
+        self._updates.array[...] = state_dict["updates"]

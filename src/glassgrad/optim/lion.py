@@ -34,17 +34,17 @@ class Lion(Optimizer):
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         scratch, other = self.scratch(p), self.scratch(p, 1)
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = self.moved(group, "betas")
         lr = self.number(group, "lr")
         if group["weight_decay"]:
             p *= weak(1 - lr * group["weight_decay"], p)
         m = self.slot(state, "exp_avg", p)
-        mixed = into(scratch, multiply, m, beta1)
-        mixed += into(other, multiply, g, 1 - beta1)
+        mixed = into(scratch, multiply, m, weak(beta1, p))
+        mixed += into(other, multiply, g, weak(1 - beta1, p))
         step = into(scratch, sign, mixed)
         step *= weak(lr, p)
         p -= step
-        m *= beta2
-        m += into(scratch, multiply, g, 1 - beta2)
+        m *= weak(beta2, p)
+        m += into(scratch, multiply, g, weak(1 - beta2, p))
         state["exp_avg"].array = m
         return p

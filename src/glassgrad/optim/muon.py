@@ -64,7 +64,7 @@ class Muon(Optimizer):
                 raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        lr, keep = self.number(group, "lr"), group["momentum"]
+        lr, keep = self.number(group, "lr"), weak(self.moved(group, "momentum"), p)
         b = self.slot(state, "momentum_buffer", p)
         b *= keep
         b += g * (1 - keep)

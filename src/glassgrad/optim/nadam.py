@@ -52,7 +52,7 @@ class NAdam(Optimizer):
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         scratch, other = self.scratch(p), self.scratch(p, 1)
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = self.moved(group, "betas")
         lr, t = self.number(group, "lr"), self.count(state)
         mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (t, t + 1))
         product = state["mu_product"].lifted() * mu
@@ -63,11 +63,11 @@ class NAdam(Optimizer):
         elif group["weight_decay"]:
             g = g + p * group["weight_decay"]
         m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        m *= beta1
-        m += into(scratch, multiply, g, 1 - beta1)
+        m *= weak(beta1, p)
+        m += into(scratch, multiply, g, weak(1 - beta1, p))
         square = into(scratch, multiply, g, g)
-        square *= 1 - beta2
-        v *= beta2
+        square *= weak(1 - beta2, p)
+        v *= weak(beta2, p)
         v += square
         state["exp_avg"].array, state["exp_avg_sq"].array = m, v
         root = into(scratch, sqrt, v)

@@ -54,10 +54,15 @@ class Optimizer:
         defaults: the options of groups that do not set them.
         hints: PyTorch's advice on how to compute (`foreach`, `fused`, ...), which changes nothing here.
 
+    Attributes:
+        moving: options besides the rate that a schedule changes.
+
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an impossible option.
         KindError: an option that the optimizer does not have.
     """
+
+    moving: frozenset[str] = frozenset()
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any], hints: Iterable[str] = ()) -> None:
         self.defaults = defaults
@@ -199,6 +204,10 @@ class Optimizer:
         counted = counted + 1
         tensor.assign(counted)
         return float(counted) if isinstance(counted, np.ndarray | np.generic) else counted
+
+    def moved(self, group: dict[str, Any], name: str) -> Any:
+        """Return an option that few schedules move: numbers, while tracing Symbols if one does."""
+        return self.number(group, name) if name in self.moving else group[name]
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """Return a numeric option; while tracing a Symbol, so that a schedule does not retrace."""

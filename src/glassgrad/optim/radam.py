@@ -44,18 +44,18 @@ class RAdam(Optimizer):
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         scratch = self.scratch(p)
-        beta1, beta2 = group["betas"]
+        beta1, beta2 = self.moved(group, "betas")
         lr, t = self.number(group, "lr"), self.count(state)
         if group["weight_decay"] and group["decoupled_weight_decay"]:
             p *= weak(1 - lr * group["weight_decay"], p)
         elif group["weight_decay"]:
             g = g + p * group["weight_decay"]
         m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        m *= beta1
-        m += into(scratch, multiply, g, 1 - beta1)
+        m *= weak(beta1, p)
+        m += into(scratch, multiply, g, weak(1 - beta1, p))
         square = into(scratch, multiply, g, g)
-        square *= 1 - beta2
-        v *= beta2
+        square *= weak(1 - beta2, p)
+        v *= weak(beta2, p)
         v += square
         state["exp_avg"].array, state["exp_avg_sq"].array = m, v
         rate = lr / (1 - beta1**t)

@@ -60,7 +60,7 @@ class RMSprop(Optimizer):
         step = into(scratch, divide, g, root)
         if group["momentum"]:
             b = self.slot(state, "momentum_buffer", p)
-            b *= group["momentum"]
+            b *= weak(self.moved(group, "momentum"), p)
             b += step
             state["momentum_buffer"].array = b
             step = into(scratch, multiply, b, lr)

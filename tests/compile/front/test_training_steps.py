@@ -144,6 +144,45 @@ def test_schedules_inside_of_the_step(name, first):
     same_states(state, compiled_state, 1e-8)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["SGD", "RMSprop", "Adam", "NAdam", "RAdam", "Adamax", "Lion"])
+def test_momentum_that_a_schedule_moves_and_averages_of_weights(kind, backend):
+    """One program serves all values of the momentum and counts the average's updates."""
+    def train(compiled):
+        gg.manual_seed(3)
+        model = nn.Linear(3, 2)
+        with_momentum = {"momentum": 0.9} if kind in {"SGD", "RMSprop"} else {}
+        optimizer = getattr(optim, kind)(model.parameters(), lr=0.1, **with_momentum)
+        schedule = optim.lr_scheduler.CyclicLR(optimizer, 0.01, 0.1, step_size_up=3)
+        average = optim.EMA(model, decay=0.9, warmup=True)
+
+        def step(x, y):
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            average.update()
+            schedule.step()
+            return loss
+
+        run = gg.compile(step, backend=backend) if compiled else step
+        rng = np.random.default_rng(0)
+        for _ in range(8):
+            run(gg.tensor(rng.standard_normal((4, 3)).astype(np.float32)), gg.tensor(rng.integers(0, 2, 4)))
+        if compiled:
+            run.assert_max_traces(1)
+        assert average.updates == 8
+        options = optimizer.param_groups[0]
+        moved = options["momentum"] if with_momentum else options["betas"][0]
+        averages = {name: array.copy() for name, array in average.state_dict()["shadow"].items()}
+        return state_of(model), averages, moved
+
+    (state, averages, moved), (compiled_state, compiled_averages, compiled_moved) = train(False), train(True)
+    assert moved == compiled_moved != 0.9
+    same_states(state, compiled_state, 1e-5)
+    same_states(averages, compiled_averages, 1e-5)
+
+
 def test_a_schedule_that_looks_at_the_loss_belongs_outside():
     model, optimizer, _ = build(OPTIMIZERS["sgd"])
     schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer)

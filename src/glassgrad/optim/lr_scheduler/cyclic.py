@@ -34,6 +34,7 @@ class _Momentum:
                 expected=f"False, as {type(optimizer).__name__} has no momentum",
             )  # fmt: skip
         self.as_beta = "betas" in optimizer.defaults
+        optimizer.moving |= {"betas" if self.as_beta else "momentum"}
 
     def write(self, values: Sequence[float]) -> None:
         for group, value in zip(self.optimizer.param_groups, values, strict=True):

@@ -111,6 +111,11 @@ class GradScaler:
                 self._good = 0
         self._found = None
 
+    def note(self, overflowed: bool) -> None:
+        """Adapt the factor after a step of which it is known by other means whether its gradients were finite."""
+        self._found = overflowed
+        self.update()
+
     def state_dict(self) -> dict[str, Any]:
         """Return factor and counter."""
         return {"scale": self._scale, "_growth_tracker": self._good} if self.enabled else {}

@@ -201,8 +201,8 @@ def test_a_taken_run_directory(finished: Path, folder: Path, glassgrad: Call) ->
 def test_diverging_is_told_and_keeps_the_run(folder: Path, glassgrad: Call) -> None:
     result = glassgrad("train", "names", *QUICK, "--rate", "1e6", "--weight-decay", "1e6", "--run-dir", "run")
     assert result.code == 1
-    assert re.fullmatch(r"error: the loss became (NaN|infinite) between steps [^\n]+\n", result.err)
-    assert "try a smaller --rate than" in result.err
+    assert re.fullmatch(r"error: the loss became (NaN|infinite) at step [^\n]+\n", result.err)
+    assert "try a smaller learning rate than" in result.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a Unix matter")

@@ -219,7 +219,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(tmp_p
     with pytest.raises(RunError) as caught:
         trainer.run(run, display, StopSignals())
     word = "NaN" if math.isnan(bad) else "infinite"
-    assert f"the loss became {word} between steps 120 and 150; try a smaller --rate than 0.01" in str(caught.value)
+    assert f"the loss became {word} at step 130; try a smaller learning rate than 0.01" in str(caught.value)
     assert "the checkpoint of step 100" in str(caught.value)
     assert run.state.read_bytes() == good
     assert display.stopped

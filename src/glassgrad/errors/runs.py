@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import GlassgradError, Message
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, Message
 
 # One line each: the command line prints them as `error: ...`.
 
@@ -38,6 +38,7 @@ CONFIG_BATCH_NORM = Message(
 CONFIG_TASK = Message(
     InputError, "{source} is for `glassgrad train {found}`, expected one for `glassgrad train {expected}`"
 )
+OPTION_UNKNOWN = Message(InputError, "unknown option {given}{nearest}")
 OPTIONS_EXCLUDE = Message(InputError, "{first} and {second} cannot be given together: {reason}")
 
 RUN_EXISTS = Message(
@@ -58,9 +59,53 @@ RUN_OTHER_SHAPES = Message(InputError, "{path} does not fit the model: {reason}"
 
 RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
 RUN_DIVERGED = Message(
-    RunError, "the loss became {value} between steps {before:,} and {step:,}; try a smaller --rate than {rate:g}{kept}"
+    RunError, "the loss became {value} at step {step:,}; try a smaller learning rate than {rate:g}{kept}"
 )
 
+RUN_ONLY_SKIPS = Message(
+    RunError,
+    "the gradients of {count} steps in a row were not finite, so that no step was made; look for NaN in the data or in "
+    "the model's outputs (skip_nonfinite=False stops at the first), or try a smaller learning rate",
+)
+FIT_EMPTY_LOADER = Message(
+    InputError,
+    "{what} gives no batches: {reason}; with drop_last=True a batch_size above the number of examples leaves none",
+)
+FIT_DATA_NOT_FINITE = Message(
+    InputError,
+    "batch {batch} of epoch {epoch} holds {value} in part {part} at [{index}] ({count:,} of {size:,} numbers are not "
+    "finite); no step was made of it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
+)
+FIT_NO_SUCH_MEASURE = Message(InputError, "the validation measures no {given!r}, but {known}; set `monitor` to one of them")
+FIT_NEEDS_VALIDATION = Message(InputError, "{option}={given} needs a val_loader: without one nothing is measured")
+FIT_NEEDS_STEPS = Message(
+    InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
+)
+FIT_WRONG_KIND = Message(InputError, "Trainer: {name} must be {expected}, given {given}")
+FIT_BATCH = Message(
+    InputError,
+    "the loader's batches are {given}, of which loss_fn has nothing to compare outputs with; give batches of "
+    "(inputs, targets), or loss_fn=None and a model that returns its loss",
+)
+FIT_RUN_EXISTS = Message(
+    InputError, "{path} already holds a run; go on with it by fit(resume=True), or give another run_dir"
+)
+FIT_CANNOT_COMPILE = Message(
+    RunError,
+    "this step cannot be compiled: {reason}\nNothing was trained yet. Next: change that line, or use "
+    "TrainingConfig(engine='eager'), which runs any step",
+)
+CHECKPOINT_OTHER_MODEL = Message(
+    InputError, "{path} is of another model; nothing was loaded.{missing}{unexpected}{wrong}"
+)
+LOGGER_MISSING = Message(InputError, "log_to={name!r} needs {package}, which is not installed: pip install {package}")
+LOGGER_UNKNOWN = Message(InputError, "log_to: there is no {given!r}; expected some of {known}{nearest}")
+LOGGER_NEEDS_DIRECTORY = Message(InputError, "log_to={name!r} writes files; give a run_dir for them")
+ACCURACY_SHAPES = Message(
+    ArgumentError,
+    "accuracy: outputs of shape {given} and targets of shape {labels} do not belong together ({where}).\n"
+    "Expected: outputs (n, classes) and targets (n,); with more dimensions (n, classes, ...) and (n, ...).",
+)
 CALLBACK_EVERY = Message(InputError, "{owner}.every must be a whole number of at least 1, given {given!r}")
 CALLBACK_NO_GRADIENTS = Message(
     RunError,

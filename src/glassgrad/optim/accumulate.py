@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
 from glassgrad.optim.optimizer import Optimizer
-from glassgrad.tape import MUTATIONS
+from glassgrad.optim.update import update
 from glassgrad.tensor import Tensor
 
 
@@ -89,6 +88,10 @@ class GradientAccumulator:
         self._step()
         return True
 
+    def added(self, size: float = 1.0) -> bool:
+        """Say that a gradient, already times `size`, was added by other means; return whether that completed a step."""
+        return self._added(float(size))
+
     # --- around a backward pass -----------------------------------------------------------------------
 
     def __call__(self, size: float | None = None) -> Self:
@@ -131,21 +134,14 @@ class GradientAccumulator:
         return self.stepped
 
     def _step(self) -> None:
-        parameters = self._parameters()
-        for parameter in parameters:
-            if parameter._grad is not None and self._weight != 1:
-                parameter._grad.array *= 1 / self._weight
-                MUTATIONS.record(parameter._grad.array)
-        gradients = [parameter._grad for parameter in parameters if parameter._grad is not None]
-        norm = float(get_total_norm(gradients))
-        self.norms.append(norm)
-        if self.skip_nonfinite and not np.isfinite(norm):
-            self.skipped += 1
-        else:
-            if self.max_norm is not None:
-                clip_grad_norm_(parameters, self.max_norm)
-            self.optimizer.step()
-            self.stepped = True
+        found = update(
+            self.optimizer, factor=1 / self._weight, max_norm=self.max_norm, skip_nonfinite=self.skip_nonfinite,
+            norm=True,
+        )  # fmt: skip
+        assert found.norm is not None
+        self.norms.append(float(found.norm))
+        self.stepped = found.made is None or bool(found.made)
+        self.skipped += not self.stepped
         self.optimizer.zero_grad()
         self._count, self._weight = 0, 0.0
 

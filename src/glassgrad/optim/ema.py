@@ -13,7 +13,7 @@ from glassgrad.nn.module import Module
 from glassgrad.ops.elementwise import minimum
 from glassgrad.optim.optimizer import weak
 from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import make
+from glassgrad.tensor import Tensor, make
 
 
 class EMA:
@@ -55,6 +55,10 @@ class EMA:
     def updates(self) -> int:
         """How often the average was updated."""
         return int(self._updates.array)
+
+    def tensors(self) -> list[Tensor]:
+        """Return every tensor that `update` writes."""
+        return [self._updates, *self.shadow.values()]
 
     def update(self) -> None:
         """Take the weights of now into the average; also inside of a compiled step."""

@@ -1,11 +1,35 @@
-"""Training runs: the loop, run directories, configurations, checkpoints, logs and displays."""
+"""Training runs: `Trainer` for a model of one's own, and the pieces it is made of for a loop of one's own.
+
+Names are loaded when they are first used, so that the tasks of the command line start quickly.
+"""
 
 from __future__ import annotations
 
-from .callbacks import Callback, RunState
-from .loop import Loop, Plan
-from .metrics import MetricsLog, read_metrics
-from .rundir import RunDirectory
-from .signals import StopSignals
+import importlib
+from typing import Any
 
-__all__ = ["Callback", "Loop", "MetricsLog", "Plan", "RunDirectory", "RunState", "StopSignals", "read_metrics"]
+_HOME = {
+    "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "loggers", "Callback": "callbacks",
+    "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop", "MetricsLog": "metrics", "Plan": "loop",
+    "RandomState": "randomness", "RunDirectory": "rundir", "RunState": "callbacks", "StopSignals": "signals",
+    "TensorBoardLogger": "loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
+    "WandbLogger": "loggers", "accuracy": "meters", "load_weights": "weights", "option": "config",
+    "read_metrics": "metrics",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        from ..missing import missing
+
+        raise missing("glassgrad.train", name, [*_HOME], {})
+    value = globals()[name] = getattr(importlib.import_module(f"glassgrad.train.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = [*_HOME]  # noqa: PLE0604 - names from the table

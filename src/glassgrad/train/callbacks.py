@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
 
 if TYPE_CHECKING:
     from .loop import Loop, Plan
+    from .rundir import RunDirectory
 
 
 class RunState:
@@ -28,10 +28,11 @@ class RunState:
         loss: of the last step; None before the first.
     """
 
-    def __init__(self, loop: Loop, directory: Path | None, write: Callable[..., None]) -> None:
+    def __init__(self, loop: Loop, run: RunDirectory | None, write: Callable[..., None]) -> None:
         self._loop = loop
         self._write = write
-        self.directory = directory
+        self._run = run
+        self.directory = run.path if run is not None else None
         self.batch: tuple[Any, ...] | None = None
         self.loss: float | None = None
         learner = loop.plan.learner
@@ -76,9 +77,13 @@ class RunState:
     def log(self, event: str, **values: Any) -> None:
         """Add a record of this step to the metrics; numbers that are not finite are stored as null.
 
-        Raises `OSError` when the disk is full.
+        Raises `errors.RunError` when the disk is full.
         """
         self._write(event=event, step=self.step, **{key: _storable(value) for key, value in values.items()})
+
+    def saving(self) -> AbstractContextManager[None]:
+        """For files that a callback writes into `directory`: an `OSError` in the block becomes one about the run."""
+        return self._loop.saving(self._run)
 
     def gradients(self) -> AbstractContextManager[float]:
         """Within the block every parameter's `.grad` is that of the coming batch; the value is its loss.

@@ -38,7 +38,7 @@ class Rule:
     def describe(self, kind: type) -> str:
         """Say in words what is expected."""
         if self.choices:
-            return "one of " + ", ".join(self.choices)
+            return "one of " + ", ".join(choice or "''" for choice in self.choices)
         noun = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}[kind]
         bounds = []
         if self.above is not None:
@@ -102,12 +102,17 @@ def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
 
     Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
     """
+    return cls(**resolve_values(cls, layers))
+
+
+def resolve_values(cls: type[Any], layers: Sequence[Layer]) -> dict[str, Any]:
+    """Return the values of layers, later ones winning, without the defaults. Raises as `resolve` does."""
     known = rules(cls)
     values: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.values.items():
             values[key] = _checked(value, *known[key], layer.name(key))
-    return cls(**values)
+    return values
 
 
 def name_of(key: str, layers: Sequence[Layer]) -> str:

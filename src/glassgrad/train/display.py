@@ -75,6 +75,25 @@ class PlainDisplay:
             self._on_closed()
 
 
+class NoDisplay:
+    """Shows nothing."""
+
+    def start(self, progress: Progress) -> None:
+        pass
+
+    def update(self, progress: Progress) -> None:
+        pass
+
+    def milestone(self, progress: Progress) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def say(self, text: str = "") -> None:
+        pass
+
+
 def silence(output: IO[str]) -> None:
     """Send what is still buffered for a closed output nowhere; Python would complain about it at exit."""
     try:

@@ -7,9 +7,10 @@ of a user's model and loader, `glassgrad train` makes one of a task; both end up
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from .callbacks import Callback, Callbacks, RunState
 from .checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
 from .display import Display
 from .learner import Learner
-from .metrics import MetricsLog, drop_after, read_metrics
+from .metrics import Logger, MetricsLog, drop_after, read_metrics
 from .progress import History, Progress, Speedometer
 from .rundir import RunDirectory
 from .signals import StopSignals
@@ -29,9 +30,6 @@ Array = Any
 
 _FORMAT = 2
 _TICK_SECONDS = 0.1
-_SHARE_OF_SAVING = 0.05
-"""Saving takes at most about this share of the time, however large the model and slow the disk."""
-
 PHASES = ("data", "step", "validation", "checkpoint")
 """What the time of a run goes into; metrics.jsonl has each in seconds since the line before."""
 
@@ -42,7 +40,9 @@ class Plan:
 
     `evaluate` returns the loss on the examples set aside, or a mapping with "loss" and what else was measured;
     `held_out` is what these examples are called. `epoch_steps` is 0 where there are no epochs. `learner` is what
-    callbacks see of the model.
+    callbacks see of the model. `extras` gives what a line of the metrics says besides the loss. `skips`: `step` leaves
+    out what is not finite by itself, so that a loss of NaN is no reason to stop. Saving takes at most about
+    `save_share` of the time, however large the model and slow the disk.
     """
 
     step: Callable[..., Any]
@@ -50,7 +50,7 @@ class Plan:
     steps: int
     rate_at: Callable[[int], float]
     set_rate: Callable[[float], None]
-    evaluate: Callable[[], float | Mapping[str, float]]
+    evaluate: Callable[[], float | Mapping[str, float]] | None
     save_model: Callable[[RunDirectory], None]
     parts: Mapping[str, Stateful]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -61,6 +61,10 @@ class Plan:
     epoch_steps: int = 0
     learner: Learner | None = None
     callbacks: Sequence[Callback] = ()
+    extras: Callable[[], Mapping[str, float]] | None = None
+    skips: bool = False
+    save_share: float = 0.05
+    resume_by: str = "--resume {path}"
 
 
 class Loop:
@@ -127,23 +131,36 @@ class Loop:
         self._window_sum, self._window_steps = rest["window"]
         self._loss, self.measures, self.ended = rest["loss"], rest["measures"], rest["ended"]
         self.callbacks.load_state_dict(unpack(rest["callbacks"], arrays))
-        drop_after(run.metrics, self.step)
+        with self.saving(run):
+            drop_after(run.metrics, self.step)
         losses = [record["loss"] for record in read_metrics(run.metrics) if record.get("event") == "train"]
         self._history = History(losses)
 
     # --- the loop ---
 
-    def run(self, run: RunDirectory, display: Display, stop: StopSignals) -> bool:
-        """Train until the last step or until asked to stop; a checkpoint of the step reached is then on the disk.
+    def run(
+        self,
+        run: RunDirectory | None,
+        display: Display,
+        stop: StopSignals,
+        loggers: Sequence[Logger] = (),
+        until: int | None = None,
+    ) -> bool:
+        """Train until the last step, or the step `until`, or until asked to stop.
 
+        A checkpoint of the step reached is then in the directory `run`; without one nothing is kept but what `loggers`
+        were given.
         Returns whether nothing is left to be done. Raises `errors.RunError` when the loss is no longer finite or
         nothing can be written any more.
         """
         try:
-            with MetricsLog(run.metrics) as log, np.errstate(all="ignore"):
-                _Running(self, run, display, stop, log).go()
-        except OSError as error:
-            raise self.not_saved(run, error) from None
+            with contextlib.ExitStack() as stack:
+                if run is not None:
+                    with self.saving(run):
+                        loggers = [stack.enter_context(MetricsLog(run.metrics)), *loggers]
+                stack.enter_context(np.errstate(all="ignore"))
+                last = self.plan.steps if until is None else min(until, self.plan.steps)
+                _Running(self, run, display, stop, loggers, last).go()
         finally:
             display.stop()
         return self.finished
@@ -158,37 +175,65 @@ class Loop:
             self.plan.held_out, self.measures.get("accuracy"),
         )  # fmt: skip
 
+    @contextlib.contextmanager
+    def saving(self, run: RunDirectory | None) -> Iterator[None]:
+        """Say of an `OSError` in the block that the run could not be saved; outside it may be the user's own."""
+        try:
+            yield
+        except OSError as error:
+            if run is None:
+                raise
+            raise self.not_saved(run, error) from None
+
     def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
         """Return the error to raise when something of the run could not be written."""
         kept = ""
         if self.saved_step is not None:
-            kept = f"; the checkpoint of step {self.saved_step:,} is whole: make room, then use --resume {run.path}"
+            how = self.plan.resume_by.format(path=run.path)
+            kept = f"; the checkpoint of step {self.saved_step:,} is whole: make room, then use {how}"
         return errors.RUN_NOT_SAVED(path=run.path, reason=error.strerror or error, kept=kept)
 
 
 class _Running:
     """One call of `Loop.run`: the hot loop and what happens between its stretches."""
 
-    def __init__(self, loop: Loop, run: RunDirectory, display: Display, stop: StopSignals, log: MetricsLog) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        run: RunDirectory | None,
+        display: Display,
+        stop: StopSignals,
+        loggers: Sequence[Logger],
+        last: int,
+    ) -> None:
         self.loop = loop
+        self.last = last
+        self.loggers = loggers
         self.plan = loop.plan
         self.callbacks = loop.callbacks
-        self.state = RunState(loop, run.path, log.write)
+        self.state = RunState(loop, run, self.write)
         self.run = run
         self.display = display
         self.stop = stop
-        self.log = log
         self.speedometer = Speedometer()
         self.began = time.perf_counter() - loop.seconds
         self.next_tick = 0.0
-        self.next_save = 0.0
+        self.next_save = math.inf
+        self.rate = 0.0
+
+    def write(self, **record: Any) -> None:
+        """Give a record to every logger."""
+        with self.loop.saving(self.run):
+            for logger in self.loggers:
+                logger.write(**record)
 
     def go(self) -> None:
         loop = self.loop
         self.display.start(loop.progress())
         self.callbacks.call("on_train_start", self.state)
-        self.next_save = time.perf_counter() + self.plan.save_every
-        while not loop.finished and not self.stop.requested:
+        if self.run is not None:
+            self.next_save = time.perf_counter() + self.plan.save_every
+        while loop.step < self.last and not loop.finished and not self.stop.requested:
             self.advance(self.next_stop())
             loop.seconds = time.perf_counter() - self.began
             self.settle()
@@ -200,7 +245,7 @@ class _Running:
     def next_stop(self) -> int:
         """Return the next step after which something is due."""
         step, plan = self.loop.step, self.plan
-        due = [plan.steps, _next_multiple(step, plan.log_every), _next_multiple(step, plan.eval_every)]
+        due = [self.last, _next_multiple(step, plan.log_every), _next_multiple(step, plan.eval_every)]
         if plan.epoch_steps:
             due.append(_next_multiple(step, plan.epoch_steps))
         return min(due if (called := self.callbacks.due(step)) is None else [*due, called])
@@ -209,11 +254,12 @@ class _Running:
         """Train up to a step, or less if something else is due. Everything a step costs besides itself is in here."""
         loop, stop, clock = self.loop, self.stop, time.perf_counter
         train_step, batch_at, rate_at = self.plan.step, self.plan.batch_at, self.plan.rate_at
-        begin = step = loop.step
+        step = loop.step
         total, waiting, working = loop._window_sum, 0.0, 0.0
         limit = min(self.next_tick, self.next_save)
         rate = rate_at(step)
         self.plan.set_rate(rate)
+        counted = 0
         last = clock()
         watching = self.callbacks.starting(step)
         while step < until:
@@ -228,14 +274,18 @@ class _Running:
             loss = float(train_step(*batch))
             last = clock()
             working += last - now
-            total += loss
             step += 1
+            if loss - loss == 0.0:
+                total += loss
+                counted += 1
+            elif not self.plan.skips:
+                raise self.diverged(loss, step, rate)
             if last >= limit or stop.requested:
                 break
-        self.state.batch, self.state.loss = batch, loss
+        self.state.batch, self.state.loss, self.rate = batch, loss, rate
         loop.step = step
         loop._window_sum = total
-        loop._window_steps += step - begin
+        loop._window_steps += counted
         loop._phases["data"] += waiting
         loop._phases["step"] += working
 
@@ -268,16 +318,16 @@ class _Running:
 
     def log_window(self) -> None:
         loop = self.loop
-        self.check_finite()
         if loop._window_steps:
             loop._loss = loop._window_sum / loop._window_steps
             loop._history.add(loop._loss)
-            self.log.write(
+            self.write(
                 event="train",
                 step=loop.step,
                 loss=loop._loss,
-                rate=self.plan.rate_at(loop.step - 1),
+                rate=self.rate,
                 seconds=round(loop.seconds, 3),
+                **(self.plan.extras() if self.plan.extras is not None else {}),
                 **{f"{phase}_seconds": round(seconds, 6) for phase, seconds in loop._phases.items()},
             )
         loop._window_sum, loop._window_steps = 0.0, 0
@@ -285,37 +335,39 @@ class _Running:
 
     def measure(self) -> None:
         loop = self.loop
+        if self.plan.evaluate is None:
+            return
         began = time.perf_counter()
         found = self.plan.evaluate()
         loop._phases["validation"] += time.perf_counter() - began
         measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
         if math.isfinite(measures["loss"]):
             loop.measures = measures
-            self.log.write(event=self.plan.held_out, step=loop.step, **measures)
+            self.write(event=self.plan.held_out, step=loop.step, **measures)
         self.display.milestone(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
         self.callbacks.call("on_validation_end", self.state, measures)
 
     def save(self) -> None:
-        self.check_finite()  # weights that have become NaN must not replace good ones
+        if self.run is None:
+            return
         began = time.perf_counter()
-        with self.stop.protected():
-            self.log.sync()
+        with self.stop.protected(), self.loop.saving(self.run):
+            for logger in self.loggers:
+                logger.sync()
             self.loop.save(self.run)
         ended = time.perf_counter()
         self.loop._phases["checkpoint"] += ended - began
-        self.next_save = ended + max(self.plan.save_every, (ended - began) / _SHARE_OF_SAVING)
+        self.next_save = ended + max(self.plan.save_every, (ended - began) / self.plan.save_share)
 
-    def check_finite(self) -> None:
-        loop = self.loop
-        if math.isfinite(loop._window_sum):
-            return
-        saved = loop.saved_step
-        raise errors.RUN_DIVERGED(
-            value="NaN" if math.isnan(loop._window_sum) else "infinite",
-            before=loop.step - loop._window_steps,
-            step=loop.step,
-            rate=self.plan.rate_at(loop.step - 1),
-            kept=f"; the checkpoint of step {saved:,} in {self.run.path} is untouched" if saved else "",
+    def diverged(self, loss: float, step: int, rate: float) -> Exception:
+        """Return the error to raise for a loss that is no number; weights that became NaN are never saved."""
+        saved = self.loop.saved_step
+        kept = saved is not None and self.run is not None
+        return errors.RUN_DIVERGED(
+            value="NaN" if math.isnan(loss) else "infinite",
+            step=step,
+            rate=rate,
+            kept=f"; the checkpoint of step {saved:,} in {self.run.path} is untouched" if kept and self.run else "",
         )
 
 

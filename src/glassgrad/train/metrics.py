@@ -10,9 +10,22 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from .files import write_all, write_atomically
+
+
+class Logger(Protocol):
+    """Whatever takes the records of a run: JSONL, CSV, TensorBoard and others."""
+
+    def write(self, **record: Any) -> None:
+        """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""
+
+    def sync(self) -> None:
+        """Make sure that what was written survives; called before every checkpoint."""
+
+    def close(self) -> None:
+        """Write what is still to be written, and let go of files."""
 
 
 class MetricsLog:

@@ -5,6 +5,7 @@ metrics.jsonl        one record per line, as the run goes
 model.safetensors    the weights, readable by PyTorch; enough to sample from
 state.safetensors    everything needed to go on bit for bit
 loss.png             the loss over the steps, drawn at the end
+best/                weights of the best validations, if a run keeps any
 """
 
 from __future__ import annotations
@@ -27,7 +28,21 @@ CONFIG, METRICS, MODEL, STATE, PICTURE = (
     "loss.png",
 )
 
+BEST = "best"
+
 _LOCK = ".lock"
+_HELD: set[int] = set()
+"""Open locks. A forked process shares them, and would hold the run after the one that trains is gone."""
+
+
+def _let_go() -> None:
+    for descriptor in _HELD:
+        os.close(descriptor)
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class RunDirectory:
@@ -73,14 +88,18 @@ class RunDirectory:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise errors.RUN_LOCKED(path=self.path) from None
+            _HELD.add(descriptor)
             self._sweep()
             yield
         finally:
+            _HELD.discard(descriptor)
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a process forked a moment ago
             os.close(descriptor)
 
     def _sweep(self) -> None:
         """Remove what a process that was killed while saving has left."""
-        for leftover in self.path.glob(".*.tmp"):
+        for leftover in (*self.path.glob(".*.tmp"), *(self.path / BEST).glob(".*.tmp")):
             with contextlib.suppress(OSError):
                 leftover.unlink()
 

@@ -12,7 +12,6 @@ from typing import Any
 from .. import errors
 from . import rundir
 from .callbacks import Callback
-from .checkpoint import pack, save_checkpoint
 from .config import Layer, command_line, flag, read_toml, rules, to_toml
 from .display import Display, choose_display
 from .files import write_atomically
@@ -23,6 +22,7 @@ from .progress import duration, speed
 from .rundir import RunDirectory
 from .signals import StopSignals
 from .task import Task, TaskKind, with_data_in
+from .weights import write_weights
 
 
 def start(
@@ -106,10 +106,7 @@ def _plan(kind: TaskKind, task: Task, callbacks: Sequence[Callback] = ()) -> Pla
 
 def save_model(run: RunDirectory, task: Task) -> None:
     """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
-    arrays: dict[str, Any] = {}
-    for name, value in task.learner.weights().items():
-        pack(value, name, arrays)
-    save_checkpoint(run.model, arrays, task.description())
+    write_weights(run.model, task.learner.weights(), task.description())
 
 
 def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:

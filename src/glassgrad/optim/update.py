@@ -1,0 +1,148 @@
+"""From gradients to new weights: scale, check, clip, step. The same lines eagerly and inside of a compiled step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.mode import MODE, TRACING
+from glassgrad.nn.utils.clip_grad import clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.shape import copy_p
+from glassgrad.optim.optimizer import Optimizer, weak
+from glassgrad.tape import MUTATIONS
+from glassgrad.tensor import Tensor, make
+
+
+class Updated(NamedTuple):
+    """What came of an update: the norm of the gradients before clipping, and whether the step was made.
+
+    Each a Tensor of no dimension, or None where nobody asked.
+    """
+
+    norm: Tensor | None
+    made: Tensor | None
+
+
+def clip(parameters: Iterable[Tensor], max_norm: float | None, clip_value: float | None) -> Tensor:
+    """Clip gradients by their common norm, then one by one; return the norm before."""
+    listed = [parameter for parameter in parameters if parameter._grad is not None]
+    norm = get_total_norm([parameter._grad for parameter in listed if parameter._grad is not None])
+    if max_norm is not None:
+        clip_grads_with_norm_(listed, max_norm, norm)
+    if clip_value is not None:
+        clip_grad_value_(listed, clip_value)
+    return norm
+
+
+def update(
+    optimizer: Optimizer,
+    *,
+    factor: Any = 1.0,
+    max_norm: float | None = None,
+    clip_value: float | None = None,
+    skip_nonfinite: bool = False,
+    norm: bool = False,
+    averages: Any = None,
+) -> Updated:
+    """Make an optimizer step from the gradients there are.
+
+    Args:
+        optimizer: whose parameters have gradients.
+        factor: multiplies the gradients first: one over the number of micro-batches, one over the scale of the loss.
+        max_norm: clip the gradients to this common norm.
+        clip_value: clip every number of the gradients to this size.
+        skip_nonfinite: leave weights, state and averages as they are if the norm is NaN or inf.
+        norm: return the norm even if nothing needs it.
+        averages: an `EMA` to update after the step.
+
+    Within a compiled step a step that is skipped is computed and thrown away, by a choice between old and new values;
+    so the optimizer's state must exist beforehand (see `has_state`).
+    """
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not (isinstance(factor, float) and factor == 1.0):
+        _multiply(parameters, factor)
+    if not (norm or skip_nonfinite or max_norm is not None or clip_value is not None):
+        _step(optimizer, averages)
+        return Updated(None, None)
+    total = clip(parameters, max_norm, clip_value)
+    if not skip_nonfinite:
+        _step(optimizer, averages)
+        return Updated(total, None)
+    if not MODE.flags & TRACING:
+        fine = bool(np.isfinite(total.array))
+        if fine:
+            _step(optimizer, averages)
+        return Updated(total, make(np.asarray(fine), None, False))
+    fine = ew.isfinite(total.array)
+    made = make(fine, None, False)
+    before = Snapshot(_changing(optimizer, parameters, averages))
+    _step(optimizer, averages)
+    before.restore_unless(made)
+    return Updated(total, made)
+
+
+class Snapshot:
+    """The values of tensors at a moment, to go back to if a step turns out to be none; part of a compiled step, or not.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> state = gg.zeros(2)
+        >>> before = Snapshot([state])
+        >>> _ = state.add_(1)
+        >>> before.restore_unless(gg.tensor(False))
+        >>> state
+        tensor([0., 0.])
+    """
+
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        # A Symbol changes its value when it is written to, so that the value before takes a copy (which costs nothing).
+        self._kept = [
+            (tensor, array := tensor.lifted(), getattr(array, "version", 0), copy_p(array)) for tensor in tensors
+        ]
+
+    def restore_unless(self, made: Tensor) -> None:
+        """Give every tensor its old value back if `made` is false."""
+        for tensor, array, version, old in self._kept:
+            if type(array) is np.ndarray:
+                if not made:
+                    tensor.array[...] = old
+                    MUTATIONS.record(tensor.array)
+            elif tensor.array is not array or array.version != version:
+                tensor.array = ew.where(made.array, tensor.array, old)
+
+
+def has_state(optimizer: Optimizer) -> bool:
+    """Tell whether an optimizer has begun to remember something of its parameters."""
+    return any(bool(values) for values in optimizer.state.values())
+
+
+def _step(optimizer: Optimizer, averages: Any) -> None:
+    optimizer.step()
+    if averages is not None:
+        averages.update()
+
+
+def _multiply(parameters: list[Tensor], factor: Any) -> None:
+    by = factor.lifted() if isinstance(factor, Tensor) else factor
+    for parameter in parameters:
+        g = parameter._grad
+        if g is None:
+            continue
+        array = g.lifted()
+        if type(array) is np.ndarray:
+            array *= array.dtype.type(by)
+            MUTATIONS.record(array)
+        else:
+            g.array = array * weak(by, array)
+
+
+def _changing(optimizer: Optimizer, parameters: list[Tensor], averages: Any) -> list[Tensor]:
+    """Return every tensor that a step may write."""
+    state = [value for values in optimizer.state.values() for value in values.values() if isinstance(value, Tensor)]
+    return [*parameters, *state, *(averages.tensors() if averages is not None else ())]
+
+
+__all__ = ["Snapshot", "Updated", "clip", "has_state", "update"]

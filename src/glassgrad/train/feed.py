@@ -1,0 +1,141 @@
+"""Batches of a user's loader, one step's worth at a time, from anywhere within an epoch.
+
+A loader with `state_dict` (ours) is asked where it is. Any other iterable is begun again with the random numbers it
+began its epoch with, and what was given already is skipped; that gives the same batches if its order comes from
+`glassgrad.random`, `numpy.random` or `random`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..tensor import Tensor
+from .engine import as_tensor
+from .randomness import RandomState
+
+Array = Any
+
+
+class LoaderFeed:
+    """Gives the batches of a loader, epoch after epoch.
+
+    Arguments: the loader; accumulate, how many of its batches make a step; check, look for NaN and inf in every batch.
+    """
+
+    def __init__(self, loader: Any, accumulate: int = 1, check: bool = True) -> None:
+        self.loader = loader
+        self.accumulate = accumulate
+        self.check = check
+        self.epoch = 0
+        self.given = 0
+        own = getattr(loader, "generator", None)
+        self.random = RandomState(*([own] if hasattr(own, "get_state") else []))
+        self._stateful = hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict")
+        self._began: dict[str, Any] | None = None
+        self._iterator: Iterator[Any] | None = None
+        if self.batches == 0:
+            raise errors.FIT_EMPTY_LOADER(what="train_loader", reason="its length is 0")
+
+    @property
+    def batches(self) -> int | None:
+        """Batches to an epoch; None where the loader does not know."""
+        try:
+            return len(self.loader)
+        except TypeError:
+            return None
+
+    @property
+    def steps(self) -> int | None:
+        """Steps to an epoch."""
+        return None if self.batches is None else -(-self.batches // self.accumulate)
+
+    def at(self, step: int) -> tuple[Any, ...]:
+        """Return the batch of a step: tensors, or as many such batches as are accumulated."""
+        first = self._next()
+        if first is None and self.given:
+            self.epoch += 1
+            self._iterator = None
+            first = self._next()
+        if first is None:
+            raise errors.FIT_EMPTY_LOADER(what="train_loader", reason=f"epoch {self.epoch + 1} has none")
+        if self.accumulate == 1:
+            return first
+        found = [first]
+        while len(found) < self.accumulate and (further := self._next()) is not None:
+            found.append(further)
+        return tuple(found)
+
+    def _next(self) -> tuple[Any, ...] | None:
+        """Return the next batch of this epoch as tensors, None after its last."""
+        if self._iterator is None:
+            self._begin()
+        assert self._iterator is not None
+        batch = next(self._iterator, None)
+        if batch is None:
+            return None
+        self.given += 1
+        parts = parts_of(batch)
+        if self.check:
+            for place, part in enumerate(parts):
+                self._check(part, place)
+        return parts
+
+    def _begin(self) -> None:
+        self.given = 0
+        if not self._stateful:
+            self._began = self.random.state_dict()
+        self._iterator = iter(self.loader)
+
+    def _check(self, part: Any, place: Any) -> None:
+        if isinstance(part, Mapping):
+            for name, value in part.items():
+                self._check(value, repr(name))
+            return
+        array = getattr(part, "array", None)
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or not array.size:
+            return
+        # NaN and infinity survive a sum, which costs a fraction of looking at every number.
+        total = np.add.reduce(array, axis=None)
+        if total - total == 0 or (bad := ~np.isfinite(array)).sum() == 0:
+            return
+        index = np.unravel_index(int(bad.argmax()), bad.shape)
+        raise errors.FIT_DATA_NOT_FINITE(
+            batch=self.given, epoch=self.epoch + 1, part=place, index=", ".join(map(str, index)),
+            value=float(array[index]), count=int(bad.sum()), size=array.size,
+        )  # fmt: skip
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which batch comes next."""
+        begun = self._iterator is not None
+        return {
+            "epoch": self.epoch,
+            "given": self.given if begun else None,
+            "loader": self.loader.state_dict() if self._stateful and begun else None,
+            "began": self._began if begun else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Go on where `state_dict` was taken."""
+        self.epoch, self._iterator = state["epoch"], None
+        if state["given"] is None:
+            return
+        if self._stateful:
+            self.loader.load_state_dict(state["loader"])
+            self._begin()
+        else:
+            self.random.load_state_dict(state["began"])
+            self._begin()
+            for _ in range(state["given"]):
+                next(self._iterator, None)  # type: ignore[call-overload]  # `_begin` has made it
+        self.given = state["given"]
+
+
+def parts_of(batch: Any) -> tuple[Any, ...]:
+    """Return a loader's batch as a tuple of tensors; a dictionary, or a single tensor, is a tuple of one."""
+    if isinstance(batch, list | tuple):
+        return tuple(part if type(part) is Tensor else as_tensor(part) for part in batch)
+    return (as_tensor(batch),)

@@ -1,0 +1,95 @@
+"""What a training loop of one's own measures: running means, and the share of answers that are right."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+
+from .. import errors, provenance
+
+
+class AverageMeter:
+    """The last value of something, and the mean of all of them, by weight.
+
+    Example:
+        >>> meter = AverageMeter("loss")
+        >>> meter.update(2.0, 32)
+        >>> meter.update(1.0, 96)
+        >>> print(meter)
+        loss 1.0000 (mean 1.2500)
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.val, self.sum, self.count = 0.0, 0.0, 0.0
+
+    def update(self, val: Any, n: float = 1) -> None:
+        """Add a value that stands for `n` examples."""
+        self.val = float(val)
+        self.sum += self.val * n
+        self.count += n
+
+    @property
+    def avg(self) -> float:
+        """The mean; NaN before the first value."""
+        return self.sum / self.count if self.count else float("nan")
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.val:.4f} (mean {self.avg:.4f})".strip()
+
+
+@overload
+def accuracy(outputs: Any, targets: Any, topk: int = ..., ignore_index: int | None = ...) -> float: ...
+
+
+@overload
+def accuracy(
+    outputs: Any, targets: Any, topk: tuple[int, ...], ignore_index: int | None = ...
+) -> tuple[float, ...]: ...
+
+
+def accuracy(
+    outputs: Any, targets: Any, topk: int | tuple[int, ...] = 1, ignore_index: int | None = -100
+) -> float | tuple[float, ...]:
+    """Return the share of examples whose class is among the `topk` largest outputs.
+
+    Args:
+        outputs: scores, shape (n, classes), or (n, classes, ...) for several answers an example.
+        targets: class numbers, shape (n,) or (n, ...).
+        topk: how many guesses count; a tuple gives a tuple. Of equal scores the first counts.
+        ignore_index: targets to leave out.
+
+    Raises:
+        ArgumentError: shapes that do not belong together, or more guesses than classes.
+
+    Example:
+        >>> accuracy([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]], [1, 1], topk=(1, 2))
+        (0.5, 1.0)
+    """
+    scores, labels = np.asarray(_plain(outputs)), np.asarray(_plain(targets))
+    classes = scores.shape[1] if scores.ndim > 1 else 0
+    if scores.ndim < 2 or labels.shape != (scores.shape[0], *scores.shape[2:]):
+        raise errors.ACCURACY_SHAPES(given=scores.shape, labels=labels.shape, where=provenance.here())
+    wanted = topk if isinstance(topk, tuple) else (topk,)
+    if not all(1 <= one <= classes for one in wanted):
+        raise errors.BAD_OPTION(
+            owner="accuracy", name="topk", given=topk, expected=f"between 1 and {classes} classes",
+            where=provenance.here(),
+        )  # fmt: skip
+    scores = np.moveaxis(scores, 1, -1).reshape(-1, classes)
+    labels = labels.reshape(-1)
+    if ignore_index is not None:
+        kept = labels != ignore_index
+        scores, labels = scores[kept], labels[kept]
+    guesses = np.argsort(-scores, axis=1, kind="stable")[:, : max(wanted)] == labels[:, None]
+    found = tuple(float(guesses[:, :one].any(axis=1).mean()) if len(labels) else float("nan") for one in wanted)
+    return found if isinstance(topk, tuple) else found[0]
+
+
+def _plain(value: Any) -> Any:
+    return value.detach() if hasattr(value, "detach") else value

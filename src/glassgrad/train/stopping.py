@@ -1,0 +1,143 @@
+"""Callbacks that every run has a use for: stop when nothing improves, keep the best weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from .callbacks import Callback, RunState
+from .rundir import BEST
+from .weights import write_weights
+
+
+class Watched:
+    """A measure of the validation, and which way it is better."""
+
+    def __init__(self, monitor: str, higher: bool) -> None:
+        self.monitor, self.higher = monitor, higher
+
+    def of(self, measures: Mapping[str, float]) -> float:
+        """Return the measure, so that lower is better. Raises `errors.InputError` if it is not among them."""
+        if self.monitor not in measures:
+            raise errors.FIT_NO_SUCH_MEASURE(given=self.monitor, known=", ".join(measures))
+        value = measures[self.monitor]
+        return math.inf if math.isnan(value) else -value if self.higher else value
+
+
+class EarlyStopping(Callback):
+    """Ends a run when a measure has not improved for so many validations.
+
+    Also for a loop of one's own, by `update`.
+
+    Args:
+        patience: validations without improvement after which to stop.
+        monitor: which measure, "loss" or the name of a metric.
+        min_delta: how much better counts as better.
+        higher: whether larger is better.
+
+    Example:
+        >>> stopping = EarlyStopping(patience=2)
+        >>> [stopping.update(loss) for loss in (1.0, 0.8, 0.9, 0.8)]
+        [False, False, False, True]
+    """
+
+    def __init__(
+        self, patience: int = 5, monitor: str = "loss", min_delta: float = 0.0, higher: bool = False
+    ) -> None:
+        self.patience, self.min_delta = patience, min_delta
+        self.watched = Watched(monitor, higher)
+        self.best = math.inf
+        self.waited = 0
+
+    def update(self, value: float) -> bool:
+        """Take a new value; return whether it is time to stop."""
+        return self._take(self.watched.of({self.watched.monitor: float(value)}))
+
+    def _take(self, value: float) -> bool:
+        if value < self.best - self.min_delta:
+            self.best, self.waited = value, 0
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
+        """Take the new measure."""
+        if self._take(self.watched.of(measures)):
+            name = self.watched.monitor
+            run.stop(f"{name} has not improved for {self.waited} validations")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best value and how long ago it was."""
+        return {"best": None if math.isinf(self.best) else self.best, "waited": self.waited}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take over what `state_dict` returned."""
+        self.best, self.waited = math.inf if state["best"] is None else state["best"], state["waited"]
+
+
+class BestWeights(Callback):
+    """Keeps the weights of the best validations in the run's directory: best/step-00001200.safetensors and so on.
+
+    Args:
+        count: how many to keep.
+        monitor: which measure decides, "loss" or the name of a metric.
+        higher: whether larger is better.
+
+    Attributes:
+        kept: (value, step) of those there are, the best first.
+    """
+
+    def __init__(self, count: int = 1, monitor: str = "loss", higher: bool = False) -> None:
+        self.count = count
+        self.watched = Watched(monitor, higher)
+        self._ranking: list[tuple[float, int]] = []
+
+    @property
+    def kept(self) -> list[tuple[float, int]]:
+        sign = -1 if self.watched.higher else 1
+        return [(sign * value, step) for value, step in self._ranking]
+
+    @staticmethod
+    def path(directory: Path, step: int) -> Path:
+        """Return where the weights of a step are."""
+        return directory / BEST / f"step-{step:08d}.safetensors"
+
+    def on_train_start(self, run: RunState) -> None:
+        """Remove what was written after the checkpoint that the run goes on from; it will be written again."""
+        if run.directory is None:
+            return
+        known = {self.path(run.directory, step) for _, step in self._ranking}
+        for path in (run.directory / BEST).glob("step-*.safetensors"):
+            if path not in known:
+                path.unlink()
+
+    def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
+        """Write the weights if they are among the best, and remove those that no longer are."""
+        value = self.watched.of(measures)
+        entry = (value, run.step)
+        if math.isinf(value) or entry in self._ranking:
+            return
+        ranking = sorted([*self._ranking, entry])[: self.count]
+        if entry not in ranking:
+            return
+        if run.directory is not None and run.plan.learner is not None:
+            learner = run.plan.learner
+            weights = getattr(learner, "best_weights", learner.weights)()
+            path = self.path(run.directory, run.step)
+            with run.saving():
+                path.parent.mkdir(exist_ok=True)
+                write_weights(path, weights, {"step": run.step, "measures": dict(measures)})
+                for _, step in set(self._ranking) - set(ranking):
+                    self.path(run.directory, step).unlink(missing_ok=True)
+        self._ranking = ranking
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the ranking."""
+        return {"ranking": [list(entry) for entry in self._ranking]}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take over what `state_dict` returned."""
+        self._ranking = [(value, step) for value, step in state["ranking"]]

@@ -1,0 +1,396 @@
+"""`Trainer`: a user's own model, optimizer, loss and loader, made into a plan for the loop of every run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from ..amp import GradScaler
+from ..nn import Module
+from ..optim.ema import EMA
+from ..optim.lr_scheduler import ReduceLROnPlateau
+from ..optim.optimizer import Optimizer
+from ..tape import no_grad
+from . import loggers, rundir
+from .callbacks import Callback, RunState
+from .checkpoint import Stateful
+from .display import Display, NoDisplay, PlainDisplay, choose_display
+from .engine import AsArrays, EngineLearner, StepOptions, can_compile, size_of, untouched
+from .feed import LoaderFeed, parts_of
+from .files import write_atomically
+from .loop import Loop, Plan
+from .metrics import Logger, read_metrics
+from .rundir import RunDirectory
+from .signals import StopSignals
+from .stopping import BestWeights, EarlyStopping
+from .training_config import TASK, TrainingConfig
+from .weights import check_shapes, shapes_of, write_weights
+
+_NEVER = 10**18
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What came of `fit`.
+
+    Attributes:
+        step, epoch: how many are done.
+        loss: mean over the last recorded stretch.
+        measures: of the last validation.
+        finished: whether nothing is left to be done.
+        ended: why the run ended before its last step; None if it did not.
+        seconds: that the run has taken, over all its parts.
+        records: everything that was logged, in order.
+        best: (value, step) of the best validations, the best first.
+        directory: where the run is kept.
+    """
+
+    step: int
+    epoch: int
+    loss: float | None
+    measures: Mapping[str, float]
+    finished: bool
+    ended: str | None
+    seconds: float
+    records: Sequence[Mapping[str, Any]] = field(repr=False)
+    best: Sequence[tuple[float, int]] = ()
+    directory: Path | None = None
+
+
+class Trainer:
+    """Trains a model: batches, steps, schedule, validation, checkpoints, logs, progress, a clean stop and resume.
+
+    Args:
+        model: a module.
+        optimizer: of its parameters.
+        loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or as the last of a tuple.
+        train_loader: a `DataLoader` or any iterable of (inputs..., targets); arrays of other libraries are taken too.
+        val_loader: the same, of examples set aside.
+        scheduler: of the optimizer; counts steps or epochs as the configuration says.
+        config: everything that is no code.
+        callbacks: told of the run's events.
+        metrics: name -> function(outputs, targets) of a validation batch; means over the examples are logged.
+        more_loggers: further ones, beside those that the configuration names.
+
+    Raises:
+        errors.InputError: an empty loader, a loader without length and no number of steps, options that contradict.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad import nn, optim
+        >>> from glassgrad.nn import functional as F
+        >>> from glassgrad.train import Trainer, TrainingConfig
+        >>> from glassgrad.utils.data import DataLoader, TensorDataset
+        >>> _ = gg.manual_seed(0)
+        >>> x = gg.randn(256, 2)
+        >>> loader = DataLoader(TensorDataset(x, (x[:, 0] > x[:, 1]).long()), batch_size=32, shuffle=True)
+        >>> model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
+        >>> optimizer = optim.AdamW(model.parameters(), lr=0.01)
+        >>> config = TrainingConfig(epochs=20, progress="none")
+        >>> trainer = Trainer(model, optimizer, F.cross_entropy, loader, config=config)
+        >>> result = trainer.fit()
+        >>> result.step, result.loss < 0.2
+        (160, True)
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Optimizer,
+        loss_fn: Callable[[Any, Any], Any] | None,
+        train_loader: Any,
+        val_loader: Any = None,
+        scheduler: Any = None,
+        config: TrainingConfig | None = None,
+        callbacks: Sequence[Callback] = (),
+        *,
+        metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+        more_loggers: Sequence[Logger] = (),
+    ) -> None:
+        _check_kinds(model, optimizer, loss_fn, scheduler)
+        self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
+        self.config = config = config or TrainingConfig()
+        self.metrics = dict(metrics or {})
+        self.val_loader = val_loader
+        self.run: RunDirectory | None = None
+        self._check(config)
+        self.feed = LoaderFeed(train_loader, config.accumulate, config.check_data)
+        self.scaler = GradScaler(init_scale=config.loss_scale) if config.loss_scale else None
+        self.engine = "compiled" if config.engine == "compiled" and can_compile() else "eager"
+        self.learner = EngineLearner(
+            model, optimizer, loss_fn=loss_fn, options=_step_options(config, self.engine), scaler=self.scaler,
+            averages=EMA(model, config.ema) if config.ema else None,
+        )  # fmt: skip
+        self._records = loggers.Records()
+        self._loggers = list(more_loggers)
+        self._best = BestWeights(config.best, config.monitor, config.higher)
+        self._tried = False
+        self._per_step = scheduler is not None and config.schedule == "step" and not isinstance(
+            scheduler, ReduceLROnPlateau
+        )
+        self._validation = self.learner.program(self.learner.outputs_and_loss)
+        self.loop = Loop(self._plan(callbacks))
+
+    # --- what the loop is given -----------------------------------------------------------------------
+
+    def _check(self, config: TrainingConfig) -> None:
+        for option in ("patience", "eval_every"):
+            if getattr(config, option) and self.val_loader is None:
+                raise errors.FIT_NEEDS_VALIDATION(option=option, given=getattr(config, option))
+        known = loggers.wanted(config.log_to)
+        if not config.run_dir:
+            known = [name for name in known if name != "jsonl"]
+        self._logger_names = known
+
+    def _plan(self, callbacks: Sequence[Callback]) -> Plan:
+        config, feed = self.config, self.feed
+        per_epoch = feed.steps or 0
+        if not config.steps and not per_epoch:
+            raise errors.FIT_NEEDS_STEPS(what="train_loader")
+        parts: dict[str, Stateful] = {**self.learner.parts, "feed": feed}
+        if self.scheduler is not None:
+            parts["scheduler"] = AsArrays(self.scheduler)
+        parts["random"] = feed.random  # last, as going back to a place in an epoch may draw
+        return Plan(
+            step=self._step,
+            batch_at=feed.at,
+            steps=config.steps or config.epochs * per_epoch,
+            rate_at=lambda step: float(self.optimizer.param_groups[0]["lr"]),
+            set_rate=lambda rate: None,
+            evaluate=self.evaluate if self.val_loader is not None else None,
+            save_model=lambda run: None,
+            parts=parts,
+            facts={"shapes": shapes_of(self.model), "options": self._options()},
+            log_every=config.log_every,
+            eval_every=config.eval_every or per_epoch or _NEVER,
+            save_every=config.save_every,
+            save_share=0.02,
+            resume_by="fit(resume=True)",
+            epoch_steps=per_epoch,
+            learner=self.learner,
+            callbacks=[*self._own_callbacks(), *callbacks],
+            extras=self.learner.extras,
+            skips=self.learner.options.skip_nonfinite,
+        )
+
+    def _own_callbacks(self) -> Iterator[Callback]:
+        config = self.config
+        if self.scheduler is not None and not self._per_step:
+            yield _Schedule(self.scheduler, config)
+        if self.val_loader is not None and config.patience:
+            yield EarlyStopping(config.patience, config.monitor, config.min_delta, config.higher)
+        if self.val_loader is not None and config.best:
+            yield self._best
+
+    def _options(self) -> dict[str, Any]:
+        """What has to be the same for a checkpoint to fit."""
+        config = self.config
+        return {
+            "optimizer": type(self.optimizer).__name__,
+            "scheduler": type(self.scheduler).__name__ if self.scheduler is not None else None,
+            "accumulate": config.accumulate, "dtype": config.dtype, "ema": config.ema,
+            "loss_scale": bool(config.loss_scale),
+        }  # fmt: skip
+
+    def _step(self, *batch: Any) -> Any:
+        """Make a step; the first is tried out first, so that what cannot work is said in the user's own terms."""
+        try:
+            if not self._tried:
+                self._try(batch)
+                self._tried = True
+            loss = self.learner.step(*batch)
+        except errors.GlassgradError as error:
+            if isinstance(error, errors.CompileError):
+                raise errors.FIT_CANNOT_COMPILE(reason=str(error)) from error
+            error.add_note(f"while training on batch {self.feed.given} of epoch {self.feed.epoch + 1}")
+            raise
+        if self._per_step:
+            self.scheduler.step()
+        return loss
+
+    def _try(self, batch: tuple[Any, ...]) -> None:
+        first = batch[0] if self.config.accumulate > 1 else batch
+        if self.learner.loss_fn is not None and (len(first) < 2 or isinstance(first[0], Mapping)):
+            kind = "dictionaries" if isinstance(first[0], Mapping) else "single tensors"
+            raise errors.FIT_BATCH(given=kind)
+        if self.engine == "compiled":  # op by op it says where; an eager step does so by itself
+            with untouched(self.model), no_grad():
+                self.learner.loss(*first)
+
+    # --- validation -----------------------------------------------------------------------------------
+
+    def evaluate(self, loader: Any = None) -> dict[str, float]:
+        """Return the mean loss and metrics over a loader (that of the validation if none is given).
+
+        With the averaged weights, where an average is kept; random numbers go on as if nothing had been.
+        """
+        loader = self.val_loader if loader is None else loader
+        totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
+        count = 0
+        averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
+        self.model.eval()
+        try:
+            with averaged, untouched(self.model), no_grad():
+                for batch in loader:
+                    parts = parts_of(batch)
+                    size = size_of(parts)
+                    count += size
+                    outputs, loss = self._validation(*parts)
+                    totals["loss"] += float(loss) * size
+                    for name, metric in self.metrics.items():
+                        totals[name] += float(metric(outputs, parts[-1])) * size
+        finally:
+            self.model.train()
+        if not count:
+            raise errors.FIT_EMPTY_LOADER(what="val_loader", reason="it ended at once")
+        return {name: total / count for name, total in totals.items()}
+
+    # --- training -------------------------------------------------------------------------------------
+
+    def fit(self, resume: bool = False, until: int | None = None) -> FitResult:
+        """Train to the end, or to the step `until`; called again, go on.
+
+        With a `run_dir` everything is kept there, and Ctrl-C (SIGTERM, SIGHUP) saves before it does what it does.
+
+        Args:
+            resume: go on with the run in `run_dir` if there is one, bit for bit as if it had never stopped.
+            until: stop after this step for now, as if it had been interrupted.
+
+        Raises:
+            errors.InputError: `run_dir` holds a run and `resume` is not set, or its checkpoint is damaged or of
+                another model; a batch that cannot be trained on.
+            errors.RunError: a loss that is no number, a disk that is full, a step that cannot be compiled.
+        """
+        stop, display = StopSignals(), self._display()
+        with contextlib.ExitStack() as stack:
+            self._open(stack, resume)
+            with self.loop.saving(self.run):
+                taking = [self._records, *self._loggers, *self._named_loggers(stack)]
+            self.model.train()
+            stack.enter_context(stop)
+            finished = self.loop.run(self.run, display, stop, taking, until)
+            self._save_weights()
+        if stop.requested:
+            kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
+            print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
+            signal.raise_signal(stop.requested)
+        return self._result(finished)
+
+    def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:
+        """Make the run directory or open it, and hold it."""
+        if not self.config.run_dir:
+            return
+        path = Path(self.config.run_dir)
+        if self.run is not None:
+            stack.enter_context(self.run.lock())
+            return
+        if not any(path.glob("*")):
+            self.run = rundir.create(path, TASK, self._fill)
+            stack.enter_context(self.run.lock())
+            return
+        if not resume:
+            if (path / rundir.STATE).exists():
+                raise errors.FIT_RUN_EXISTS(path=path)
+            rundir.check_free(path)
+        run = RunDirectory.existing(path)
+        stack.enter_context(run.lock())
+        with self.loop.saving(run):
+            self.loop.load(run, lambda facts: self._check_facts(facts, run.state))
+            self._records.all = read_metrics(run.metrics)
+            write_atomically(run.config, self.config.to_toml().encode())
+        self.run = run
+
+    def _fill(self, run: RunDirectory) -> None:
+        write_atomically(run.config, self.config.to_toml().encode())
+        self.loop.save(run)
+
+    def _check_facts(self, facts: Mapping[str, Any], path: Path) -> None:
+        check_shapes(self.model, facts.get("shapes", {}), path)
+        for name, value in self._options().items():
+            before = facts.get("options", {}).get(name)
+            if before != value:
+                raise errors.RUN_CHANGED(name=name, before=before, after=value)
+
+    def _named_loggers(self, stack: contextlib.ExitStack) -> list[Any]:
+        directory = self.run.path if self.run is not None else None
+        found = loggers.make(self._logger_names, directory, dataclasses.asdict(self.config))
+        for logger in found:
+            stack.callback(logger.close)
+            if self.loop.step:
+                logger.drop_after(self.loop.step)
+        return found
+
+    def _display(self) -> Display:
+        if self.config.progress == "none":
+            return NoDisplay()
+        return PlainDisplay(sys.stdout) if self.config.progress == "plain" else choose_display()
+
+    def _save_weights(self) -> None:
+        """Write model.safetensors: the weights to use, under PyTorch's names."""
+        if self.run is None:
+            return
+        with self.loop.saving(self.run):
+            write_weights(self.run.model, self.learner.best_weights(), {"step": self.loop.step})
+
+    def _result(self, finished: bool) -> FitResult:
+        loop = self.loop
+        return FitResult(
+            step=loop.step,
+            epoch=loop.step // loop.plan.epoch_steps if loop.plan.epoch_steps else self.feed.epoch,
+            loss=loop.progress().loss,
+            measures=dict(loop.measures),
+            finished=finished,
+            ended=loop.ended,
+            seconds=loop.seconds,
+            records=list(self._records.all),
+            best=self._best.kept,
+            directory=self.run.path if self.run is not None else None,
+        )
+
+
+class _Schedule(Callback):
+    """Lets a scheduler count epochs, or look at what was measured."""
+
+    def __init__(self, scheduler: Any, config: TrainingConfig) -> None:
+        self.scheduler, self.monitor = scheduler, config.monitor
+
+    def on_epoch_end(self, run: RunState) -> None:
+        """Count an epoch."""
+        if not isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step()
+
+    def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
+        """Look at a measure."""
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(measures[self.monitor])
+
+
+def _step_options(config: TrainingConfig, engine: str) -> StepOptions:
+    return StepOptions(
+        compiled=engine == "compiled",
+        accumulate=config.accumulate,
+        max_norm=config.clip_norm or None,
+        clip_value=config.clip_value or None,
+        skip_nonfinite=config.skip_nonfinite or bool(config.loss_scale),
+        norms=config.norms,
+        dtype=config.dtype,
+    )
+
+
+def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> None:
+    """The order of the arguments is easily mistaken."""
+    for name, given, fine, expected in (
+        ("model", model, isinstance(model, Module), "a module of glassgrad.nn"),
+        ("optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"),
+        ("loss_fn", loss_fn, loss_fn is None or callable(loss_fn), "a function of outputs and targets, or None"),
+        ("scheduler", scheduler, scheduler is None or hasattr(scheduler, "step"), "a scheduler with step()"),
+    ):
+        if not fine:
+            raise errors.FIT_WRONG_KIND(name=name, expected=expected, given=type(given).__name__)

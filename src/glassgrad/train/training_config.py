@@ -1,0 +1,155 @@
+"""`TrainingConfig`: everything about a run that is no code, defined once for Python, TOML files and the command line.
+
+A script adds its own options by subclassing, with `option` for each; they then are in the file and on the command line
+as well, with the same checks and the same messages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from .. import errors
+from .config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
+from .policy import DTYPES
+
+TASK = "trainer"
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """What a `Trainer` is told.
+
+    Raises `errors.InputError` for an unknown name, with the nearest one, and for a value that cannot be used.
+
+    Example:
+        >>> TrainingConfig(epochs=3, clip_norm=1.0).clip_norm
+        1.0
+        >>> TrainingConfig(epohcs=3)
+        Traceback (most recent call last):
+        ...
+        glassgrad.errors.runs.InputError: unknown key 'epohcs' in TrainingConfig(...); did you mean 'epochs'?
+
+    A script's own options:
+        >>> @dataclass(frozen=True)
+        ... class MyConfig(TrainingConfig):
+        ...     hidden: int = option(64, "units of the hidden layer", low=1)
+        >>> MyConfig.from_command_line(["--hidden", "128", "--epochs", "3"]).hidden
+        128
+    """
+
+    epochs: int = option(10, "how often the training loader is gone through", low=1, high=1e9)
+    steps: int = option(0, "training steps; 0 for as many as the epochs have", low=0, high=1e12)
+    engine: str = option(
+        "compiled",
+        "how steps are computed: as one native program, or op by op; compiled is eager where there is no llvmlite",
+        choices=("compiled", "eager"),
+    )
+    accumulate: int = option(1, "batches of the loader to a step, their gradients averaged", low=1, high=1e6)
+    clip_norm: float = option(0.0, "largest norm of all gradients together; 0 for no limit", low=0)
+    clip_value: float = option(0.0, "largest size of every number of a gradient; 0 for no limit", low=0)
+    skip_nonfinite: bool = option(False, "leave out steps whose gradients are not finite, and count them")
+    norms: bool = option(False, "record the norm of the gradients; recorded anyway where it is needed")
+    loss_scale: float = option(0.0, "first factor of dynamic loss scaling; 0 for none", low=0)
+    dtype: str = option("", "what the forward pass computes in; empty for the model's own", choices=DTYPES)
+    ema: float = option(0.0, "share an average of the weights keeps at each step; 0 for no average", low=0, high=1)
+    schedule: str = option("step", "what a scheduler counts", choices=("step", "epoch"))
+    patience: int = option(0, "validations without improvement after which to stop; 0 for never", low=0, high=1e9)
+    min_delta: float = option(0.0, "how much better counts as an improvement", low=0)
+    best: int = option(1, "how many of the best weights to keep in the run directory", low=0, high=1e6)
+    monitor: str = option("loss", "measure of the validation that decides what is best")
+    higher: bool = option(False, "the measure is better when it is larger")
+    check_data: bool = option(True, "look for NaN and infinity in every batch")
+    run_dir: str = option("", "where to keep checkpoints, metrics and weights; empty for nowhere")
+    log_to: str = option("jsonl", "what to log to, separated by commas: jsonl, csv, tensorboard, wandb")
+    log_every: int = option(10, "steps to a record of the metrics", low=1, high=1e12)
+    eval_every: int = option(0, "steps between validations; 0 for once an epoch", low=0, high=1e12)
+    save_every: float = option(10.0, "seconds between checkpoints", above=0, high=1e9)
+    progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
+
+    def __new__(cls, *args: Any, **values: Any) -> Self:
+        """Check the names, for which a dataclass has no suggestion."""
+        known = [entry.name for entry in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                raise errors.CONFIG_UNKNOWN_KEY(
+                    key=key, source=f"{cls.__name__}(...)", nearest=nearest(key, known)
+                )
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        for key, value in check(type(self), values).items():
+            object.__setattr__(self, key, value)
+
+    # --- files ---
+
+    @classmethod
+    def from_toml(cls, path: str | Path, **changes: Any) -> Self:
+        """Read a configuration file, and change some of its values.
+
+        Raises `errors.InputError` when it cannot be read, is no TOML, or has a key or value that cannot be used.
+        """
+        return resolve(cls, [read_toml(Path(path), cls, TASK), Layer(changes, str)])
+
+    def to_toml(self) -> str:
+        """Return the configuration as TOML, every key under what it means."""
+        return to_toml(self, TASK)
+
+    # --- the command line ---
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        """Give a parser one option for every field, and --config."""
+        parser.add_argument("--config", metavar="FILE", help="read values from a TOML file; options go before them")
+        for key, (kind, rule) in rules(cls).items():
+            default = next(entry.default for entry in dataclasses.fields(cls) if entry.name == key)
+            shown = rule.help.replace("%", "%%") + ("" if default == "" else f" (default: {default})")
+            if kind is bool:
+                parser.add_argument(flag(key), action=argparse.BooleanOptionalAction, default=None, help=shown)
+            else:
+                metavar = "|".join(one or "''" for one in rule.choices) or {int: "N", float: "X"}.get(kind, "TEXT")
+                parser.add_argument(flag(key), metavar=metavar, default=None, help=shown)
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace | Mapping[str, Any]) -> Self:
+        """Put a configuration together from the file of --config and the options that were given."""
+        given = dict(arguments if isinstance(arguments, Mapping) else vars(arguments))
+        kinds = {key: kind for key, (kind, _) in rules(cls).items()}
+        values = {key: _read(given[key], kind) for key, kind in kinds.items() if given.get(key) is not None}
+        layers = [read_toml(Path(given["config"]), cls, TASK)] if given.get("config") else []
+        return resolve(cls, [*layers, Layer(values, flag)])
+
+    @classmethod
+    def from_command_line(cls, arguments: Sequence[str] | None = None, description: str = "") -> Self:
+        """Read the options of a script, --config among them; a misspelt one is answered with the nearest.
+
+        Raises `errors.InputError` for an unknown option or a value that cannot be used; `--help` ends the program.
+        """
+        parser = argparse.ArgumentParser(description=description or cls.__doc__, allow_abbrev=False)
+        cls.add_arguments(parser)
+        given, unknown = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
+        if unknown:
+            known = ["--config", *(flag(key) for key in rules(cls))]
+            raise errors.OPTION_UNKNOWN(given=unknown[0], nearest=nearest(unknown[0].split("=")[0], known))
+        return cls.from_arguments(given)
+
+
+def check(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as their types. Raises `errors.InputError` naming the one that cannot be used."""
+    return resolve_values(cls, [Layer(values, lambda key: f"{cls.__name__}.{key}")])
+
+
+def _read(text: Any, kind: type) -> Any:
+    """Turn an option's text into its type; what does not fit is reported by the check of all values."""
+    if not isinstance(text, str) or kind is str:
+        return text
+    try:
+        return int(text) if kind is int else float(text)
+    except ValueError:
+        return text

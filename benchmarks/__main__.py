@@ -1,15 +1,15 @@
-"""`python -m benchmarks all`, or some of w1 w2 w3 w4 w5 overhead ops: run, print, and with --write keep the result."""
+"""`python -m benchmarks all`, or some of w1-w5 overhead ops trainer: run, print, and with --write keep the result."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import harness, op_overhead, ops, picture, quiet, results
+from benchmarks import harness, op_overhead, ops, picture, quiet, results, trainer
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
-OTHERS = {"overhead": op_overhead, "ops": ops}
+OTHERS = {"overhead": op_overhead, "ops": ops, "trainer": trainer}
 
 
 def arguments() -> argparse.Namespace:

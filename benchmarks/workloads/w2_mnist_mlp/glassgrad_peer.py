@@ -11,7 +11,8 @@ from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 
 
-def build(mode):
+def parts():
+    """Model, optimizer and loss."""
     layers = []
     for inputs, outputs in itertools.pairwise(WIDTHS):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
@@ -19,8 +20,14 @@ def build(mode):
     model.load_state_dict({name: gg.tensor(value) for name, value in initial().items()})
     optimizer = optim.RMSprop(model.parameters(), lr=RATE, alpha=DECAY, eps=EPSILON, momentum=MOMENTUM)
 
+    return model, optimizer, F.cross_entropy
+
+
+def build(mode):
+    model, optimizer, loss_fn = parts()
+
     def step(images, labels):
-        loss = F.cross_entropy(model(images), labels)
+        loss = loss_fn(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -19,7 +19,8 @@ from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 
 
-def build(mode):
+def parts():
+    """Model, optimizer and loss."""
     model = nn.Sequential(
         nn.Conv2d(1, CHANNELS[0], 3, padding=1),
         nn.ReLU(),
@@ -35,8 +36,14 @@ def build(mode):
     model.load_state_dict({name: gg.tensor(value) for name, value in initial().items()})
     optimizer = optim.Adam(model.parameters(), lr=RATE, betas=BETAS, eps=EPSILON)
 
+    return model, optimizer, F.cross_entropy
+
+
+def build(mode):
+    model, optimizer, loss_fn = parts()
+
     def step(images, labels):
-        loss = F.cross_entropy(model(images), labels)
+        loss = loss_fn(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -108,6 +108,13 @@ class LoaderFeed:
             value=float(array[index]), count=int(bad.sum()), size=array.size,
         )  # fmt: skip
 
+    def pause(self) -> None:
+        """Let go of the processes that load batches, if there are any; the next batch is the same as without."""
+        if getattr(self.loader, "num_workers", 0) and self._stateful and self._iterator is not None:
+            state = self.state_dict()
+            self._iterator.close()  # type: ignore[attr-defined]  # our loader's iterator is a generator
+            self.load_state_dict(state)
+
     def state_dict(self) -> dict[str, Any]:
         """Return which batch comes next."""
         begun = self._iterator is not None

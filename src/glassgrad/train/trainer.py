@@ -275,6 +275,7 @@ class Trainer:
                 taking = [self._records, *self._loggers, *self._named_loggers(stack)]
             self.model.train()
             stack.enter_context(stop)
+            stack.callback(self.feed.pause)
             finished = self.loop.run(self.run, display, stop, taking, until)
             self._save_weights()
         if stop.requested:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import harness, quiet, results
-from benchmarks.op_cases import FIXED, SIDES, SIZED, Case, draw, from_registry
+from benchmarks.op_cases import FIXED, REASONS, SIDES, SIZED, Case, draw, from_registry
 
 LIBRARIES = {"glassgrad": "glassgrad", "PyTorch": "torch", "HIPS autograd": "autograd", "JAX jit": "jax"}
 OURS = "glassgrad"
@@ -283,7 +283,23 @@ def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
             f"- {size:,} elements: median over {len(ratios)} operations {middle:.2f} of PyTorch's time"
             f" (at most {limit:g}: {verdict}); over 4: {slow}"
         )
-    return lines
+        lines += [f"  - {name}: {reason_for(name, size)}" for name, ratio in ratios.items() if ratio > 4]
+    return lines + [bar_of_its_own(case, found) for case in FIXED if case.limit is not None]
+
+
+def reason_for(name: str, size: int) -> str:
+    """The reason written for an operation slower than four times PyTorch, or that there is none."""
+    return REASONS.get(name, {}).get(size, "no reason is written: missed")
+
+
+def bar_of_its_own(case: Case, found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
+    """The verdict on a case with a limit of its own."""
+    medians = found.get((case.name, 0), {})
+    if OURS not in medians or "PyTorch" not in medians:
+        return f"- {case.name}: not measured"
+    ratio = medians[OURS] / medians["PyTorch"]
+    verdict = "met" if ratio <= (case.limit or 0) else "missed"
+    return f"- {case.name}: {ratio:.2f} of PyTorch's time (at most {case.limit:g}: {verdict})"
 
 
 def tables(found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:

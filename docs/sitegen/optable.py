@@ -180,7 +180,8 @@ def page() -> str:
     """Return the body of the page, in HTML."""
     rows = public_ops()
     shown = {part.name for row in rows if row.kind != "composed" for part in row.parts}
-    inner = [_internal(prim) for prim in REGISTRY.values() if prim.name not in shown and prim.name != "pick"]
+    hidden = [prim for prim in REGISTRY.values() if prim.name not in shown and prim.name != "pick"]
+    inner = [_internal(prim, sorted(row.name for row in rows if prim in row.parts)) for prim in hidden]
     parts = [_head(rows, inner), _legend(), _filter()]
     for family, heading in FAMILIES.items():
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.name)
@@ -190,8 +191,11 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _internal(prim: Primitive) -> Op:
-    return Op(prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, signs(prim), prim.notes)
+def _internal(prim: Primitive, users: list[str]) -> Op:
+    """Return the row of a primitive without a public name, with the public functions that it is part of."""
+    part_of = f"part of {', '.join(users[:6])}{', …' if len(users) > 6 else ''}" if users else ""
+    notes = "; ".join(filter(None, [prim.notes, part_of]))
+    return Op(prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, signs(prim), notes)
 
 
 def _head(rows: list[Op], inner: list[Op]) -> str:

@@ -106,6 +106,8 @@ def _seeds(outputs: list[Tensor], gradients: list[Any] | None) -> tuple[list[Any
         if g is None:
             if math.prod(array.shape) != 1:
                 raise errors.BACKWARD_NEEDS_SCALAR(shape=array.shape, where=provenance.here())
+            if array.dtype.kind == "c":
+                raise errors.BACKWARD_NEEDS_REAL(dtype=array.dtype, where=provenance.here())
             g = _one(array.shape, array.dtype)
         elif g.shape != array.shape:
             raise errors.GRADIENT_SHAPE(given=tuple(g.shape), expected=array.shape, where=provenance.here())

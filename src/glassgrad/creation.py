@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import devices
 from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
 from glassgrad.tensor import Tensor, make
@@ -17,7 +18,9 @@ from glassgrad.tensor import Tensor, make
 DEFAULT = np.dtype(np.float32)
 
 
-def _finish(array: Any, requires_grad: bool) -> Tensor:
+def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
+    if device is not None:
+        devices.check(device)
     tensor = make(array, None, False)
     if requires_grad:
         tensor.requires_grad = True
@@ -55,14 +58,15 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: An
         (dtype('int64'), dtype('float32'))
     """
     array = _to_array(data, dtype)
-    return _finish(array.copy() if type(array) in INTERPRETERS else np.array(array), requires_grad)
+    return _finish(array.copy() if type(array) in INTERPRETERS else np.array(array), requires_grad, device)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
     if isinstance(data, Tensor) and (dtype is None or data.dtype == dtype):
+        devices.check(device)
         return data
-    return make(_to_array(data, dtype), None, False)
+    return _finish(_to_array(data, dtype), False, device)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -80,47 +84,48 @@ def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros of the given shape."""
-    return _finish(np.zeros(_size(size), dtype or DEFAULT), requires_grad)
+    return _finish(np.zeros(_size(size), dtype or DEFAULT), requires_grad, device)
 
 
 def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones of the given shape."""
-    return _finish(np.ones(_size(size), dtype or DEFAULT), requires_grad)
+    return _finish(np.ones(_size(size), dtype or DEFAULT), requires_grad, device)
 
 
 def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of the given shape whose values are not set."""
-    return _finish(np.empty(_size(size), dtype or DEFAULT), requires_grad)
+    return _finish(np.empty(_size(size), dtype or DEFAULT), requires_grad, device)
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """`fill_value` in the given shape."""
     kind = _to_array(fill_value, dtype).dtype
-    return _finish(np.full(_size((size,)) if not isinstance(size, int) else (size,), fill_value, kind), requires_grad)
+    shape = (size,) if isinstance(size, int) else _size((size,))
+    return _finish(np.full(shape, fill_value, kind), requires_grad, device)
 
 
 def _array(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else x
 
 
-def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.zeros(x.shape, dtype or x.dtype), _array(x)), requires_grad)
+    return _finish(for_each_example(np.zeros(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
 
 
-def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.ones(x.shape, dtype or x.dtype), _array(x)), requires_grad)
+    return _finish(for_each_example(np.ones(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
 
 
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """`fill_value` with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.full(x.shape, fill_value, dtype or x.dtype), _array(x)), requires_grad)
+    return _finish(for_each_example(np.full(x.shape, fill_value, dtype or x.dtype), _array(x)), requires_grad, device)
 
 
-def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with the shape and dtype of `x` whose values are not set."""
-    return _finish(for_each_example(np.empty(x.shape, dtype or x.dtype), _array(x)), requires_grad)
+    return _finish(for_each_example(np.empty(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
 
 
 def arange(
@@ -130,14 +135,16 @@ def arange(
     if end is None:
         start, end = 0, start
     whole = all(isinstance(n, int | np.integer) for n in (start, end, step))
-    return _finish(np.arange(start, end, step, dtype=dtype or (np.int64 if whole else DEFAULT)), requires_grad)
+    return _finish(np.arange(start, end, step, dtype=dtype or (np.int64 if whole else DEFAULT)), requires_grad, device)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced."""
-    return _finish(np.linspace(start, end, steps, dtype=dtype or DEFAULT), requires_grad)
+    return _finish(np.linspace(start, end, steps, dtype=dtype or DEFAULT), requires_grad, device)
 
 
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
-    return _finish(np.eye(n, m, dtype=dtype or DEFAULT), requires_grad)
+    return _finish(np.eye(n, m, dtype=dtype or DEFAULT), requires_grad, device)

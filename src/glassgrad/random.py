@@ -86,8 +86,8 @@ def manual_seed(seed: int) -> Generator:
 
 def _rng(generator: Generator | None) -> Any:
     generator = generator or default_generator
-    # MODE.draws is set whenever a step is being traced.
-    stream = MODE.draws(generator) if MODE.flags & TRACING else generator.rng  # type: ignore[misc]
+    # Whenever a step is being traced, MODE.draws is set.
+    stream = MODE.draws(generator) if MODE.flags & TRACING and MODE.draws is not None else generator.rng
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
@@ -106,28 +106,30 @@ def rand(
     *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Uniform numbers in [0, 1)."""
-    return _finish(_uniform(_rng(generator), _size(size), dtype), requires_grad)
+    return _finish(_uniform(_rng(generator), _size(size), dtype), requires_grad, device)
 
 
 def randn(
     *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Standard normal numbers."""
-    return _finish(_normal(_rng(generator), _size(size), dtype), requires_grad)
+    return _finish(_normal(_rng(generator), _size(size), dtype), requires_grad, device)
 
 
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = np.int64
-) -> Tensor:
+    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Tensor:  # fmt: skip
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
-    return make(_rng(generator).integers(low, high, _size((size,)), dtype=dtype), None, False)
+    return _finish(_rng(generator).integers(low, high, _size((size,)), dtype=dtype or np.int64), requires_grad, device)
 
 
-def randperm(n: int, *, generator: Generator | None = None) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers below `n` in random order."""
-    return make(_rng(generator).permutation(n), None, False)
+    order = _rng(generator).permutation(n)
+    return _finish(order if dtype is None else order.astype(dtype), False, device)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None) -> Tensor:

@@ -234,3 +234,11 @@ def test_an_index_that_the_table_does_not_have() -> None:
     text = message(IndexError, lambda: table(gg.tensor([[0, 1], [2, 7]])))
     assert "index 7 at position (1, 1) is out of range for a table of 3 rows" in text
     assert "at least 8 rows" in text
+
+
+def test_backward_from_a_complex_number() -> None:
+    re, im = gg.tensor(1.0, requires_grad=True), gg.tensor(2.0, requires_grad=True)
+    z = gg.complex(re, im) * 1.0
+    text = message(errors.AutogradError, z.backward)
+    assert "needs a real number to descend on, given one of dtype complex64" in text
+    assert ".abs()" in text

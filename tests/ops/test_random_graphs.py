@@ -60,7 +60,8 @@ LEFT_OUT = {"where", "sign", "floor", "ceil", "trunc", "round", "floor_divide", 
 def torch_twin(name: str) -> Callable[..., Any]:
     if name in SPELLED:
         return SPELLED[name]
-    return next(getattr(holder, name) for holder in (torch, torch.special, F) if hasattr(holder, name))  # type: ignore[no-any-return]
+    found: Callable[..., Any] = next(getattr(at, name) for at in (torch, torch.special, F) if hasattr(at, name))
+    return found
 
 
 def elementwise_ops() -> list[Op]:

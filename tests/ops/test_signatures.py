@@ -238,3 +238,33 @@ def test_companions_without_a_derivative() -> None:
     assert gg.allclose(t, t)
     assert (t.argmax().item(), t.argmin(dim=0).item()) == (1, 0)
     assert gg.signbit(-t).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: gg.zeros(2, **k), lambda **k: gg.eye(2, **k), lambda **k: gg.linspace(0, 1, 3, **k),
+        lambda **k: gg.arange(3, **k), lambda **k: gg.full((2,), 1.0, **k), lambda **k: gg.tensor([1.0], **k),
+        lambda **k: gg.as_tensor(gg.ones(2), **k), lambda **k: gg.zeros_like(gg.ones(2), **k),
+        lambda **k: gg.ones_like(gg.ones(2), **k), lambda **k: gg.full_like(gg.ones(2), 3.0, **k),
+        lambda **k: gg.empty_like(gg.ones(2), **k), lambda **k: gg.rand(2, **k), lambda **k: gg.randn(2, **k),
+        lambda **k: gg.randint(3, (2,), **k), lambda **k: gg.randperm(3, **k),
+    ],
+)  # fmt: skip
+def test_whatever_makes_a_tensor_takes_the_only_device(make: Any) -> None:
+    for device in ("cpu", "cpu:0", gg.device("cpu"), None):
+        assert make(device=device).shape == make().shape
+    with pytest.raises(errors.ArgumentError, match="'cuda' is not available"):
+        make(device="cuda")
+
+
+def test_as_tensor_with_a_device_keeps_the_history() -> None:
+    x = gg.ones(2, requires_grad=True)
+    assert gg.as_tensor(x * 2, device="cpu").requires_grad
+
+
+def test_checkpoint_is_the_function() -> None:
+    x = gg.tensor(2.0, requires_grad=True)
+    gg.checkpoint(gg.exp, x).backward()
+    assert x.grad is not None
+    assert x.grad.item() == pytest.approx(float(np.exp(2)), rel=1e-6)

@@ -56,7 +56,8 @@ class NestBuilder:
     def read(self, operand: Operand, indices: Indices, kind: str | None = None) -> Expr:
         """Return the value of an operand at indices, as the given element kind."""
         if not isinstance(operand, Var):
-            return self.exprs.const(operand, kind or _kind_of_number(operand))  # type: ignore[arg-type]
+            number: Any = operand  # a Symbol would be a Var by now
+            return self.exprs.const(number, kind or _kind_of_number(number))
         chain = self.fusion.chain
         base = chain.base(operand)
         if base in self.group.indices or base in self.inlined:

@@ -18,6 +18,12 @@ BACKWARD_NEEDS_SCALAR = Message(
     "Next: reduce it first, for example .sum() or .mean(), or pass gradient= with shape {shape}.",
 )
 
+BACKWARD_NEEDS_REAL = Message(
+    AutogradError,
+    "backward() without `gradient` needs a real number to descend on, given one of dtype {dtype} ({where}).\n"
+    "Next: make it real, for example .abs() or .real(), or pass gradient=, which then is the cotangent itself.",
+)
+
 GRADIENT_SHAPE = Message(
     ShapeError,
     "`gradient` has shape {given}, expected {expected}, the shape of the tensor that backward() was called on ({where}).",

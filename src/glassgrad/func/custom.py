@@ -202,7 +202,8 @@ class custom_jvp:  # noqa: N801 - JAX's name
     def tangent(self, arguments: _Arguments, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Return the tangents of the results."""
         fixed = [arguments.fixed[number] for number in sorted(arguments.fixed)]
-        _, found = self.rule(*fixed, tuple(arguments.moving(primals)), tuple(arguments.moving(tangents)))  # type: ignore[misc]
+        assert self.rule is not None  # `__call__` has asked
+        _, found = self.rule(*fixed, tuple(arguments.moving(primals)), tuple(arguments.moving(tangents)))
         return tree.flatten(found)[0]
 
 

@@ -155,7 +155,8 @@ def over_basis(
     units = make(np.eye(count, dtype=like.dtype).reshape((count, *like.shape)), None, False)
     if count == 1:
         return [y.unsqueeze(out_dim) for y in linear(units[0])]
-    return vmap(lambda unit: tuple(linear(unit)), out_dims=out_dim, chunk_size=chunk_size)(units)  # type: ignore[no-any-return]
+    results: Sequence[Tensor] = vmap(lambda unit: tuple(linear(unit)), out_dims=out_dim, chunk_size=chunk_size)(units)
+    return results
 
 
 __all__ = ["batching", "over_basis", "vmap"]

@@ -142,7 +142,7 @@ def _gelu_tanh_slope(y: Array, x: Array) -> Array:
 
 
 gelu_tanh_p = elementwise(
-    "gelu_tanh", _gelu_tanh, (_gelu_tanh_slope,), saves="x",
+    "gelu_tanh", _gelu_tanh, (_gelu_tanh_slope,), saves="x", notes="gelu with approximate='tanh'",
     formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
     derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
     edge=EDGES,

@@ -106,7 +106,8 @@ def _border(n: int, before: int, after: int, mode: str) -> Array:
         raise bad_option(
             "pad", f"border with mode {mode!r}", (before, after), f"at most {max(most, 0)} for a dimension of size {n}"
         )
-    return np.pad(np.arange(n), (before, after), mode=_BORDERS[mode])  # type: ignore[call-overload]
+    border: Any = _BORDERS[mode]  # NumPy's stubs list the modes one by one
+    return np.pad(np.arange(n), (before, after), mode=border)
 
 
 def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:

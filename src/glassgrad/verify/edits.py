@@ -119,9 +119,9 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
     """Yield the edits of how the result is stored: =, +=, -=, and adding up where an index repeats."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-        add_at = ast.parse("np.add.at(1, 2, 3)").body[0]
-        call = add_at.value  # type: ignore[attr-defined]  # an expression statement
-        call.args = [ast.Name(target.value.id, ast.Load()), target.slice, statement.value]  # type: ignore[attr-defined]
+        add_at: Any = ast.parse("np.add.at(1, 2, 3)").body[0]
+        value: Any = statement
+        add_at.value.args = [ast.Name(target.value.id, ast.Load()), target.slice, value.value]
         words = f"{ast.unparse(add_at)}, since an index that occurs several times is written only once"
         yield Edit(ASSIGNMENT, words, _placed(add_at, statement))
     if isinstance(statement, ast.AugAssign):
@@ -282,7 +282,7 @@ def _evaluated(part: ast.expr, around: Surroundings) -> float | None:
     names = {**around.values, "len": len}
     try:
         expression = ast.fix_missing_locations(ast.Expression(part))
-        return float(eval(compile(expression, "<part>", "eval"), {"__builtins__": {}}, names))  # noqa: S307
+        return float(eval(compile(expression, "<part>", "eval"), {"__builtins__": {}}, names))  # noqa: S307 - the user's own code
     except Exception:  # noqa: BLE001 - whatever it was, it is not a number of elements
         return None
 

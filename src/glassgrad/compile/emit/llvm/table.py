@@ -403,11 +403,17 @@ def _pool(how: str) -> LoopLowering:
 
 # --- the table ---------------------------------------------------------------------------------------
 
+def _kind_of_first(builder: Any, instr: Instr) -> str:
+    tested: Any = instr.inputs[0]  # an array: a test of a number is done while tracing
+    kind: str = builder.kind(tested.dtype)
+    return kind
+
+
 LOOPS: dict[str, LoopLowering] = {
     **COMPOSITES,
     **{op: _elementwise() for op in ELEMENTWISE if op not in {"cast", "within", "wrap", "constant_power"}},
     **{op: _elementwise(common_kind) for op in _COMPARISONS},
-    **{op: _elementwise(lambda builder, instr: builder.kind(instr.inputs[0].dtype)) for op in _TESTS},  # type: ignore[union-attr]
+    **{op: _elementwise(_kind_of_first) for op in _TESTS},
     **{op: _elementwise(_bool_kind) for op in ("logical_and", "logical_or", "logical_xor", "logical_not")},
     "clip": _elementwise(data=lambda instr: (instr.params["low"], instr.params["high"])),
     "power": LoopLowering(same_point, build=_power),

@@ -177,8 +177,9 @@ class Finder:
             return None
         logs = instr.inputs[0]
         if instr.op == "getitem":
-            rows = self.constants.get(instr.inputs[1]) if len(instr.inputs) == 3 else None  # type: ignore[arg-type]
-            if rows is None or not np.array_equal(rows, np.arange(logs.shape[0])):  # type: ignore[union-attr]
+            index: Any = instr.inputs[1:]  # of a getitem, all of them variables
+            rows = self.constants.get(index[0]) if len(index) == 2 else None
+            if rows is None or not isinstance(logs, Var) or not np.array_equal(rows, np.arange(logs.shape[0])):
                 return None
             return logs, instr.inputs[2]  # type: ignore[return-value]  # checked before
         column = self.behind(instr.inputs[1], "reshape")

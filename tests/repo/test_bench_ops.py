@@ -1,0 +1,46 @@
+"""The table of operations: every reason belongs to a case, every bar is judged, every primitive has a call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from benchmarks import ops
+from benchmarks.op_cases import FIXED, REASONS, SIDES, SIZED
+from glassgrad.nn import functional
+
+CASES = {case.name: case for case in (*SIZED, *ops.unwritten(), *FIXED)}
+
+
+def test_every_reason_belongs_to_a_case_and_a_size() -> None:
+    assert set(REASONS) <= set(CASES)
+    assert {size for reasons in REASONS.values() for size in reasons} <= {*SIDES, 0}
+    assert all(len(reason) > 40 for reasons in REASONS.values() for reason in reasons.values())
+
+
+def medians(ratio: float) -> dict[str, float]:
+    return {"glassgrad": ratio, "PyTorch": 1.0}
+
+
+def test_a_slow_operation_shows_its_reason_or_that_it_has_none() -> None:
+    found = {("reshape", 1_000_000): medians(20.0), ("exp", 1_000_000): medians(5.0), ("sin", 1_000_000): medians(1.0)}
+    lines = ops.summary(found)
+    assert f"  - reshape: {REASONS['reshape'][1_000_000]}" in lines
+    assert "  - exp: no reason is written: missed" in lines
+    assert not any(line.startswith("  - sin") for line in lines)
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.4, "met"), (1.6, "missed")])
+def test_the_convolution_has_a_bar_of_its_own(ratio: float, verdict: str) -> None:
+    name = next(case.name for case in FIXED if case.limit is not None)
+    assert name.startswith("conv2d")
+    assert any(line.startswith(f"- {name}") and verdict in line for line in ops.summary({(name, 0): medians(ratio)}))
+
+
+@pytest.mark.parametrize("name", [case.name for case in ops.unwritten()])
+def test_every_primitive_of_the_table_can_be_called(name: str) -> None:
+    case = CASES[name]
+    inputs, _ = ops.draw(case, 1)
+    y = ops.compiled_expression(case, "glassgrad", {"m": gg, "F": functional})(*map(gg.tensor, inputs))
+    assert np.isfinite(y.numpy()).all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.nn import functional_conv as F
-from glassgrad.ops import windows
+from glassgrad.ops import parallel, windows
 from tests.ops.against_torch import compare, real
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
@@ -76,7 +77,7 @@ def test_work_is_done_in_blocks(
     expected = TF.conv2d(torch.tensor(x), torch.tensor(w), stride=stride, groups=groups)
     per_sample = math.prod(expected.shape[2:]) * 9 * shape[1]
     monkeypatch.setattr(windows, "BLOCK", 2 * per_sample)
-    assert len(windows.blocks(5, per_sample)) == 3
+    assert len(windows.blocks(0, 5, per_sample)) == 3
     agree("conv2d", x, w, stride=stride, groups=groups)
 
 
@@ -257,3 +258,53 @@ def test_pixels_and_channels() -> None:
     agree("pixel_unshuffle", real(2, 3, 4, 6), downscale_factor=2)
     x = gg.tensor(real(1, 8, 2, 2))
     np.testing.assert_array_equal(F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2).numpy(), x.numpy())
+
+
+# --- shares of samples on several cores -----------------------------------------------------------
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """A BLAS that says it has two threads, and keeps what it is told."""
+    told: list[int] = []
+    monkeypatch.setattr(parallel, "_blas", lambda: parallel.Blas(lambda: 2, told.append))
+    monkeypatch.setattr(parallel, "_FROM", 0)
+    yield told
+    assert not parallel._busy.locked()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("samples", [1, 2, 5])
+def test_shares_give_what_one_gives(samples: int, groups: int, two_threads: list[int]) -> None:
+    agree("conv2d", real(samples, 16, 10, 9), real(20, 16 // groups, 3, 3), padding=1, groups=groups)
+    agree("conv2d", real(samples, 2, 6, 5), real(4, 2 // groups, 3, 2), groups=groups, stride=2)
+    # One thread for BLAS while the shares run, and what it had before afterwards.
+    assert (two_threads[:2] == [1, 2]) is (samples > 1)
+
+
+def test_an_error_in_a_share_is_raised_and_the_threads_are_given_back(two_threads: list[int]) -> None:
+    def work(start: int, stop: int) -> None:
+        if start:
+            raise ValueError(f"share {start} to {stop}")
+
+    with pytest.raises(ValueError, match="share 4 to 8"):
+        parallel.run(work, 8, 1)
+    assert two_threads == [1, 2]
+
+
+def test_who_comes_second_works_alone(two_threads: list[int]) -> None:
+    shares: list[tuple[int, int]] = []
+
+    def inner(start: int, stop: int) -> None:
+        shares.append((start, stop))
+
+    parallel.run(lambda start, stop: parallel.run(inner, 6, 1) if start == 0 else None, 8, 1)
+    assert shares == [(0, 6)]
+
+
+def test_numpys_own_openblas_is_found_where_it_is() -> None:
+    blas = parallel._blas()
+    if "openblas" not in str(np.show_config(mode="dicts")).lower():
+        pytest.skip("NumPy has another BLAS")
+    assert blas is not None
+    assert blas.get() >= 1

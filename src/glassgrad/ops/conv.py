@@ -17,12 +17,18 @@ the usual axis order; NumPy's elementwise functions carry that on, and the next 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
+from glassgrad.ops import parallel
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
+
+# From so many positions an image's product with the cotangent is large enough to be done on its own.
+_MANY = 64
 
 
 def _check_channels(channels: int, outputs: int, weight: Shape, groups: int) -> None:
@@ -71,12 +77,17 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
     n, o = x.shape[0], w.shape[0]
     out = xp.empty((n, *plan.out, o), dtype)
     matrix = _weight_matrix(xp, w, groups)
-    gather = Gatherer(xp, x, plan)
-    for start, stop in blocks(n, math.prod(plan.out) * math.prod(plan.kernel) * x.shape[1]):
-        block = out[start:stop].reshape(-1, o)
-        if groups > 1:
-            block = block.reshape(-1, groups, o // groups).transpose(1, 0, 2)
-        xp.matmul(gather(start, stop), matrix, out=block)
+    windows = math.prod(plan.out) * math.prod(plan.kernel) * x.shape[1]
+
+    def work(first: int, last: int) -> None:
+        gather = Gatherer(xp, x, plan)
+        for start, stop in blocks(first, last, windows):
+            block = out[start:stop].reshape(-1, o)
+            if groups > 1:
+                block = block.reshape(-1, groups, o // groups).transpose(1, 0, 2)
+            xp.matmul(gather(start, stop), matrix, out=block)
+
+    parallel.run(work, n, n * windows * o // groups)
     return out.transpose(0, 3, 1, 2)
 
 
@@ -97,7 +108,7 @@ def _depthwise(xp: Any, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
     taps = _taps(xp, w, c, plan.out[1])
     out = xp.zeros((n, *plan.out, c, several), dtype)
     per_sample = math.prod(plan.out) * w.shape[0]
-    for start, stop in blocks(n, 4 * per_sample):
+    for start, stop in blocks(0, n, 4 * per_sample):
         part, block = images(start, stop), out[start:stop]
         buffer = xp.empty(block.shape, dtype)
         for (i, j), tap in zip(plan.taps, taps, strict=True):
@@ -172,7 +183,6 @@ def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     n, width = g.shape[0], plan.size[1]
     border = ((0, 0), (wide - left, wide - right))
     along = plan._replace(kernel=(1, kw), out=(plan.out[0], width), stride=(1, 1), padding=border)
-    gather = Gatherer(xp, g, along)
     # Row (j, o) of the matrix meets what lies j steps to the right, so the kernel is turned along j.
     matrix = xp.ascontiguousarray(w[:, :, :, ::-1].transpose(3, 0, 2, 1)).reshape(kw * o, kh * c)
     # Few channels go outermost, to keep the runs that are added up long.
@@ -180,15 +190,21 @@ def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     dtype = xp.result_type(g.dtype, w.dtype)
     out = xp.empty((c, n, plan.size[0], width) if channels_first else (n, plan.size[0], width, c), dtype)
     reach = _reached_rows(plan)
-    for start, stop in blocks(n, plan.out[0] * width * max(kw * o, kh * c)):
-        columns = gather(start, stop)
-        if channels_first:
-            rows = (matrix.T @ columns.T).reshape(kh, c, stop - start, plan.out[0], width)
-            parts, target = [rows[i].transpose(2, 0, 1, 3) for i in range(kh)], out[:, start:stop].transpose(2, 0, 1, 3)
-        else:
-            rows = (columns @ matrix).reshape(stop - start, plan.out[0], width, kh, c)
-            parts, target = [rows[:, :, :, i].swapaxes(0, 1) for i in range(kh)], out[start:stop].swapaxes(0, 1)
-        _add_rows(parts, target, reach)
+
+    def work(first: int, last: int) -> None:
+        gather = Gatherer(xp, g, along)
+        for start, stop in blocks(first, last, plan.out[0] * width * max(kw * o, kh * c)):
+            columns = gather(start, stop)
+            if channels_first:
+                rows = (matrix.T @ columns.T).reshape(kh, c, stop - start, plan.out[0], width)
+                parts = [rows[i].transpose(2, 0, 1, 3) for i in range(kh)]
+                target = out[:, start:stop].transpose(2, 0, 1, 3)
+            else:
+                rows = (columns @ matrix).reshape(stop - start, plan.out[0], width, kh, c)
+                parts, target = [rows[:, :, :, i].swapaxes(0, 1) for i in range(kh)], out[start:stop].swapaxes(0, 1)
+            _add_rows(parts, target, reach)
+
+    parallel.run(work, n, n * plan.out[0] * width * matrix.size)
     return out.transpose(1, 0, 2, 3) if channels_first else out.transpose(0, 3, 1, 2)
 
 
@@ -221,7 +237,7 @@ def _spread(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
     groups, c = plan.groups, padded.shape[3]
     matrix = _weight_matrix(xp, w, groups).swapaxes(-1, -2)
     positions = math.prod(plan.out)
-    for start, stop in blocks(g.shape[0], positions * math.prod(plan.kernel) * c):
+    for start, stop in blocks(0, g.shape[0], positions * math.prod(plan.kernel) * c):
         shape = (stop - start, *plan.out, *plan.kernel)
         columns = _rows(xp, g[start:stop], groups) @ matrix
         if groups > 1:
@@ -236,7 +252,7 @@ def _spread_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) ->
     n, c = padded.shape[0], padded.shape[3]
     several = w.shape[0] // c
     taps = _taps(xp, w, c, plan.out[1])
-    for start, stop in blocks(n, 4 * math.prod(plan.out) * w.shape[0]):
+    for start, stop in blocks(0, n, 4 * math.prod(plan.out) * w.shape[0]):
         part, target = _rows(xp, g[start:stop], 1).reshape(-1, *plan.out, c, several), padded[start:stop]
         buffer = xp.empty(part.shape, padded.dtype)
         for (i, j), tap in zip(plan.taps, taps, strict=True):
@@ -253,15 +269,57 @@ def _conv_weight(
     dtype = xp.result_type(x.dtype, g.dtype)
     if _is_depthwise(shape, groups):
         return _depthwise_weight(xp, x, g, plan, dtype).reshape(shape)
+    if groups == 1 and stride[0] == 1 and math.prod(plan.out) >= _MANY and kernel[1] * c >= 16:
+        return _conv_weight_by_rows(xp, x, g, plan, dtype)
     lead = () if groups == 1 else (groups,)
-    total = xp.zeros((*lead, o // groups, math.prod(kernel) * shape[1]), dtype)
-    part = xp.empty(total.shape, dtype)
-    gather = Gatherer(xp, x, plan)
-    for start, stop in blocks(n, math.prod(plan.out) * math.prod(kernel) * c):
-        rows = _rows(xp, g[start:stop], groups).swapaxes(-1, -2)
-        total += xp.matmul(rows, gather(start, stop), out=part)
+    windows = math.prod(plan.out) * math.prod(kernel) * c
+    sums: dict[int, Array] = {}
+
+    def work(first: int, last: int) -> None:
+        total = xp.zeros((*lead, o // groups, math.prod(kernel) * shape[1]), dtype)
+        part = xp.empty(total.shape, dtype)
+        gather = Gatherer(xp, x, plan)
+        for start, stop in blocks(first, last, windows):
+            rows = _rows(xp, g[start:stop], groups).swapaxes(-1, -2)
+            total += xp.matmul(rows, gather(start, stop), out=part)
+        sums[first] = total
+
+    parallel.run(work, n, n * windows * o // groups)
+    total = _added_up(sums)
     # (G, O/G, kh, kw, C/G), the groups and their outputs in order
     return xp.ascontiguousarray(total.reshape(o, *kernel, shape[1]).transpose(0, 3, 1, 2))
+
+
+def _conv_weight_by_rows(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
+    """At stride 1 along columns: windows along the rows serve every row of the kernel, moved up by as much.
+
+    Against gathering whole windows this copies kh times less, and g stays as it lies in memory.
+    """
+    n, c, o = x.shape[0], x.shape[1], g.shape[1]
+    (oh, ow), (kh, kw), high = plan.out, plan.kernel, plan.full[0]
+    along = plan._replace(kernel=(1, kw), out=(high, ow))
+    inner = g.transpose(0, 2, 3, 1)
+    rows = inner.reshape(n, oh * ow, o).swapaxes(1, 2) if inner.flags.c_contiguous else g.reshape(n, o, oh * ow)
+    sums: dict[int, Array] = {}
+
+    def work(first: int, last: int) -> None:
+        total = xp.zeros((kh, o, kw * c), dtype)
+        gather = Gatherer(xp, x, along)
+        for start, stop in blocks(first, last, high * ow * kw * c):
+            columns = gather(start, stop).reshape(stop - start, high, ow * kw * c)
+            for i in range(kh):
+                moved = columns[:, i * plan.dilation[0] : i * plan.dilation[0] + oh]
+                total[i] += (rows[start:stop] @ moved.reshape(stop - start, oh * ow, kw * c)).sum(0)
+        sums[first] = total
+
+    parallel.run(work, n, n * oh * ow * kh * kw * c * o)
+    return xp.ascontiguousarray(_added_up(sums).reshape(kh, o, kw, c).transpose(1, 3, 0, 2))
+
+
+def _added_up(sums: dict[int, Array]) -> Array:
+    """The sum over the shares in the order of the samples, whichever was ready first."""
+    total: Array = functools.reduce(operator.iadd, (sums[first] for first in sorted(sums)))
+    return total
 
 
 def _depthwise_weight(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
@@ -270,7 +328,7 @@ def _depthwise_weight(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Ar
     several = g.shape[1] // c
     images = Images(xp, x, plan.padding)
     total = xp.zeros((len(plan.taps), plan.out[1], c, several), dtype)
-    for start, stop in blocks(n, 4 * math.prod(plan.out) * g.shape[1]):
+    for start, stop in blocks(0, n, 4 * math.prod(plan.out) * g.shape[1]):
         source, part = images(start, stop), _rows(xp, g[start:stop], 1).reshape(-1, *plan.out, c, several)
         buffer = xp.empty(part.shape, dtype)
         for at, (i, j) in enumerate(plan.taps):

@@ -1,0 +1,90 @@
+"""One operation cut into shares of samples, one for each core.
+
+A convolution copies windows as long as it multiplies. BLAS divides only the products among the cores, so that the
+copies of all samples wait in one line. Here every core takes some samples through the whole of it, with BLAS set to
+one thread meanwhile. NumPy gives its lock away while it copies and multiplies.
+
+Only where NumPy's BLAS is OpenBLAS, whose number of threads can be asked for and set; elsewhere, and where it is set
+to one, everything is one share.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+# Below so many multiplications, handing work to a thread costs more than it saves.
+_FROM = 20_000_000
+_MOST = 16
+
+# Held while shares run: a second caller works alone rather than take the first one's setting for the user's.
+_busy = threading.Lock()
+
+
+class Blas(NamedTuple):
+    """How to ask for and set the number of threads of NumPy's BLAS."""
+
+    get: Callable[[], int]
+    set: Callable[[int], None]
+
+
+@functools.cache
+def _blas() -> Blas | None:
+    package = Path(np.__file__).parent
+    for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
+        try:
+            library = ctypes.CDLL(str(file))
+        except OSError:
+            continue
+        for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
+            get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
+            if get is not None and put is not None:
+                return Blas(get, put)
+    return None
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_MOST, thread_name_prefix="glassgrad")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has the pool but not its threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def run(work: Callable[[int, int], None], count: int, multiplications: int) -> None:
+    """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it."""
+    blas = _blas() if multiplications >= _FROM and count > 1 else None
+    threads = 1 if blas is None else min(blas.get(), count, _MOST)
+    if blas is None or threads < 2 or not _busy.acquire(blocking=False):
+        work(0, count)
+        return
+    before = blas.get()
+    try:
+        blas.set(1)
+        edges = [count * at // threads for at in range(threads + 1)]
+        rest = [_pool().submit(work, *share) for share in pairwise(edges[1:])]
+        try:
+            work(edges[0], edges[1])
+        finally:
+            for share in rest:
+                share.exception()  # all have ended before the setting goes back
+        for share in rest:
+            share.result()
+    finally:
+        blas.set(before)
+        _busy.release()

@@ -77,14 +77,14 @@ def image_run(data: Path | None) -> gg.GradientMonitor:
     images = shipped_digits() if data is None else read_mnist(str(data / "mnist-t10k"))
     pixels = images.train_images.astype(np.float32)[:, None]
     pixels = (pixels - pixels.mean()) / pixels.std()
-    return watch(cnn(pixels.shape[-1]), pixels, images.train_labels.astype(np.int64), 300, 5, 0.08, clip=2.0)
+    return watch(cnn(pixels.shape[-1]), pixels, images.train_labels.astype(np.int64), 200, 4, 0.08, clip=2.0)
 
 
 def names_run() -> gg.GradientMonitor:
     """The names MLP with batch normalisation."""
     names = NamesData.build(read_words(shipped_words()), 3).train
     gg.manual_seed(0)
-    return watch(NamesMLP(), names.inputs, names.targets, 2_000, 20, 0.02)
+    return watch(NamesMLP(), names.inputs, names.targets, 1_000, 20, 0.02)
 
 
 def draw(data: Path | None, out: Path) -> list[Path]:
@@ -93,18 +93,14 @@ def draw(data: Path | None, out: Path) -> list[Path]:
     deep, images, names = deep_run(), image_run(data), names_run()
     pictures = {
         "flow_vanishing": gg.plot_gradient_flow(deep, parameters="*.weight"),
-        "flow_cnn": gg.plot_gradient_flow(images),
         "flow_names": gg.plot_gradient_flow(names),
-        "histograms_cnn": gg.plot_gradient_histograms(images, parameters="*.weight"),
-        "histograms_deep": gg.plot_gradient_histograms(deep),
+        "histograms": gg.plot_gradient_histograms(images, parameters="*.weight"),
         "total_norm": gg.plot_total_norm(images),
-        "activations_cnn": gg.plot_activations(images),
-        "activations_deep": gg.plot_activations(deep),
-        "activations_names": gg.plot_activations(names),
+        "activations": gg.plot_activations(images),
     }
     written = []
     for name, figure in pictures.items():
-        written.append(out / f"{name}.png")
+        written.append(out / f"gradients_{name}.png")
         figure.savefig(written[-1], dpi=90, pil_kwargs={"optimize": True})
     return written
 

@@ -16,7 +16,7 @@ from . import library
 from .aside import aside
 from .quantities import gradients, histograms, norms, parameters, updates
 from .record import MonitorData, Sample
-from .statistics import BINS
+from .statistics import BINS, norm
 from .watch import ForwardWatch
 
 Array = Any
@@ -266,7 +266,7 @@ class GradientMonitor:
 
     def _total_norm(self) -> float:
         held = [library.gradient(parameter) for _, parameter in self._parameters]
-        return norms.total(gradients.measure(gradient)["gradient_norm"] for gradient in held if gradient is not None)
+        return norms.total(norm(gradient) for gradient in held if gradient is not None)
 
     def _settle(self) -> None:
         """Compare the weights with those of the sampled step."""

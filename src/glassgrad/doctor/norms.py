@@ -7,7 +7,7 @@ from typing import Any
 
 from . import library
 from .quantities import norms
-from .statistics import summarise
+from .statistics import norm
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def compute_gradient_norms(model: Any) -> GradientNorms:
     for name, parameter in model.named_parameters():
         gradient = library.gradient(parameter)
         if gradient is not None:
-            found[name] = summarise(gradient).norm
+            found[name] = norm(gradient)
         elif library.trainable(parameter):
             without.append(name)
     return GradientNorms(norms.total(found.values()), found, tuple(without))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,9 @@ infinities too. Each other bin holds its lower edge and not its upper one. NaN i
 """
 
 BINS = len(BIN_EDGES) + 1
+
+_PART = 1 << 13
+"""Numbers looked at together: they stay in the cache, and BLAS does not start threads for so few."""
 
 _EXPONENT_BIAS, _MANTISSA_BITS = 127, 23  # of IEEE 754 single precision
 
@@ -62,45 +66,92 @@ def summarise(array: Array) -> Summary:
         (4.0, 0.25, 1, nan)
     """
     with np.errstate(all="ignore"):  # what comes out NaN or infinite is counted, not warned of
-        return _summary(_flat(array))
+        sums = _Sums()
+        for part in _parts(array):
+            sums.add(part)
+        return sums.summary(array)
 
 
-def _summary(flat: Array) -> Summary:
-    count = flat.size
-    finite = flat
-    squares = float(flat @ flat)
-    if not math.isfinite(squares):
-        finite = flat[np.isfinite(flat)]
-    if not finite.size:
-        no = math.nan
-        norm, zeros = (_norm(flat, squares), 0.0) if count else (no, no)
-        return Summary(count, no, no, no, no, no, no, norm, zeros, count)
-    absolute = np.abs(finite)
-    return Summary(
-        count,
-        mean=float(finite.mean()),
-        std=float(finite.std()),
-        abs_mean=float(absolute.mean()),
-        abs_max=float(absolute.max()),
-        minimum=float(finite.min()),
-        maximum=float(finite.max()),
-        norm=_norm(flat, squares),
-        zeros=1 - int(np.count_nonzero(flat)) / count,
-        nonfinite=count - finite.size,
-    )
+def norm(array: Array) -> float:
+    """Return the Euclidean norm of an array, computed in double precision.
+
+    Example:
+        >>> import numpy as np
+        >>> norm(np.array([3.0, 4.0], np.float32))
+        5.0
+    """
+    with np.errstate(all="ignore"):
+        return _root(sum(float(part @ part) for part in _parts(array)), array)
 
 
-def _flat(array: Array) -> Array:
+def _parts(array: Array) -> Iterator[Array]:
+    """Yield the numbers in double precision, in parts that stay in the cache from one look to the next."""
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
-    return array.reshape(-1).astype(np.float64, copy=False)
+    flat = array.reshape(-1)
+    for begin in range(0, flat.size, _PART):
+        yield flat[begin : begin + _PART].astype(np.float64)
 
 
-def _norm(flat: Array, squares: float) -> float:
-    if math.isinf(squares) and np.isfinite(flat).all():  # the squares are too large, the norm need not be
-        largest = np.abs(flat).max()
-        return float(largest * np.linalg.norm(flat / largest))
+def _root(squares: float, array: Array) -> float:
+    if math.isinf(squares) and np.isfinite(array).all():  # the squares are too large, the norm need not be
+        largest = float(np.abs(array).max())
+        return largest * math.sqrt(sum(float(part @ part) for part in _parts(array / largest)))
     return math.sqrt(squares)
+
+
+class _Sums:
+    """What one pass over the numbers adds up."""
+
+    def __init__(self) -> None:
+        self.count = self.finite = self.nonzero = 0
+        self.sum = self.abs_sum = self.squares = self.finite_squares = 0.0
+        self.minimum, self.maximum = math.inf, -math.inf
+
+    def add(self, part: Array) -> None:
+        self.count += part.size
+        self.nonzero += int(np.count_nonzero(part != 0))  # counting booleans is several times as fast
+        squares = float(part @ part)
+        self.squares += squares
+        if not math.isfinite(squares):
+            part = part[np.isfinite(part)]
+            if not part.size:
+                return
+            squares = float(part @ part)
+        self.finite += part.size
+        self.finite_squares += squares
+        self.sum += float(part.sum())
+        self.minimum, self.maximum = min(self.minimum, float(part.min())), max(self.maximum, float(part.max()))
+        self.abs_sum += float(np.abs(part, out=part).sum())
+
+    def summary(self, array: Array) -> Summary:
+        no = math.nan
+        norm, zeros = (_root(self.squares, array), 1 - self.nonzero / self.count) if self.count else (no, no)
+        if not self.finite:
+            return Summary(self.count, no, no, no, no, no, no, norm, zeros, self.count)
+        mean = self.sum / self.finite
+        return Summary(
+            self.count,
+            mean=mean,
+            std=self._deviation(mean, array),
+            abs_mean=self.abs_sum / self.finite,
+            abs_max=max(-self.minimum, self.maximum),
+            minimum=self.minimum,
+            maximum=self.maximum,
+            norm=norm,
+            zeros=zeros,
+            nonfinite=self.count - self.finite,
+        )
+
+    def _deviation(self, mean: float, array: Array) -> float:
+        variance = self.finite_squares / self.finite - mean * mean
+        # Where the mean is large against the deviation the difference has no digits left, and another pass is made.
+        if not variance > 1e-3 * mean * mean or not math.isfinite(variance):
+            deviations = (part[np.isfinite(part)] - mean for part in _parts(array))
+            largest = max(abs(self.minimum - mean), abs(self.maximum - mean)) or 1.0
+            scaled = sum(float(np.square(part / largest).sum()) for part in deviations)
+            return largest * math.sqrt(scaled / self.finite)
+        return math.sqrt(variance)
 
 
 def magnitudes(array: Array) -> Array:
@@ -114,13 +165,20 @@ def magnitudes(array: Array) -> Array:
     """
     if array.dtype.kind == "c":
         array = np.abs(array)
+    flat = array.reshape(-1)
+    exponents = np.zeros(256, np.int64)
+    nan = 0
     with np.errstate(over="ignore", under="ignore"):  # what single precision cannot hold belongs to the outer bins
-        bits = np.ascontiguousarray(array, np.float32).reshape(-1).view(np.uint32)
-    exponents = np.bincount((bits >> _MANTISSA_BITS) & 0xFF, minlength=256)
+        for begin in range(0, flat.size, _PART):
+            part = np.ascontiguousarray(flat[begin : begin + _PART], np.float32)
+            found = np.bincount((part.view(np.uint32) >> _MANTISSA_BITS) & 0xFF, minlength=256)
+            if found[-1]:
+                nan += int(np.count_nonzero(np.isnan(part)))
+            exponents += found
     first = _EXPONENT_BIAS + LOWEST
     last = _EXPONENT_BIAS + HIGHEST
     counts = np.empty(BINS, np.uint32)
     counts[0] = exponents[:first].sum()
     counts[1:-1] = exponents[first:last]
-    counts[-1] = exponents[last:].sum() - np.count_nonzero(np.isnan(array))
+    counts[-1] = exponents[last:].sum() - nan
     return counts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..statistics import Array, summarise
+from ..statistics import Array, norm
 from .field import Field
 
 FIELDS = (
@@ -24,4 +24,4 @@ def measure(before: Array, after: Array) -> float:
         5.0
     """
     with np.errstate(invalid="ignore"):  # infinite weights
-        return summarise(after.astype(np.float64) - before).norm
+        return norm(after - before)

@@ -197,7 +197,7 @@ class _Walk:
                 continue
             self.edge(name, "cell", cell, None, content)
         # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.
-        for name in dict.fromkeys(name for code in codes for name in code.co_names):
+        for name in dict.fromkeys(name for code in codes for name in _globals_read(code)):
             if name in function.__globals__:
                 self.global_value(name, function.__globals__)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -314,6 +314,19 @@ def is_engine(module: str) -> bool:
 def _is_users(module: types.ModuleType) -> bool:
     name = module.__name__
     return name.split(".")[0] not in _OTHERS and not is_engine(name)
+
+
+@functools.lru_cache(maxsize=4096)
+def _globals_read(code: types.CodeType) -> tuple[str, ...]:
+    """Return the globals that code reads, in its order.
+
+    `co_names` holds attributes too: a loop counter called `step` is not what `optimizer.step()` reads.
+    """
+    import dis
+
+    reading = {"LOAD_GLOBAL", "LOAD_NAME"}
+    read = (instruction.argval for instruction in dis.get_instructions(code) if instruction.opname in reading)
+    return tuple(dict.fromkeys(read))
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -155,6 +155,28 @@ def test_state_in_closures_globals_attributes_and_containers():
     assert step.traces == 1
 
 
+def test_a_global_that_has_the_name_of_an_attribute_is_no_value_that_is_read(monkeypatch):
+    """`for step in range(n)` at the top of a script, and `optimizer.step()` in the compiled function."""
+    model = nn.Linear(3, 2)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+
+    @compiled
+    def train(x):
+        loss = model(x).sum() * SCALE
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for step in range(4):
+        monkeypatch.setitem(globals(), "step", step)
+        train(gg.ones(5, 3))
+    assert train.retraces == []
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    train(gg.ones(5, 3))
+    assert train.retraces == ["SCALE was 2.0, now 3.0"]
+
+
 def test_views_and_detached_tensors_share_writes():
     w = gg.zeros(2, 3)
 

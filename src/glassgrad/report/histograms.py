@@ -113,7 +113,10 @@ def _map(axes: Any, data: MonitorData, place: int, norm: Any, small: bool) -> An
     remarks = _remarks(data, place)
     if remarks:
         size = 6 if small else 8
-        axes.text(0.98, 0.04, remarks, transform=axes.transAxes, ha="right", fontsize=size, color=style.LOST)
+        paper = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+        axes.text(
+            0.98, 0.04, remarks, transform=axes.transAxes, ha="right", fontsize=size, color=style.LOST, bbox=paper
+        )
     return image
 
 

@@ -23,12 +23,13 @@ def read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def _code(text: str, language: str, _attributes: str) -> str:
+def _code(text: str, language: str, attributes: str) -> str:
     try:
         lexer = get_lexer_by_name("pycon" if ">>> " in text else language or "text")
     except ClassNotFound:
         return ""
-    return highlight(text, lexer, HtmlFormatter(nowrap=True))
+    coloured = highlight(text, lexer, HtmlFormatter(nowrap=True))
+    return f"<pre class='output'><code>{coloured}</code></pre>\n" if "output" in attributes.split() else coloured
 
 
 def _slug(text: str) -> str:

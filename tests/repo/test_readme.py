@@ -83,3 +83,12 @@ def test_the_compiled_loop_runs_and_prints_itself() -> None:
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
     assert "# backward: the forward line, and [the rule of its op]" in process.stdout
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")), ids=lambda page: page.stem[:3])
+def test_decisions_have_the_sections_of_the_template_and_are_listed(page: Path) -> None:
+    sections = re.findall(r"^## (.+)$", (page.parent / "template.md").read_text(encoding="utf-8"), re.MULTILINE)
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == set(sections)
+    assert re.search(r"^# \d{3} \S.*\n\nStatus: (accepted|replaced by \d{3})", text)
+    assert f"]({page.name})" in (page.parent / "README.md").read_text(encoding="utf-8")

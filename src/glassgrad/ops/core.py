@@ -275,6 +275,7 @@ class Elementwise(Primitive):
         super().__init__(name, forward, **facts)
         self.partials = tuple(partials)
         self.arity = len(self.partials)
+        self._dtypes: dict[Any, Any] = {}
         self.scalar = scalar or name
         self.vjps = self.jvps = tuple(
             _chain(partial, self.arity, bool(self.sample_params)) for partial in self.partials
@@ -282,8 +283,22 @@ class Elementwise(Primitive):
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
+        shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+        if params:
+            return Aval(shape, self._dtype(args, params))
+        # Of Python numbers the kind decides, but whole ones may be too large for a dtype.
+        key = tuple([arg.dtype if hasattr(arg, "dtype") else arg if type(arg) is int else type(arg) for arg in args])
+        dtype = self._dtypes.get(key)
+        if dtype is None:
+            dtype = self._dtypes[key] = self._dtype(args, params)
+        return Aval(shape, dtype)
+
+    def _dtype(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """Return the result's dtype: what comes out for arrays of one element."""
+        if self.arity == 1 and callable(self.partials[0]) and not params and args[0].dtype.kind == "f":
+            return args[0].dtype  # as for all that has a derivative; SciPy need not be imported to see that
         tiny = [np.ones((1,) * min(len(arg.shape), 1), arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
-        return Aval(np.broadcast_shapes(*shapes), np.asarray(self.compute(tuple(tiny), params)).dtype)
+        return np.asarray(self.compute(tuple(tiny), params)).dtype
 
 
 def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa: C901, PLR0911 - one return a form of partial

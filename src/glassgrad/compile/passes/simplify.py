@@ -49,6 +49,8 @@ def simplified(
 def _better(rewriter: Rewriter, instr: Instr, more: Sequence[Rule]) -> Operand | None:
     """Return what to use in place of an instruction's result, or None."""
     for rule in (*BY_OP.get(instr.op, ()), *(rule for rule in more if rule.op == instr.op)):
+        if not _may_match(rewriter, rule, instr):
+            continue
         found: dict[str, Operand] = {}
         if _match(rewriter, rule.left, instr, found):
             made = _build(rewriter, rule.right, found, instr)
@@ -69,6 +71,20 @@ def _same_type(value: Operand, wanted: Var) -> bool:
 
 
 # --- matching -------------------------------------------------------------------------------------
+
+
+def _may_match(rewriter: Rewriter, rule: Rule, instr: Instr) -> bool:
+    """Tell whether the operands are of the kinds that a rule asks for: few are, and this is the least that shows it."""
+    for part, value in zip(rule.left.args, instr.inputs, strict=False):
+        if type(part) is Letter:
+            continue
+        if (type(part) is Pattern) is not isinstance(value, Var):
+            return False
+        if type(part) is Pattern:
+            behind = rewriter.behind(value)
+            if behind is None or behind.op != part.op:
+                return False
+    return True
 
 
 def _match(rewriter: Rewriter, pattern: Any, given: Any, found: dict[str, Operand]) -> bool:

@@ -174,3 +174,12 @@ def test_an_operation_without_a_case_gets_one_from_the_registry() -> None:
     assert first.shape == second.shape == (1_000,)
     assert 0.5 <= first.min() <= first.max() <= 1
     assert 2 <= second.min() <= second.max() <= 3
+
+
+@pytest.mark.slow
+def test_the_phases_of_a_step_are_printed_with_their_kernels() -> None:
+    command = [sys.executable, "-m", "benchmarks.phases", "w1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count(" product ") == 6
+    assert "on 1 threads" in done.stdout
+    assert done.stdout.rstrip().endswith("µs in one call of the compiled function")

@@ -152,7 +152,8 @@ class NativeStep:
         lock: held while the step runs. Who calls it under a reentrant lock of their own may put that here.
         address: of the context.
         first: how many phases the first turn of native code has.
-        call: native code that checks arguments and runs such a turn; see `emit.llvm.support`.
+        call, resume: native code that checks arguments and runs such a turn, and that runs more of it; see
+            `emit.llvm.support`.
     """
 
     def __init__(self, code: bytes, layout: Layout) -> None:
@@ -166,7 +167,7 @@ class NativeStep:
         self.context = self._make_context()
         support_code = runtime.support_code()
         self.call = _Call(support_code.address("call_step"))
-        self._resume = _Resume(support_code.address("resume"))
+        self.resume = _Resume(support_code.address("resume"))
         self.address = self.context.address
         self.first = layout.segments[0][0] if layout.segments else 0
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
@@ -243,7 +244,7 @@ class NativeStep:
         try:
             for number, (count, host) in enumerate(self.layout.segments):
                 if number and count:
-                    self._resume(self.address, alone, count)
+                    self.resume(self.address, alone, count)
                 if host is not None:
                     self._on_host(host, arrays)
             finished = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 import threading
 from collections import Counter
 from typing import Any
@@ -23,8 +24,14 @@ from glassgrad.compile.indexing import find_checks
 from glassgrad.ops.core import REGISTRY
 
 _numbers = itertools.count(1)
+# Ops that the program leaves to eager mode's kernels although they have a text: the text takes one number at a time, or
+# NumPy decides number by number, and the processor guesses wrong.
+_BY_KERNEL = frozenset({"erf", "erfc", "gelu", "gammaln", "where"})
 # Ops whose text is short and whose result is used once go into the expression that uses them.
 _INLINE_WIDTH = 60
+# Bytes from which a value is worth a line that deletes it.
+_LARGE = 1 << 16
+_NAME = re.compile(r"\bv\d+\b")
 
 
 class NumpyStep:
@@ -103,10 +110,24 @@ class Writer:
         if writes:
             # Ctrl-C between two of them must not leave half a step: everything is computed, so write all again.
             again = [f"    {line}" for line in writes]
-            lines += ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
+            writes = ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
         outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
-        lines.append(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
-        return lines
+        end = [*writes, f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"]
+        return [*self._letting_go(lines, end), *end]
+
+    def _letting_go(self, lines: list[str], end: list[str]) -> list[str]:
+        """Return `lines` with large values deleted after their last use, if that is not at the end.
+
+        Memory that is mapped, and still in the cache, then serves the next value.
+        """
+        outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= _LARGE]
+        large = {self.names[out] for out in outputs}
+        last = {name: at for at, line in enumerate([*lines, *end]) for name in _NAME.findall(line) if name in large}
+        gone: list[list[str]] = [[] for _ in [*lines, *end]]
+        for name, at in last.items():
+            gone[at].append(name)
+        pairs = zip(lines, gone, strict=False)
+        return [part for line, names in pairs for part in ([line, f"del {', '.join(names)}"] if names else [line])]
 
     def _goes_inline(self, out: Var, result: Text, users: list[Instr]) -> bool:
         return (
@@ -122,7 +143,7 @@ class Writer:
     def write(self, instr: Instr) -> Text:
         """Return an instruction as an expression."""
         operands = [self.operand(operand) for operand in instr.inputs]
-        template = TEMPLATES.get(instr.op)
+        template = None if instr.op in _BY_KERNEL else TEMPLATES.get(instr.op)
         if template is not None:
             written = template(instr, operands)
             if instr.op in HELPERS and written.code.startswith(f"{instr.op}("):

@@ -1,0 +1,90 @@
+"""`python -m benchmarks.phases w1 [--threads N]`: where the time of a compiled step goes, phase by phase, in place.
+
+A phase is what runs between two barriers; on one thread, where there are none, every kernel is shown as a phase. They
+run one after the other, as in a call, each started from Python; so caches hold what they hold in a step, and a phase
+costs what it costs there. What starting costs is measured with nothing to run, and taken off. The rows below a phase
+are its kernels. Then come the parts of a call: native code alone, with the checks of its arguments, and all of it from
+Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import glassgrad as gg
+from benchmarks.workloads import WORKLOADS
+from glassgrad.compile.explain import rows_of
+from glassgrad.compile.lower import Lowering
+
+
+def compiled_step(key: str) -> tuple[Any, Any]:
+    """The `run` of our native peer, and the compiled function in it, which `run` has called."""
+    workload = WORKLOADS[key]
+    module = workload.peers["glassgrad compiled"].partition(":")[0]
+    made: list[Any] = []
+    plain = gg.compile
+
+    def remember(function, **options):
+        made.append(plain(function, **options))
+        return made[-1]
+
+    gg.compile = remember
+    try:
+        run = importlib.import_module(f"{workload.package}.{module}").build("llvm")
+    finally:
+        gg.compile = plain
+    run(3)
+    return run, made[0]
+
+
+def seconds_of(work: Any, turns: int) -> float:
+    """The median of single calls."""
+    timings = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        work()
+        timings.append(time.perf_counter() - start)
+    return statistics.median(timings)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.phases")
+    ours = [key for key, workload in WORKLOADS.items() if "glassgrad compiled" in workload.peers]
+    parser.add_argument("workload", choices=ours)
+    parser.add_argument("--threads", type=int, help="shares to cut the step into (default: as the compiler chooses)")
+    options = parser.parse_args()
+    run, compiled = compiled_step(options.workload)
+    program = compiled.program
+    threads = options.threads or program.stats.threads
+    lowering = Lowering(program.graph, threads, separate=threads == 1)
+    step = lowering.finish().step
+    arrays = [np.zeros(var.shape, var.dtype) for var in (*step.inputs, *step.outputs)]
+    arguments = tuple(arrays)
+    assert step.run(arguments) == 0
+    assert step.is_plain, "a step with parts on the host has no phases of its own"
+    alone = int(step.shares == 1)
+    turns = int(np.clip(1.0 / seconds_of(lambda: step.run(arguments), 5), 10, 3000))
+    names = range(step.layout.phases)
+    start = seconds_of(lambda: step.resume(step.address, alone, 0), 100)
+    one_phase = partial(step.resume, step.address, alone, 1)
+    times = np.array([[seconds_of(one_phase, 1) for _ in names] for _ in range(turns)]) - start
+    rows = iter(rows_of(lowering.schedule, lowering.module))
+    for number, tasks in enumerate(lowering.schedule.phases):
+        kernels, seconds = [next(rows) for _ in tasks], float(np.median(times[:, number]))
+        rate = sum(kernel.flops for kernel in kernels) / seconds / 1e9
+        print(f"{seconds * 1e6:9.2f} µs {rate:6.1f} GF/s", *kernels, sep="\n        ")
+    print(f"{np.median(times.sum(axis=1)) * 1e6:9.2f} µs in all, on {step.shares} threads")
+    print(f"{seconds_of(lambda: step.run(arguments), turns) * 1e6:9.2f} µs in one call of native code")
+    print(f"{seconds_of(lambda: run(10), max(turns // 10, 3)) * 1e5:9.2f} µs in one call of the compiled function")
+
+
+if __name__ == "__main__":
+    main()

@@ -183,6 +183,10 @@ FIXED: tuple[Case, ...] = (
 )
 # Why an operation takes more than four times PyTorch's time at a size: a decision, not a task left over.
 REASONS: dict[str, dict[int, str]] = {
+    "gelu": {
+        1_000_000: "PyTorch evaluates the error function in registers, in one pass over memory. NumPy has none; here "
+        "it is some twenty-five passes over blocks in the cache, which keep the digits of the left tail as well."
+    },
     "reshape": {
         1_000_000: "PyTorch gives the leaf a view of the caller's own cotangent, so that writing to one changes the "
         "other. Here a leaf owns its gradient; as long as the caller may still hold the cotangent, that takes a copy."

@@ -40,6 +40,16 @@ def test_the_others_refuse(verdicts: dict[str, str]) -> None:
     assert "has no derivative here" in refused["refused: a p-value's gradient"]
 
 
+def test_the_page_lists_what_was_tried(verdicts: dict[str, str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verification.md").read_text(encoding="utf-8")
+    section = page.partition("## SciPy on tensors")[2]
+    rows = {line.split("`")[1]: line for line in section.splitlines() if line.startswith("| `scipy.")}
+    for name in verdicts:
+        if not name.startswith("refused"):
+            module, _, function = name.partition(".")
+            assert f"`{function}`" in rows[f"scipy.{module}"], name
+
+
 @pytest.mark.parametrize(
     "name", ["erf", "erfc", "gammaln", "psi", "i0", "i1", "expit", "ndtr", "entr", "log_expit", "gamma"]
 )

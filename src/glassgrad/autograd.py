@@ -28,7 +28,10 @@ def backward(
     inputs: Sequence[Tensor] | Tensor | None = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
-    roots, seeds = _seeds(_listed(tensors), None if grad_tensors is None else _listed(grad_tensors))
+    if isinstance(tensors, Tensor):  # one, as a rule: without lists
+        roots, seeds = (_place_of(tensors),), (_seed(tensors, _only(grad_tensors)),)
+    else:
+        roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph)
@@ -67,7 +70,7 @@ def grad(
         (tensor(2.),)
     """
     sources = _listed(inputs)
-    roots, seeds = _seeds(_listed(outputs), None if grad_outputs is None else _listed(grad_outputs))
+    roots, seeds = _seeds(_listed(outputs), grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     wanted = [_place_of(x) for x in sources]
     found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
@@ -91,30 +94,38 @@ def _place_of(x: Tensor) -> Any:
     return x if x.node is None else x.node
 
 
-def _seeds(outputs: list[Tensor], gradients: list[Any] | None) -> tuple[list[Any], list[Any]]:
+def _only(value: Any) -> Any:
+    """Return what stands alone in a list or tuple, or the value itself."""
+    if isinstance(value, tuple | list):
+        (value,) = value
+    return value
+
+
+def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return for the outputs what stands for them on the tape, and their cotangents."""
-    if gradients is not None and len(gradients) != len(outputs):
-        raise ValueError(f"given {len(gradients)} gradients for {len(outputs)} tensors")
-    roots, seeds = [], []
-    for at, output in enumerate(outputs):
-        if not output._tracks:
-            raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
-        array = output.array
-        g = None if gradients is None else gradients[at]
-        if isinstance(g, Tensor) and not g._tracks:
-            g = g.array
-        if g is None:
-            if math.prod(array.shape) != 1:
-                raise errors.BACKWARD_NEEDS_SCALAR(shape=array.shape, where=provenance.here())
-            if array.dtype.kind == "c":
-                raise errors.BACKWARD_NEEDS_REAL(dtype=array.dtype, where=provenance.here())
-            g = _one(array.shape, array.dtype)
-        elif g.shape != array.shape:
-            raise errors.GRADIENT_SHAPE(given=tuple(g.shape), expected=array.shape, where=provenance.here())
-        node = output.node
-        roots.append(output if node is None else node)
-        seeds.append(g)
-    return roots, seeds
+    given = [None] * len(outputs) if gradients is None else _listed(gradients)
+    if len(given) != len(outputs):
+        raise ValueError(f"given {len(given)} gradients for {len(outputs)} tensors")
+    seeds = [_seed(output, gradient) for output, gradient in zip(outputs, given, strict=True)]
+    return tuple(_place_of(output) for output in outputs), tuple(seeds)
+
+
+def _seed(output: Tensor, gradient: Any) -> Any:
+    """Return the cotangent that a walk from an output begins with."""
+    if not output._tracks:
+        raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
+    array = output.array
+    if gradient is None:
+        if math.prod(array.shape) != 1:
+            raise errors.BACKWARD_NEEDS_SCALAR(shape=array.shape, where=provenance.here())
+        if array.dtype.kind == "c":
+            raise errors.BACKWARD_NEEDS_REAL(dtype=array.dtype, where=provenance.here())
+        return _one(array.shape, array.dtype)
+    if isinstance(gradient, Tensor) and not gradient._tracks:
+        gradient = gradient.array
+    if gradient.shape != array.shape:
+        raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=array.shape, where=provenance.here())
+    return gradient
 
 
 @lru_cache(maxsize=64)

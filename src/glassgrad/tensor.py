@@ -350,7 +350,7 @@ class Tensor:
         Raises:
             AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
         """
-        HOOKS.backward([self], [gradient], retain_graph, create_graph, inputs)
+        HOOKS.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor in later backward passes."""

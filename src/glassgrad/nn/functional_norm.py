@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, tape
+from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.arrange import pad
@@ -17,6 +17,7 @@ from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.spatial import avg_pool1d
+from glassgrad.tensor import Tensor
 
 
 def batch_norm(
@@ -30,15 +31,16 @@ def batch_norm(
     Raises:
         ShapeError: a single value for each channel in training, which has no variance.
     """
-    channels = input.shape[1]
+    shape = input.shape
+    channels = shape[1]
     if not training:
-        beside = (1, channels, *(1,) * (len(input.shape) - 2))
+        beside = (1, channels, *(1,) * (len(shape) - 2))
         scale = ew.rsqrt(running_var.reshape(beside) + eps)
         if weight is not None:
             scale = scale * weight.reshape(beside)
         y = (input - running_mean.reshape(beside)) * scale
         return y if bias is None else y + bias.reshape(beside)
-    count = math.prod(input.shape) // channels if channels else 0
+    count = math.prod(shape) // channels if channels else 0
     if count == 1:
         raise errors.ONE_VALUE_PER_CHANNEL(given=tuple(input.shape), where=provenance.here())
     if weight is None:
@@ -54,7 +56,7 @@ def batch_norm(
 
 def _blend(running: Any, batch: Any, keep: float, take: float) -> None:
     """running = keep * running + take * batch, in place; a Symbol is rebound."""
-    mixed, new = running.lifted(), tape.unwrap(batch)
+    mixed, new = running.lifted(), batch.array if isinstance(batch, Tensor) else batch
     if type(new) is not np.ndarray and type(mixed) is np.ndarray and hasattr(new, "no_numbers"):
         raise errors.INPLACE_UNBATCHED(op="the update of running statistics", where=provenance.here())
     mixed *= keep

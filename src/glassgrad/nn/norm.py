@@ -86,7 +86,9 @@ class _BatchNorm(_Tracked):
     """What the batch norms share; they differ in the shapes they take."""
 
     def forward(self, input: Any) -> Any:
-        self._check(input, 1)
+        shape = input.shape
+        if len(shape) not in self.dims or shape[1] != self.num_features:
+            self._check(input, 1)
         training = self.training or self.running_mean is None
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, training, self._share(), self.eps

@@ -11,14 +11,16 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.core import Array
-from glassgrad.ops.shape import permute_p, reshape_p
+from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
 
 Axes = tuple[int, ...]
 
 
 def kept_shape(shape: Sequence[int], axis: Axes) -> tuple[int, ...]:
     """Return the shape with size 1 in the reduced axes."""
-    return tuple(1 if position in axis else n for position, n in enumerate(shape))
+    if len(axis) == 1:
+        return (*shape[: axis[0]], 1, *shape[axis[0] + 1 :])
+    return tuple([1 if position in axis else n for position, n in enumerate(shape)])
 
 
 def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tuple[int, ...]:
@@ -30,12 +32,29 @@ def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tupl
 
 def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
     """Give a reduced array its size-1 axes back, so that it broadcasts against the input."""
-    return g if keepdims else reshape_p(g, shape=kept_shape(shape, axis))
+    if keepdims:
+        return g
+    kept = kept_shape(shape, axis)
+    return g.reshape(kept) if type(g) is np.ndarray else reshape_p(g, shape=kept)
+
+
+# Below so many elements a copy costs less than looking at one element many times.
+_COPY_UP_TO = 4096
+_ARRAYS = (np.ndarray, np.generic)  # what NumPy's arithmetic on 0-d arrays returns is one number
+
+
+def spread(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
+    """Return a reduced array in the shape it was reduced from, each element in all its places."""
+    if isinstance(g, _ARRAYS) and math.prod(shape) <= _COPY_UP_TO:
+        full = np.empty(shape, g.dtype)
+        full[...] = g if keepdims or not g.ndim else g.reshape(kept_shape(shape, axis))
+        return full
+    return broadcast_to_p(restore(g, shape, axis, keepdims), shape=shape)
 
 
 def count(shape: Sequence[int], axes: Axes) -> int:
     """Return how many elements the axes hold together."""
-    return math.prod(shape[axis] for axis in axes)
+    return math.prod([shape[axis] for axis in axes])
 
 
 def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,6 +30,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.blocks import product_in_blocks
+from glassgrad.ops.kernels import choose
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -147,6 +148,9 @@ class Primitive:
     def __call__(self, *args: Any, **params: Any) -> Any:
         for arg in args:
             if type(arg) not in _PLAIN:
+                interpreter = INTERPRETERS.get(type(arg))
+                if interpreter is not None and interpreter[0] >= HIGHEST:
+                    return interpreter[1](self, args, params)
                 return self._dispatch(args, params)
         if self.decompose is None:
             return self.evaluate(*args, **params)
@@ -159,8 +163,6 @@ class Primitive:
             interpreter = INTERPRETERS.get(type(arg))
             if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
                 chosen = interpreter
-                if interpreter.rank >= HIGHEST:
-                    break
         return self.compute(args, params) if chosen is None else chosen.apply(self, args, params)
 
     @cached_property
@@ -306,10 +308,7 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
     if partial is None:
         return None
     if isinstance(partial, select):
-        mask = partial.mask
-        if not partial.keep:
-            return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), 0, c)
-        return lambda c, y, *x, **params: REGISTRY["where"](mask(y, *x, **params), c, 0)
+        return _selecting(partial.mask, partial.keep)
     if callable(partial):
         blocked = product_in_blocks(partial, arity)
         if blocked is not None:
@@ -331,6 +330,16 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
     if partial == -1:
         return lambda c, y, *x: -c
     return lambda c, y, *x: c * partial
+
+
+def _selecting(mask: Rule, keep: bool) -> Rule:
+    def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
+        chosen = mask(y, *x, **params)
+        plain = type(c) is _ndarray and type(chosen) is _ndarray
+        where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)
+        return where(chosen, c, zero) if keep else where(chosen, zero, c)
+
+    return rule
 
 
 # --- linear -------------------------------------------------------------------------------------
@@ -452,25 +461,8 @@ class Fused(Primitive):
 # --- declaring ----------------------------------------------------------------------------------
 
 
-def elementwise(name: str, forward: str | Callable[..., Any], partials: Sequence[Partial], **facts: Any) -> Elementwise:
-    """Declare an elementwise primitive; see `Elementwise`."""
-    return Elementwise(name, forward, partials, **facts)
-
-
-def linear(name: str, forward: str | Callable[..., Any], transpose: Sequence[Rule | None] = (), **facts: Any) -> Linear:
-    """Declare a linear primitive; see `Linear`."""
-    return Linear(name, forward, transpose, **facts)
-
-
-def custom(name: str, forward: str | Callable[..., Any], **facts: Any) -> Custom:
-    """Declare a primitive with hand-written rules; see `Custom`."""
-    return Custom(name, forward, **facts)
-
-
-def fused(name: str, forward: Callable[..., Any], **facts: Any) -> Fused:
-    """Declare a fused composite; see `Fused`."""
-    return Fused(name, forward, **facts)
-
+# As entries spell it; the classes say what each states.
+elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused
 
 # --- axes ---------------------------------------------------------------------------------------
 
@@ -479,6 +471,8 @@ def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...
     """Return the axes as sorted non-negative integers; None and () mean all of them, of which 0-d arrays have none."""
     if dim is None:
         return tuple(range(ndim))
+    if type(dim) is int and -ndim <= dim < ndim:
+        return (dim % ndim,)
     if isinstance(dim, int | np.integer):
         axes = [canonical_axis(int(dim), ndim)]
     else:
@@ -488,6 +482,8 @@ def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...
 
 def canonical_axis(dim: int, ndim: int) -> int:
     """Return the axis counted from the front; raises `IndexError` when it is out of range."""
+    if -ndim <= dim < ndim:
+        return dim % ndim
     bound = max(ndim, 1)
     if not -bound <= dim < bound:
         raise errors.DIM_OUT_OF_RANGE(dim=dim, ndim=ndim, low=-bound, high=bound - 1, where=provenance.here())

@@ -118,7 +118,7 @@ def _where(xp: Any, c: Array, a: Array, b: Array) -> Array:
 
 
 where = elementwise(
-    "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: logical_not(c))),
+    "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: c, keep=False)),
     saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.kernels import max_over
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import log_softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
@@ -38,7 +39,9 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
     # y = x wT + b:  dx = g w,  dw = gT x,  db = sum of g over rows.
     rows = g if g.ndim == 2 else g.reshape(-1, g.shape[-1])
     flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
-    dx = rows.dot(weight).reshape(x.shape) if needs[0] else None
+    dx = None
+    if needs[0]:
+        dx = rows.dot(weight) if g.ndim == 2 else rows.dot(weight).reshape(x.shape)
     dw = rows.T.dot(flat) if needs[1] else None
     if not bias:
         return dx, dw
@@ -95,6 +98,7 @@ def _over_batch(x: Array, axes: tuple[int, ...], beside: tuple[int, ...]) -> Arr
 
 
 def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
+    flat = x.ndim == 2
     axes, beside = _channel(x)
     share = x.shape[1] / max(x.size, 1)
     mean = _over_batch(x, axes, beside)
@@ -104,10 +108,10 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
     var = _over_batch(y, axes, beside)
     var *= share
     inverse = 1 / np.sqrt(var + eps)
-    scale = inverse * (weight if x.ndim == 2 else weight.reshape(beside))
+    scale = inverse * (weight if flat else weight.reshape(beside))
     np.multiply(centred, scale, out=y)
-    y += bias if x.ndim == 2 else bias.reshape(beside)
-    return (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
+    y += bias if flat else bias.reshape(beside)
+    return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
 
 
 def _batch_norm_vjp(
@@ -126,7 +130,9 @@ def _batch_norm_vjp(
         dx += g
         dx -= db * share
         dx *= scale
-    return dx if needs[0] else None, dw.reshape(-1), db.reshape(-1)
+    if not needs[0]:
+        dx = None
+    return (dx, dw, db) if x.ndim == 2 else (dx, dw.reshape(-1), db.reshape(-1))
 
 
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
@@ -180,9 +186,10 @@ def _cross_entropy(
 ) -> tuple[Array, tuple[Array, Any, Any, float]]:
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
-    picked_at = np.arange(rows), target if keep is None else np.where(keep, target, 0)
-    probabilities = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
-    picked = probabilities[picked_at]
+    # Where in the flattened logits those of the targets are.
+    picked_at = _starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
+    probabilities = np.subtract(logits, max_over(logits, 1, None, None, True), order="C")
+    picked = probabilities.reshape(-1).take(picked_at)
     np.exp(probabilities, out=probabilities)
     total = _sum_columns(probabilities)
     losses = np.log(total)
@@ -205,13 +212,18 @@ def _cross_entropy(
 def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: Array, target: Array, **_p: Any) -> Any:
     # d loss / d logits = softmax - one_hot, times the cotangent of the row.
     probabilities, picked_at, keep, scale = residuals
-    d = probabilities.copy()
-    d[picked_at] -= 1
     weight = g * scale
     if keep is not None:
-        weight = weight * keep.astype(d.dtype)
-    d *= weight if weight.ndim == 0 else weight[:, None]
+        weight = weight * keep.astype(probabilities.dtype)
+    d = np.multiply(probabilities, weight if weight.ndim == 0 else weight[:, None], order="C")
+    d.reshape(-1)[picked_at] -= weight
     return d, None
+
+
+@lru_cache(maxsize=16)
+def _starts(rows: int, width: int) -> Array:
+    """Return where the rows of a matrix begin when it is flattened."""
+    return np.arange(0, rows * width, width)
 
 
 def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, ignore_index: int) -> Array:

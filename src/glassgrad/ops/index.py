@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axis, custom, linear
+from glassgrad.ops.kernels import max_over, min_over
 from glassgrad.ops.places import ARRAY, EVERYTHING, Shape, Slice, Spec, add_at, add_rows, join_index, split_index
 from glassgrad.ops.samples import S, distinct, integers
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
@@ -38,6 +40,12 @@ def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Arr
 def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
     zeros = [np.broadcast_to(np.int64(0), tuple(array.shape)) for array in arrays]
     return Aval(np.broadcast_to(np.empty(()), tuple(x.shape))[join_index(spec, zeros)].shape, x.dtype)
+
+
+def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
+    if type(g) is np.ndarray and not arrays:
+        return (add_at(np, g, spec, (), x.shape),)
+    return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))
 
 
 def _no_gradients(count: int) -> tuple[None, ...]:
@@ -64,7 +72,7 @@ def _first_jvp(primitive: Any) -> Any:
 
 getitem_p = linear(
     "getitem", _getitem,
-    joint_transpose=_first(lambda g, x, *arrays, spec: put_add_p(g, *arrays, spec=spec, shape=x.shape)),
+    joint_transpose=_getitem_transpose,
     saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS, is_view=True,
     shape=_indexed,
 )  # fmt: skip
@@ -119,8 +127,25 @@ at_set_p = custom(
 # --- along an axis --------------------------------------------------------------------------------
 
 
+def _grids(shape: Shape, axis: int) -> tuple[Any, ...]:
+    """Return the positions along every axis, to be broadcast; None for the axis itself."""
+    return _small_grids(shape, axis) if max(shape) <= _REMEMBERED else _small_grids.__wrapped__(shape, axis)
+
+
+_REMEMBERED = 4096  # positions along an axis; longer rows take little of the time that using them takes
+
+
+@lru_cache(maxsize=256)
+def _small_grids(shape: Shape, axis: int) -> tuple[Any, ...]:
+    ndim = len(shape)
+    return tuple(
+        None if at == axis else np.arange(n).reshape((1,) * at + (n,) + (1,) * (ndim - at - 1))
+        for at, n in enumerate(shape)
+    )
+
+
 def _along(index: Array, axis: int) -> tuple[Any, ...]:
-    grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in index.shape)]) if index.ndim else [None]
+    grids = list(_grids(index.shape, axis)) if index.ndim else [None]
     grids[axis] = index
     return tuple(grids)
 
@@ -135,16 +160,26 @@ def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
     """Return where in the flattened array each place along the axis is."""
     if not shape:
         return index.reshape(1)
-    strides = np.cumprod([1, *shape[:0:-1]])[::-1]
-    wrapped = np.where(index < 0, index + shape[axis], index)
-    if wrapped.size and not (wrapped.min() >= 0 and wrapped.max() < shape[axis]):
-        raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
-    grids = zip(_along(wrapped, axis), strides, strict=True)
-    return sum((grid * int(step) for grid, step in grids), np.int64(0)).ravel()
+    if index.size:
+        low, high = min_over(index, None), max_over(index, None)
+        if low < 0:
+            index = np.where(index < 0, index + shape[axis], index)
+        if low < -shape[axis] or high >= shape[axis]:
+            raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
+    places = index * math.prod(shape[axis + 1 :])
+    for at, grid in enumerate(_grids(index.shape, axis)):
+        if grid is not None and grid.size > 1:
+            places = places + grid * math.prod(shape[at + 1 :])
+    return places.reshape(-1)
 
 
 def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
-    return add_rows(g.reshape(-1, 1), _flat_places(index, axis, shape), math.prod(shape)).reshape(shape)
+    places = _flat_places(index, axis, shape)
+    if index.ndim and index.shape[axis] == 1:  # then no place occurs twice
+        out = np.zeros(math.prod(shape), g.dtype)
+        out[places] = g.reshape(-1)
+        return out.reshape(shape)
+    return add_rows(g.reshape(-1, 1), places, math.prod(shape)).reshape(shape)
 
 
 take_along_axis_p: Linear = linear(
@@ -259,6 +294,9 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
         x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
         index = reshape_p(index, shape=(math.prod(index.shape),))
     axis = canonical_axis(dim, len(x.shape))
+    shape, other = x.shape, index.shape
+    if shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]:
+        return take_along_axis_p(x, index, axis=axis)  # nothing to broadcast
     rest = np.broadcast_shapes(*((*part.shape[:axis], 1, *part.shape[axis + 1 :]) for part in (x, index)))
     rest_of = (*rest[:axis], x.shape[axis], *rest[axis + 1 :]), (*rest[:axis], index.shape[axis], *rest[axis + 1 :])
     x, index = (

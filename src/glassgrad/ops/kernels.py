@@ -14,13 +14,21 @@ Array = Any
 
 _INTEGERS: dict[Any, Any] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
-# Below so many elements the passes of the bit form cost more than wrong guesses.
-_BITS_FROM = 1024
+_BITS_FROM = 1024  # elements
+
+# ``(x, axis, dtype, out, keepdims)``, by position, which NumPy's type hints do not know: keywords would take
+# a third of the time of a small reduction.
+add_over: Any = np.add.reduce
+multiply_over: Any = np.multiply.reduce
+max_over: Any = np.maximum.reduce
+min_over: Any = np.minimum.reduce
+all_over: Any = np.logical_and.reduce
 
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
     """Return ``np.where(mask, a, b)``, bit for bit, without branches where that is quicker."""
-    dtype = _common(mask, a, b)
+    # Below so many elements the passes of the bit form cost more than wrong guesses.
+    dtype = _common(mask, a, b) if type(mask) is np.ndarray and mask.size >= _BITS_FROM else None
     if dtype is None:
         return np.where(mask, a, b)
     integers = _INTEGERS[dtype]
@@ -42,7 +50,7 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
 
 def _common(mask: Array, a: Array, b: Array) -> np.dtype[Any] | None:
     """Return the dtype of the result if the bit form can give it."""
-    if type(mask) is not np.ndarray or mask.size < _BITS_FROM or mask.dtype != np.bool_:
+    if mask.dtype != np.bool_:
         return None
     arrays = [x for x in (a, b) if type(x) is np.ndarray and x.ndim]
     if not arrays or any(x.shape != mask.shape for x in arrays):

@@ -201,14 +201,28 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     if isinstance(function, Primitive):
         return _public_primitive(function, name)
     translate = _translator(name, function)
+    own = _own_keywords(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            return translate(args, kwargs)
-        return function(*args)
+        if not kwargs:
+            return function(*args)
+        return function(*args, **kwargs) if own.issuperset(kwargs) else translate(args, kwargs)
 
     return call
+
+
+def _own_keywords(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the keywords that a function takes itself, but for its first argument: those need no translation."""
+    code = _innermost(function).__code__
+    return frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def _innermost(function: Any) -> FunctionType:
+    """Return the function below its decorators, as `inspect.unwrap` does, which takes long to import."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function  # type: ignore[no-any-return]  # what decorators of functions wrap are functions
 
 
 def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:

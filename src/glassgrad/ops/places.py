@@ -54,9 +54,9 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
     spec: list[Any] = []
     arrays: list[Any] = []
     for part in index if type(index) is tuple else (index,):
-        if isinstance(part, slice):
-            spec.append(Slice(_bound(part.start), _bound(part.stop), _bound(part.step)))
-        elif part is None or part is Ellipsis:
+        if type(part) is slice:
+            spec.append(_slice(part.start, part.stop, part.step))
+        elif type(part) is int or part is None or part is Ellipsis:
             spec.append(part)
         elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             spec.append(int(part))
@@ -69,8 +69,9 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
     return tuple(spec), arrays
 
 
-def _bound(value: Any) -> int | None:
-    return None if value is None else value.__index__()
+def _slice(start: Any, stop: Any, step: Any) -> Slice:
+    """Return a slice with integers, whatever kind of integers it was given with."""
+    return Slice(*[part if part is None or type(part) is int else part.__index__() for part in (start, stop, step)])
 
 
 def _positions(part: Any) -> list[Any]:
@@ -94,6 +95,8 @@ def _listed(part: Any) -> Any:
 
 def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Put an index together again, for the array library."""
+    if not arrays:
+        return tuple([slice(*part) if type(part) is Slice else part for part in spec])
     supply = iter(arrays)
     return tuple(next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in spec)
 
@@ -105,7 +108,7 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
         out[join_index(spec, ())] = g
         return out
     lead = len(spec) - 1
-    if spec[-1] is ARRAY and all(part == EVERYTHING for part in spec[:-1]) and len(arrays) == 1:
+    if len(arrays) == 1 and spec[-1] is ARRAY and (not lead or all(part == EVERYTHING for part in spec[:-1])):
         return _add_along(xp, g, arrays[0], lead, shape)
     if len(spec) == len(arrays):
         # Arrays in front, whole rows behind them: one row number out of several indices.

@@ -12,22 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, count, like_one_element, reduced_shape, restore
-from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, linear
+from glassgrad.ops.axes import Axes, count, like_one_element, reduced_shape, restore, spread
+from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, fused, linear
+from glassgrad.ops.kernels import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
-from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
+from glassgrad.ops.shape import astype, reshape_p
 
 # --- primitives -----------------------------------------------------------------------------------
 
 
 def _sum(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # NumPy widens small integers by itself; floats keep their dtype.
-    add: Any = np.add.reduce if xp is np else xp.sum
-    return add(x, axis=axis, keepdims=keepdims)
+    if xp is np:
+        return add_over(x, axis, None, None, keepdims)  # keywords would take a third of the time of a small sum
+    return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
 def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
-    return broadcast_to_p(restore(g, x.shape, axis, keepdims), shape=x.shape)
+    return spread(g, x.shape, axis, keepdims)
 
 
 _REDUCTION_SAMPLES = (
@@ -43,6 +45,9 @@ sum_p = linear(
 def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
     """1/k at each of the k places where x reaches the extreme, 0 elsewhere."""
     mask = astype(x == restore(y, x.shape, axis, keepdims), x.dtype)
+    if type(mask) is np.ndarray:
+        mask /= add_over(mask, axis, None, None, True)
+        return mask
     return mask / sum_p(mask, axis=axis, keepdims=True)
 
 
@@ -55,9 +60,15 @@ def _extreme_jvp(t: Array, y: Array, x: Array, *, axis: Axes, keepdims: bool) ->
 
 
 def _extreme(name: str, formula: str) -> Any:
+    over = max_over if name == "max" else min_over
+
+    def forward(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+        if xp is np:
+            return over(x, axis, None, None, keepdims)
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+
     return custom(
-        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
-        vjp=(_extreme_vjp,), jvp=(_extreme_jvp,), saves=("x", "y"), formula=formula,
+        name, forward, vjp=(_extreme_vjp,), jvp=(_extreme_jvp,), saves=("x", "y"), formula=formula,
         derivative="g at the extreme, shared equally on ties", shape=reduced_shape,
         samples=(S(distinct(2, 3), axis=(0, 1), keepdims=False), S(distinct(2, 3, 2), axis=(1,), keepdims=True)),
     )  # fmt: skip
@@ -70,6 +81,11 @@ min_p = _extreme("min", "smallest x over axes")
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     if not count(x.shape, axis):
         return xp.full(reduced_shape(x, axis=axis, keepdims=keepdims), -math.inf, dtype=x.dtype)
+    if xp is np:
+        top: Any = max_over(x, axis, None, None, True)
+        if all_over(np.isfinite(top), None):  # else they are looked at one by one
+            y = np.log(add_over(np.exp(x - top), axis, None, None, True)) + top
+            return y if keepdims else y.reshape(reduced_shape(x, axis=axis, keepdims=False))
     top = xp.max(x, axis=axis, keepdims=True)
     shift = xp.where(xp.isfinite(top), top, 0)
     total = xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)
@@ -81,6 +97,8 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
 def _lse_weights(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
     """softmax(x), with 0 instead of NaN where every x is -inf."""
     full = restore(y, x.shape, axis, keepdims)
+    if type(full) is np.ndarray and all_over(np.isfinite(full), None):
+        return np.exp(x - full)
     return ew.exp(x - ew.where(ew.isfinite(full), full, 0))
 
 
@@ -97,6 +115,11 @@ logsumexp_p = custom(
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
+    if xp is np:
+        y = x - max_over(x, axis, None, None, True)
+        y = np.exp(y, out=y if y.dtype.kind == "f" else None)
+        y /= add_over(y, axis, None, None, True)
+        return y
     y = x - xp.max(x, axis=axis, keepdims=True)
     y = xp.exp(y)
     return y / xp.sum(y, axis=axis, keepdims=True)
@@ -105,6 +128,9 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
 def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
     # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are one function.
     scaled = c * y
+    if type(scaled) is np.ndarray:
+        scaled -= y * add_over(scaled, axis, None, None, True)
+        return scaled
     return scaled - y * sum_p(scaled, axis=(axis,), keepdims=True)
 
 
@@ -119,17 +145,88 @@ softmax_p = custom(
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
+    if xp is np:
+        y = x - max_over(x, axis, None, None, True)
+        lse = np.log(add_over(np.exp(y), axis, None, None, True))
+        return np.subtract(y, lse, out=y if y.dtype.kind == "f" else None)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
+def _log_softmax_vjp(g: Array, y: Array, x: Any, *, axis: int) -> Array:
+    if type(g) is np.ndarray and type(y) is np.ndarray:
+        dx = np.exp(y)
+        dx *= add_over(g, axis, None, None, True)
+        return np.subtract(g, dx, out=dx)
+    return g - ew.exp(y) * sum_p(g, axis=(axis,), keepdims=True)
+
+
 log_softmax_p = custom(
     "log_softmax", _log_softmax,
-    vjp=(lambda g, y, x, *, axis: g - ew.exp(y) * sum_p(g, axis=(axis,), keepdims=True),),
+    vjp=(_log_softmax_vjp,),
     jvp=(lambda t, y, x, *, axis: t - sum_p(t * ew.exp(y), axis=(axis,), keepdims=True),),
     saves="y", formula="x - logsumexp(x)", derivative="g - softmax(x) * sum(g)", samples=_ALONG,
     shape=lambda x, *, axis: x.shape,
 )  # fmt: skip
+
+
+# --- fused: variance and norm ---------------------------------------------------------------------
+
+
+def _share_of(x: Any, axis: Axes, correction: Any) -> float:
+    left = count(x.shape, axis) - correction
+    return 1 / left if left > 0 else math.nan
+
+
+def _var(xp: Any, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
+    mean: Any = add_over(x, axis, None, None, True) * x.dtype.type(_share_of(x, axis, 0))
+    centred = x - mean
+    centred *= centred
+    total = add_over(centred, axis, None, None, keepdims)
+    return total * x.dtype.type(_share_of(x, axis, correction)), mean
+
+
+def _var_vjp(
+    g: Array, needs: Any, mean: Array, x: Array, *, axis: Axes, keepdims: bool, correction: Any
+) -> tuple[Array]:
+    # The mean moves with x, but the deviations from it sum to 0.
+    dx = x - mean
+    return (dx * (restore(g, x.shape, axis, keepdims) * x.dtype.type(2 * _share_of(x, axis, correction))),)
+
+
+def _var_decomposed(x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> Array:
+    centred = x - mean(x, axis, True)
+    return sum_p(ew.square(centred), axis=axis, keepdims=keepdims) * _share_of(x, axis, correction)
+
+
+var_p = fused(
+    "var", _var, joint_vjp=_var_vjp, decompose=_var_decomposed, formula="sum((x - mean(x))**2) / (n - correction)",
+    derivative="2 * (x - mean(x)) / (n - correction)",
+    samples=(S((2, 3), axis=(0, 1), keepdims=False, correction=1),
+             S((2, 3, 2), axis=(1,), keepdims=True, correction=0)),
+)  # fmt: skip
+
+
+def _norm(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
+    y = np.sqrt(add_over(x * x, axis, None, None, keepdims))
+    return y, y
+
+
+def _norm_vjp(g: Array, needs: Any, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array]:
+    share = g / y if all_over(y, None) else g * ew._ratio(1.0, y)
+    return (x * restore(share, x.shape, axis, keepdims),)
+
+
+def _norm_decomposed(x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return ew.root_p(sum_p(ew.square(x), axis=axis, keepdims=keepdims))
+
+
+norm_p = fused(
+    "norm", _norm, joint_vjp=_norm_vjp, decompose=_norm_decomposed, formula="sqrt(sum(x**2))",
+    derivative="x / y, 0 where y is 0", samples=_REDUCTION_SAMPLES[:3],
+)  # fmt: skip
+
+# --- positions and truth --------------------------------------------------------------------------
 
 
 def _arg(name: str) -> Any:
@@ -178,9 +275,15 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) 
 
 def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
-    axes = canonical_axes(dim, len(x.shape))
-    total = count(x.shape, axes)
-    return sum(x, axes or None, keepdim, dtype=dtype) * (1 / total if total else math.nan)
+    if dtype is not None:
+        x = astype(x, dtype)
+    shape = x.shape
+    axes = canonical_axes(dim, len(shape))
+    total = count(shape, axes)
+    return sum_p(x, axis=axes, keepdims=keepdim) * (1 / total if total else math.nan)
+
+
+_PLAIN_NUMBERS = (int, float)
 
 
 def _correction(dim: Any, correction: Any, unbiased: bool | None) -> tuple[Any, Any]:
@@ -201,10 +304,9 @@ def var(
     """
     dim, correction = _correction(dim, correction, unbiased)
     axes = canonical_axes(dim, len(x.shape))
-    left = count(x.shape, axes) - correction
-    centred = x - mean(x, axes, True)
-    total = sum_p(ew.square(centred), axis=axes, keepdims=keepdim)
-    return total * (1 / left if left > 0 else math.nan)
+    if x.dtype.kind == "f" and type(correction) in _PLAIN_NUMBERS:
+        return var_p(x, axis=axes, keepdims=keepdim, correction=correction)
+    return _var_decomposed(x, axis=axes, keepdims=keepdim, correction=correction)
 
 
 def std(
@@ -349,7 +451,8 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     x = x if dtype is None else astype(x, dtype)
     axes = canonical_axes(dim, len(x.shape))
     if ord == 2:
-        return ew.root_p(sum_p(ew.square(x), axis=axes, keepdims=keepdim))
+        square_root = norm_p if x.dtype.kind == "f" else _norm_decomposed
+        return square_root(x, axis=axes, keepdims=keepdim)
     size = ew.abs(x)
     if ord == 1:
         return sum_p(size, axis=axes, keepdims=keepdim)

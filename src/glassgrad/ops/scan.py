@@ -18,6 +18,7 @@ from glassgrad.ops.axes import Axes, count, reduced_shape, restore
 from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.kernels import all_over, multiply_over
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype, cat, pad_p, permute_p, reshape_p
@@ -47,9 +48,12 @@ def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Arra
 
 
 def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
+    if xp is np:
+        turn = (slice(None),) * axis + (slice(None, None, -1),)
+        return x[turn].cumsum(axis)[turn] if reverse else x.cumsum(axis)
     if reverse:
         return xp.flip(xp.cumsum(xp.flip(x, axis=axis), axis=axis), axis=axis)
-    return xp.cumsum(x, axis=axis) if xp is np else xp.cumulative_sum(x, axis=axis)
+    return xp.cumulative_sum(x, axis=axis)
 
 
 cumsum_p: Linear = linear(
@@ -127,14 +131,15 @@ cumprod_p = custom(
 
 
 def _prod(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
-    y = xp.prod(x, axis=axis, keepdims=keepdims)
+    y: Any = multiply_over(x, axis, None, None, keepdims)
     return y, y
 
 
 def _prod_vjp(g: Array, needs: Any, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array]:
     full_g, full_y = restore(g, x.shape, axis, keepdims), restore(y, x.shape, axis, keepdims)
-    if np.all(y) and np.isfinite(y).all():
-        return (full_g * full_y / x,)
+    if all_over(np.isfinite(y) & (y != 0), None):
+        share = full_g * full_y
+        return (share / x,)
     return (full_g * _products_of_others(x, axis),)
 
 

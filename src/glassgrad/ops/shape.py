@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,13 @@ Shape = tuple[int, ...]
 
 # --- one array ------------------------------------------------------------------------------------
 
+
+def _reshape_back(g: Array, x: Any, *, shape: Shape) -> Array:
+    return g.reshape(x.shape) if type(g) is np.ndarray else reshape_p(g, shape=x.shape)
+
+
 reshape_p: Linear = linear(
-    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape),
-    (lambda g, x, *, shape: reshape_p(g, shape=x.shape),),
+    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (_reshape_back,),
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
 )  # fmt: skip
@@ -69,13 +74,31 @@ alias_p = linear(
     "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
     notes="the same memory under a new place on the tape",
 )  # fmt: skip
+
+
+def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
+    if xp is np:  # what np.flip does after a tenfold preparation
+        return x[tuple([_BACKWARDS if at in axis else _ALL for at in range(x.ndim)])]
+    return xp.flip(x, axis=axis)
+
+
+_ALL, _BACKWARDS = slice(None), slice(None, None, -1)
 flip_p: Linear = linear(
-    "flip", lambda xp, x, *, axis: xp.flip(x, axis=axis), (lambda g, x, *, axis: flip_p(g, axis=axis),),
+    "flip", _flip, (lambda g, x, *, axis: flip_p(g, axis=axis),),
     formula="reversed along the axes", derivative="flip", is_view=True, shape=lambda x, *, axis: x.shape,
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
 )  # fmt: skip
+
+
+def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
+    if xp is not np or len(axis) != 1 or len(shift) != 1 or not x.shape[axis[0]]:
+        return xp.roll(x, shift, axis=axis)
+    lead, cut = (_ALL,) * axis[0], -shift[0] % x.shape[axis[0]]
+    return np.concatenate((x[(*lead, slice(cut, None))], x[(*lead, slice(cut))]), axis[0])
+
+
 roll_p: Linear = linear(
-    "roll", lambda xp, x, *, shift, axis: xp.roll(x, shift, axis=axis),
+    "roll", _roll,
     (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
     formula="shifted cyclically", derivative="roll back", shape=lambda x, *, shift, axis: x.shape,
     samples=(S((2, 5), shift=(2,), axis=(1,)),),
@@ -84,9 +107,22 @@ roll_p: Linear = linear(
 
 def _triangle(keep_lower: bool) -> Any:
     def forward(xp: Any, x: Array, *, diagonal: int) -> Array:
+        if xp is np and x.ndim == 2 and x.size <= _MASK_UP_TO:
+            lower = _lower(*x.shape, diagonal if keep_lower else diagonal - 1)
+            zero = x.dtype.type(0)
+            return np.where(lower, x, zero) if keep_lower else np.where(lower, zero, x)
         return (xp.tril if keep_lower else xp.triu)(x, k=diagonal)
 
     return forward
+
+
+_MASK_UP_TO = 4096  # elements; for larger ones making the mask takes little of the time
+
+
+@lru_cache(maxsize=64)
+def _lower(rows: int, columns: int, diagonal: int) -> Array:
+    """The mask of the elements on and below a diagonal."""
+    return np.tri(rows, columns, diagonal, bool)
 
 
 tril_p: Linear = linear(
@@ -133,10 +169,10 @@ def _concatenate(xp: Any, *xs: Array, axis: int) -> Array:
 
 def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> list[Array | None]:
     parts: list[Array | None] = []
-    start = 0
+    start, lead = 0, (_ALL,) * axis
     for x, needed in zip(xs, needs, strict=True):
         stop = start + x.shape[axis]
-        parts.append(g[(slice(None),) * axis + (slice(start, stop),)] if needed else None)
+        parts.append(g[(*lead, slice(start, stop))] if needed else None)
         start = stop
     return parts
 
@@ -164,7 +200,7 @@ def _ints(sizes: tuple[Any, ...]) -> Shape:
     """Accept both f(2, 3) and f((2, 3))."""
     if len(sizes) == 1 and isinstance(sizes[0], _SEQUENCES):
         sizes = tuple(sizes[0])
-    return tuple(int(size) for size in sizes)
+    return tuple([int(size) for size in sizes])
 
 
 def _full_shape(shape: Shape, size: int) -> Shape:
@@ -186,9 +222,7 @@ def reshape(x: Array, *shape: Any) -> Array:
         (2, 3)
     """
     wanted = _ints(shape)
-    if -1 in wanted:
-        wanted = _full_shape(wanted, math.prod(x.shape))
-    return reshape_p(x, shape=wanted)
+    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
 
 
 def view(x: Array, *shape: Any) -> Array:
@@ -290,6 +324,8 @@ def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
 
 def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
+    if dims is None and len(x.shape) == 1:
+        dims = 0
     if dims is None:
         return reshape_p(roll(reshape(x, -1), shifts, 0), shape=tuple(x.shape))
     shift = (shifts,) if isinstance(shifts, int) else tuple(shifts)
@@ -323,7 +359,13 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
 
 def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     """Join along a new dimension."""
-    return cat([unsqueeze(x, dim) for x in tensors], dim)
+    xs = list(tensors)
+    shape = xs[0].shape if xs else ()
+    at = canonical_axis(dim, len(shape) + 1)
+    if at < len(shape) and all(x.shape == shape for x in xs):
+        # Joined along the dimension behind the new one they lie as they should: one step a tensor less.
+        return reshape_p(concatenate_p(*xs, axis=at), shape=(*shape[:at], len(xs), *shape[at:]))
+    return cat([unsqueeze(x, dim) for x in xs], dim)
 
 
 def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:

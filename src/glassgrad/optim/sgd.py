@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from glassgrad.mode import MODE, TRACING
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import multiply
 from glassgrad.optim.optimizer import Optimizer, into, weak
@@ -42,7 +43,9 @@ class SGD(Optimizer):
 
     def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
         scratch = self.scratch(p)
-        lr = weak(self.number(group, "lr"), p)
+        lr = group["lr"]
+        if type(lr) is not float or MODE.flags & TRACING:
+            lr = weak(self.number(group, "lr"), p)
         if group["weight_decay"]:
             g = g + p * group["weight_decay"]
         if group["momentum"]:

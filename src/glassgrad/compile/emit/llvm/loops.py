@@ -31,6 +31,7 @@ _KEEP_COST = 12           # what costs more is kept for the next pass, not compu
 _FAR_BYTES = 1 << 18      # arrays of that size are fetched ahead of their use, ...
 _AHEAD = 2048             # ... by so many bytes
 _SWEEP_BYTES = 1 << 15    # columns of an array that does not stay in the first-level cache are swept row by row
+_LONG_SUMS = 160          # instructions in the body of a reduction down the rows that are written out twice
 BLOCK = 128               # so many terms go into one accumulator before it is added to the total
 
 
@@ -168,7 +169,8 @@ def nest_cost(nest: Nest) -> int:
 
 def _unroll(nest: Nest, lane_mode: bool, chunks: int, threads: int) -> int:
     cost = nest_cost(nest)
-    unroll = 4 if cost <= 16 else 2 if cost <= 48 else 1
+    # Two columns side by side hide the latency of sums down the rows.
+    unroll = 4 if cost <= 16 else 2 if cost <= (_LONG_SUMS if lane_mode and nest.inner else 48) else 1
     if lane_mode and nest.inner:
         # Lanes are the only work to share here.
         while unroll > 1 and chunks < 4 * threads * unroll:

@@ -47,7 +47,7 @@ class Peer:
             if hasattr(os, "sched_setaffinity"):
                 # XLA sizes its pool by the cores it may use and has no other switch that always holds.
                 chosen = sorted(os.sched_getaffinity(0))[:threads]
-                prepare = lambda: os.sched_setaffinity(0, chosen)  # noqa: E731
+                prepare = lambda: os.sched_setaffinity(0, chosen)  # noqa: E731 -- used once, right below
         self.complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- lives as long as the process
         self.process = subprocess.Popen(
             command,

@@ -103,7 +103,7 @@ def jax_library(_library: str) -> Any:
             y, vjp = jax.vjp(function, *arguments)
             return [y, *vjp(cotangent)]
 
-        return lambda: jax.block_until_ready(both(arguments, cotangent))  # type: ignore[no-any-return]
+        return lambda: jax.block_until_ready(both(arguments, cotangent))  # type: ignore[no-any-return]  # a list, as `both` returns
 
     return prepare
 

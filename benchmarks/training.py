@@ -118,7 +118,8 @@ def compare(kind, options, engines):
     """Yield a line of the table for each engine."""
     for engine in engines:
         ours = engine.startswith("glassgrad")
-        task = kind.build(kind.configure([command_line({**options, "engine": "compiled" if ours else "eager"})]))
+        own = "compiled" if engine == "glassgrad compiled" else "eager"
+        task = kind.build(kind.configure([command_line({**options, "engine": own})]))
         learner = task.learner if ours else TorchLearner(task, engine.endswith("compile"))
         each, before, found = trained(task, learner, learner.step if ours else learner.train)
         accuracy = f"{found['accuracy']:.2%}" if "accuracy" in found else ""
@@ -132,7 +133,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=sorted(KINDS))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a field of the configuration")
-    parser.add_argument("--engines", default="glassgrad compiled,PyTorch", help="also: torch.compile")
+    parser.add_argument("--engines", default="glassgrad compiled,PyTorch", help="also: glassgrad eager, torch.compile")
     parser.add_argument("--threads", type=int, default=2, help="threads of PyTorch")
     given = parser.parse_args()
     kind = KINDS[given.task]

@@ -1,53 +1,13 @@
-"""W3 in glassgrad, the same lines as the PyTorch peer; mode `eager`, or the emitter of a compiled step."""
+"""W3 in glassgrad, with the model of `glassgrad train text`; mode `eager`, or the emitter of a compiled step."""
 
 from __future__ import annotations
 
 import glassgrad as gg
 from benchmarks.workloads._glassgrad import prepared, stepper
 from benchmarks.workloads.w3_char_gpt import problem as p
-from glassgrad import nn, optim
+from glassgrad import optim
+from glassgrad.models import GPT
 from glassgrad.nn import functional as F
-
-
-class Block(nn.Module):
-    """Pre-norm attention and MLP, each added to the stream."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm1 = nn.LayerNorm(p.WIDTH)
-        self.qkv = nn.Linear(p.WIDTH, 3 * p.WIDTH)
-        self.out = nn.Linear(p.WIDTH, p.WIDTH)
-        self.norm2 = nn.LayerNorm(p.WIDTH)
-        self.up = nn.Linear(p.WIDTH, 4 * p.WIDTH)
-        self.down = nn.Linear(4 * p.WIDTH, p.WIDTH)
-
-    def attend(self, x):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, p.HEADS, width // p.HEADS).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-
-    def forward(self, x):
-        x = x + self.attend(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class GPT(nn.Module):
-    """Token and position embeddings, blocks, and a head."""
-
-    def __init__(self):
-        super().__init__()
-        self.tokens = nn.Embedding(p.VOCABULARY, p.WIDTH)
-        self.positions = nn.Embedding(p.CONTEXT, p.WIDTH)
-        self.blocks = nn.ModuleList([Block() for _ in range(p.LAYERS)])
-        self.norm = nn.LayerNorm(p.WIDTH)
-        self.head = nn.Linear(p.WIDTH, p.VOCABULARY, bias=False)
-
-    def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions(gg.arange(tokens.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
 
 
 def loss_fn(logits, targets):
@@ -57,7 +17,7 @@ def loss_fn(logits, targets):
 
 def parts():
     """Model, optimizer and loss."""
-    model = GPT()
+    model = GPT(p.VOCABULARY, p.CONTEXT, p.WIDTH, p.HEADS, p.LAYERS)
     model.load_state_dict({name: gg.tensor(value) for name, value in p.initial().items()})
     optimizer = optim.AdamW(model.parameters(), lr=p.RATE, betas=p.BETAS, eps=p.EPSILON, weight_decay=p.DECAY)
 

@@ -95,6 +95,15 @@ def test_the_loss_falls_and_compiled_steps_are_the_eager_ones(make: Make) -> Non
     assert compiled.settle() == pytest.approx(eager.settle(), abs=1e-3)
 
 
+@pytest.mark.parametrize("options", [{}, {"clip": 0.0}, {"dropout": 0.2}], ids=str)
+def test_a_compiled_step_is_traced_once(options: dict[str, Any]) -> None:
+    task = names("rnn")(engine="compiled", **options)
+    began = losses(task, 0, 1)
+    programs = [task.learner._whole] if hasattr(task.learner, "_whole") else []
+    assert np.isfinite(began + losses(task, 1, 8)).all()
+    assert [program.traces for program in programs] == ([] if options.get("clip") == 0.0 else [1])
+
+
 @pytest.mark.parametrize("make", ("xor", "moons"), indirect=True)
 def test_points_by_hand_are_the_same(make: Make) -> None:
     eager, manual = make(engine="eager"), make(engine="manual")

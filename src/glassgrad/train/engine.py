@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -204,7 +205,8 @@ class EngineLearner:
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            self._begun, self._skipped_in_a_row = True, 0
+            # A program is made anew when something that it can read has changed: nothing changes without need.
+            self._begun, self._skipped_in_a_row = self._begun or self.options.skip_nonfinite, 0
             return
         self.skipped += 1
         self._skipped_in_a_row += 1
@@ -213,17 +215,18 @@ class EngineLearner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what is counted from step to step."""
-        return {"begun": self._begun, "skipped": [self.skipped, self._skipped_in_a_row], "norms": self.norms.values()}
+        skipped = [self.skipped, self._skipped_in_a_row]
+        return {"begun": self._begun, "skipped": skipped, "norms": self.norms.values()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """Take over what `state_dict` returned."""
         self._begun, (self.skipped, self._skipped_in_a_row) = state["begun"], state["skipped"]
-        self.norms = NormWindow(*state["norms"])
+        self.norms.set(state["norms"])
 
     def extras(self) -> dict[str, float]:
         """Return what a line of the metrics says besides the loss, and begin a new window."""
         found: dict[str, float] = self.norms.describe()
-        self.norms = NormWindow()
+        self.norms.set()
         if self.options.skip_nonfinite:
             found["skipped"] = self.skipped
         if self.scaler is not None:
@@ -319,30 +322,37 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 class NormWindow:
-    """Count, sum, sum of squares and largest of the gradient norms of a stretch of steps; those not finite left out."""
+    """Count, sum, sum of squares and largest of the gradient norms of a stretch of steps; those not finite left out.
 
-    def __init__(self, count: int = 0, total: float = 0.0, squares: float = 0.0, largest: float = 0.0) -> None:
-        self.count, self.total, self.squares, self.largest = count, total, squares, largest
+    They lie in an array that stays the same object: a number of the learner that changes would be a reason for its
+    program to be traced anew.
+    """
+
+    def __init__(self) -> None:
+        self._sums = array("d", [0.0] * 4)
 
     def add(self, norm: float) -> None:
         """Add the norm of a step."""
         if math.isfinite(norm):
-            self.count += 1
-            self.total += norm
-            self.squares += norm * norm
-            self.largest = max(self.largest, norm)
+            count, total, squares, largest = self._sums
+            self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
+
+    def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
+        """Go on from what `values` returned; begin anew without it."""
+        self._sums[:] = array("d", values)
 
     def values(self) -> list[float]:
         """Return what it is made of, for a checkpoint."""
-        return [self.count, self.total, self.squares, self.largest]
+        return self._sums.tolist()
 
     def describe(self) -> dict[str, float]:
         """Return mean, standard deviation and largest; nothing where no norm was added."""
-        if not self.count:
+        count, total, squares, largest = self._sums
+        if not count:
             return {}
-        mean = self.total / self.count
-        spread = math.sqrt(max(self.squares / self.count - mean * mean, 0.0))
-        return {"norm": mean, "norm_std": spread, "norm_max": self.largest}
+        mean = total / count
+        spread = math.sqrt(max(squares / count - mean * mean, 0.0))
+        return {"norm": mean, "norm_std": spread, "norm_max": largest}
 
 
 class AsArrays:

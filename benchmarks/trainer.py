@@ -1,8 +1,9 @@
 """What `Trainer` costs over the bare compiled step, and what a batch of the in-memory loaders costs.
 
-Both peers of a workload make the same steps of the same batches from the same weights. The bare one calls a compiled
-step with batches that were made before; `Trainer` takes them from a `DataLoader`, looks for NaN in them, adds up losses
-and times, and writes metrics.jsonl.
+The bare step is the compiled program that `Trainer` itself calls, called with batches that were made before. `Trainer`
+takes them from a `DataLoader`, looks for NaN in them, adds up losses and times, and writes metrics.jsonl. Both take
+short turns in one process: two processes that run the same program differ by more than what is measured here, by
+where their memory happens to lie. That the losses are those of the workload's own peer is checked first.
 """
 
 from __future__ import annotations
@@ -10,60 +11,86 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import itertools
+import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import harness, quiet, results
-from benchmarks.workload import Bar, Workload
+from benchmarks import harness, quiet, results, worker
+from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
-BARE, TRAINER = "bare compiled step", "through Trainer"
 LIMIT = 1.03
 FEED_LIMIT = 3e-6
 FEEDS = {"RandomBatches": "feed-random", "DataLoader": "feed-loader"}
 TITLE = "What Trainer costs over the bare compiled step"
 KEYS = ("w2", "w3", "w5")
+TURN = 0.5  # seconds
 
 
-def build(mode: str) -> Callable[[int], float]:
-    """The peer's `run`: "bare-w2", "trainer-w2" and so on, "feed-random" or "feed-loader"."""
+def build(mode: str) -> Any:
+    """What a process does: "both-w2" and so on, "feed-random" or "feed-loader"."""
     kind, _, what = mode.partition("-")
-    if kind == "feed":
-        return feed(what)
-    package = WORKLOADS[what].package
-    peer = importlib.import_module(f"{package}.glassgrad_peer")
-    if kind == "bare":
-        bare: Callable[[int], float] = peer.build("llvm")
-        return bare
-    return through_trainer(*peer.parts(), importlib.import_module(f"{package}.problem").batches())
+    return feed(what) if kind == "feed" else Both(what)
 
 
-def through_trainer(model: Any, optimizer: Any, loss_fn: Any, batches: Any) -> Callable[[int], float]:
-    """Steps of `Trainer.fit`; a turn of the harness is a stretch of one long run."""
-    import glassgrad as gg
-    from glassgrad.train import Callback, MetricsLog, Trainer, TrainingConfig
-    from glassgrad.utils.data import DataLoader, TensorDataset
+class Both:
+    """One model, its steps made bare and through `Trainer.fit` in turn."""
 
-    class Last(Callback):
-        """Keeps the loss of the last step."""
+    def __init__(self, key: str) -> None:
+        import glassgrad as gg
+        from glassgrad.train import Callback, MetricsLog, Trainer, TrainingConfig
+        from glassgrad.utils.data import DataLoader, TensorDataset
 
-        def on_train_end(self, run: Any) -> None:
-            self.loss = run.loss
+        class Last(Callback):
+            """Keeps the loss of the last step."""
 
-    last = Last()
-    inputs, targets = (gg.tensor(part.reshape(-1, *part.shape[2:])) for part in batches)
-    loader = DataLoader(TensorDataset(inputs, targets), batch_size=batches[0].shape[1])
-    log = MetricsLog(Path(tempfile.mkdtemp()) / "metrics.jsonl")
-    config = TrainingConfig(epochs=10**6, progress="none")
-    trainer = Trainer(model, optimizer, loss_fn, loader, config=config, callbacks=[last], more_loggers=[log])
+            def on_train_end(self, run: Any) -> None:
+                self.loss = run.loss
 
-    def run(count: int) -> float:
-        trainer.fit(until=trainer.loop.step + count)
-        return float(last.loss)
+        self.key, self.last = key, Last()
+        package = WORKLOADS[key].package
+        self.peer = importlib.import_module(f"{package}.glassgrad_peer")
+        batches = importlib.import_module(f"{package}.problem").batches()
+        self.ready = [tuple(gg.tensor(part) for part in batch) for batch in zip(*batches, strict=True)]
+        data = TensorDataset(*(gg.tensor(part.reshape(-1, *part.shape[2:])) for part in batches))
+        model, optimizer, loss_fn = self.peer.parts()
+        self.trainer = Trainer(
+            model, optimizer, loss_fn, DataLoader(data, batch_size=batches[0].shape[1]),
+            config=TrainingConfig(epochs=10**6, progress="none"), callbacks=[self.last],
+            more_loggers=[MetricsLog(Path(tempfile.mkdtemp()) / "metrics.jsonl")],
+        )  # fmt: skip
 
-    return run
+    def trained(self, count: int) -> float:
+        """Make steps through `fit`; each turn is a stretch of one long run."""
+        self.trainer.fit(until=self.trainer.loop.step + count)
+        return float(self.last.loss)
+
+    def bare(self, count: int) -> float:
+        """Make steps and nothing else."""
+        step, ready = self.trainer.learner.step, self.ready
+        for place in range(count):
+            loss = step(*ready[place % len(ready)])
+        return float(loss)
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Check the losses, then take turns."""
+        check = WORKLOADS[self.key]
+        reference = self.peer.build("llvm")
+        mine = [self.trained(1) for _ in range(check.check_steps)]
+        theirs = [reference(1) for _ in range(check.check_steps)]
+        if found := harness.disagreement(mine, theirs, check.tolerance):
+            return {"failed": f"disagrees: {found}"}
+        count = worker.calibrate(self.bare, TURN)
+        turns: dict[str, list[float]] = {"bare": [], "trained": []}
+        for index in range(request["rounds"]):
+            for name in ("bare", "trained") if index % 2 else ("trained", "bare"):
+                began = time.perf_counter()
+                getattr(self, name)(count)
+                turns[name].append((time.perf_counter() - began) / count)
+        return {"turns": turns}
 
 
 def feed(kind: str) -> Callable[[int], float]:
@@ -92,22 +119,6 @@ def feed(kind: str) -> Callable[[int], float]:
     return run
 
 
-def workload(key: str) -> Workload:
-    """One of the workloads, bare and through `Trainer`."""
-    whole = WORKLOADS[key]
-    return Workload(
-        key=f"trainer-{key}",
-        title=whole.title,
-        package="benchmarks",
-        peers={BARE: f"trainer:bare-{key}", TRAINER: f"trainer:trainer-{key}"},
-        reference=BARE,
-        bars=(Bar(TRAINER, (BARE,), LIMIT),),
-        check_steps=whole.check_steps,
-        tolerance=whole.tolerance,
-        seconds=whole.seconds,
-    )
-
-
 def feeds() -> Workload:
     """The in-memory loaders on batches of W1's size."""
     return Workload(
@@ -117,26 +128,43 @@ def feeds() -> Workload:
     )  # fmt: skip
 
 
+def take_turns(key: str, threads: int | None, rounds: int) -> tuple[dict[str, list[float]], float, str]:
+    """Seconds per step of every turn, how busy others were meanwhile, and what went wrong."""
+    peer = harness.Peer("benchmarks.trainer", f"both-{key}", threads)
+    try:
+        peer.read(harness.START_LIMIT)
+        watch = quiet.Watch([peer.process.pid])
+        return peer.ask(do="turns", rounds=rounds)["turns"], watch.others(), ""
+    except harness.PeerError as error:
+        return {}, 0.0, str(error)
+    finally:
+        peer.close()
+
+
 def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
     """Title, text and raw numbers."""
-    found = {key: harness.run(workload(key), rounds=2 * rounds, threads=threads) for key in KEYS}
-    rows, verdicts = [], []
-    for key, outcomes in found.items():
-        bare, trained = ({one.name: one for one in outcomes}[name] for name in (BARE, TRAINER))
-        ratio = trained.median / bare.median
-        rows.append([key.upper(), *map(results.duration, (bare.median, trained.median)), results.number(ratio, ".3f")])
-        verdicts.append(results.judge(workload(key).bars[0], outcomes).replace("- ", f"- {key.upper()}: ", 1))
-        verdicts += [f"- {one.name}: {results.trouble_line(one)}" for one in outcomes if one.trouble]
+    rows, verdicts, others, raw = [], [], [], {}
+    for key in KEYS:
+        turns, meanwhile, trouble = take_turns(key, threads, 3 * rounds)
+        others.append(meanwhile)
+        raw[key] = turns
+        if trouble:
+            verdicts.append(f"- {key.upper()}: {trouble.strip().splitlines()[-1][:200]}")
+            continue
+        # Of neighbouring turns, so that an hour in which the machine slows down slows both.
+        ratio = statistics.median(b / a for a, b in zip(turns["bare"], turns["trained"], strict=True))
+        medians = [results.duration(statistics.median(turns[name])) for name in ("bare", "trained")]
+        rows.append([key.upper(), *medians, results.number(ratio, ".3f")])
+        verdicts.append(f"- {key.upper()} through Trainer at most {LIMIT:g} of the bare step: {_verdict(ratio, LIMIT)}")
     fed = harness.run(feeds(), rounds=rounds, threads=threads)
     for one in fed:
-        verdict = "not measured" if not one.rounds else "met" if one.median <= FEED_LIMIT else "missed"
-        verdicts.append(f"- a batch of W1 from {one.name} at most 3 µs: {results.duration(one.median)}, {verdict}")
-    everything = [one for outcomes in (*found.values(), fed) for one in outcomes]
-    busy = quiet.verdict(max(one.others for one in everything if one.rounds))
-    table = results.markdown_table(["workload", BARE, TRAINER, "ratio"], rows)
-    text = "\n\n".join([*filter(None, [busy]), table, "\n".join(verdicts)])
-    return TITLE, text, {**{key: _plain(outcomes) for key, outcomes in found.items()}, "feed": _plain(fed)}
+        shown = f"{results.duration(one.median)}, " if one.rounds else ""
+        verdicts.append(f"- a batch of W1 from {one.name} at most 3 µs: {shown}{_verdict(one.median, FEED_LIMIT, '')}")
+    busy = quiet.verdict(max([*others, *(one.others for one in fed if one.rounds)]))
+    table = results.markdown_table(["workload", "bare compiled step", "through Trainer", "ratio"], rows) if rows else ""
+    text = "\n\n".join([*filter(None, [busy, table]), "\n".join(verdicts)])
+    return TITLE, text, {**raw, "feed": [dataclasses.asdict(one) for one in fed]}
 
 
-def _plain(outcomes: list[harness.Outcome]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(one) for one in outcomes]
+def _verdict(value: float, limit: float, form: str = "{:.3f}, ") -> str:
+    return form.format(value) + ("met" if value <= limit else "missed")

@@ -98,6 +98,10 @@ FIT_CANNOT_COMPILE = Message(
 CHECKPOINT_OTHER_MODEL = Message(
     InputError, "{path} is of another model; nothing was loaded.{missing}{unexpected}{wrong}"
 )
+RATES_RANGE = Message(
+    InputError, "find_rate: rates from {low} to {high} in {steps} steps; expected 0 < low < high and at least 10 steps"
+)
+CHECKPOINT_PARTS = Message(InputError, "{path} holds {given}, not {expected}; give Checkpoint the parts it was saved with")
 LOGGER_MISSING = Message(InputError, "log_to={name!r} needs {package}, which is not installed: pip install {package}")
 LOGGER_UNKNOWN = Message(InputError, "log_to: there is no {given!r}; expected some of {known}{nearest}")
 LOGGER_NEEDS_DIRECTORY = Message(InputError, "log_to={name!r} writes files; give a run_dir for them")

@@ -10,11 +10,12 @@ from typing import Any
 
 _HOME = {
     "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "loggers", "Callback": "callbacks",
+    "Checkpoint": "keeping",
     "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop", "MetricsLog": "metrics", "Plan": "loop",
     "RandomState": "randomness", "RunDirectory": "rundir", "RunState": "callbacks", "StopSignals": "signals",
     "TensorBoardLogger": "loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
-    "WandbLogger": "loggers", "accuracy": "meters", "load_weights": "weights", "option": "config",
-    "read_metrics": "metrics",
+    "WandbLogger": "loggers", "accuracy": "meters", "find_rate": "rate_finder", "load_weights": "weights",
+    "option": "config", "read_metrics": "metrics",
 }  # fmt: skip
 
 

@@ -1,0 +1,162 @@
+"""The learning-rate finder: train a little with a rate that grows, and see where the loss falls fastest.
+
+Smith, "Cyclical learning rates for training neural networks", 2017.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..random import get_states, set_states
+from ..tape import MUTATIONS
+from .engine import EngineLearner, StepOptions
+from .feed import LoaderFeed
+
+_SMOOTHING = 0.9
+_FAR = 4.0
+"""A loss so many times the best one is the end of the search."""
+
+
+@dataclass(frozen=True)
+class RateSearch:
+    """What `find_rate` has found.
+
+    Attributes:
+        rates: learning rates, growing by the same factor from step to step.
+        losses: the loss at each, smoothed.
+        suggestion: the rate where the loss fell fastest; NaN if it never fell.
+    """
+
+    rates: list[float]
+    losses: list[float]
+    suggestion: float
+
+    def draw(self, path: str | Path) -> None:
+        """Draw the losses over the rates to a PNG file. Raises `OSError`."""
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+            FigureCanvasAgg(figure)
+            axes = figure.add_subplot()
+            axes.plot(self.rates, self.losses, color="#22577a", linewidth=1.8)
+            axes.set_xscale("log")
+            axes.set_xlabel("learning rate")
+            axes.set_ylabel("loss, smoothed")
+            first, least = self.losses[0], min(self.losses)
+            axes.set_ylim(least - 0.1 * (first - least or 1), first + 0.5 * (first - least or 1))
+            if math.isfinite(self.suggestion):
+                axes.axvline(self.suggestion, color="#d1495b", linewidth=1.2, linestyle="--")
+                axes.annotate(
+                    f" falls fastest: {self.suggestion:.2g}", (self.suggestion, 0.96),
+                    xycoords=("data", "axes fraction"), color="#d1495b", va="top", fontsize=9,
+                )  # fmt: skip
+            axes.grid(color="#e6e6e6", linewidth=0.6)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+            figure.savefig(path)
+
+
+def find_rate(
+    model: Any,
+    optimizer: Any,
+    loss_fn: Callable[[Any, Any], Any] | None,
+    loader: Any,
+    *,
+    low: float = 1e-6,
+    high: float = 10.0,
+    steps: int = 100,
+    picture: str | Path | None = None,
+) -> RateSearch:
+    """Return the losses over learning rates from `low` to `high`; the model and everything else is as before.
+
+    Args:
+        model, optimizer, loss_fn, loader: as for `Trainer`.
+        low, high: the first and the last rate, for every group of the optimizer.
+        steps: training steps; ends earlier where the loss has become large.
+        picture: a PNG file to draw to.
+
+    Raises:
+        errors.InputError: rates that do not grow, fewer than 10 steps, an empty loader.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad import nn, optim
+        >>> from glassgrad.nn import functional as F
+        >>> _ = gg.manual_seed(0)
+        >>> x = gg.randn(64, 2)
+        >>> model = nn.Linear(2, 1)
+        >>> batches = [(x, x.sum(dim=1, keepdim=True))]
+        >>> found = find_rate(model, optim.SGD(model.parameters(), lr=0.1), F.mse_loss, batches)
+        >>> 0.01 < found.suggestion < 1
+        True
+    """
+    if not 0 < low < high or steps < 10:
+        raise errors.RATES_RANGE(low=low, high=high, steps=steps)
+    learner = EngineLearner(model, optimizer, loss_fn=loss_fn, options=StepOptions())
+    put_back = _snapshot(model, optimizer)
+    feed = LoaderFeed(loader)
+    factor = (high / low) ** (1 / (steps - 1))
+    rates: list[float] = []
+    losses: list[float] = []
+    mean, best = 0.0, math.inf
+    model.train()
+    try:
+        with np.errstate(all="ignore"):
+            for step in range(steps):
+                rate = low * factor**step
+                learner.set_rate(rate)
+                loss = float(learner.step(*feed.at(step)))
+                mean = _SMOOTHING * mean + (1 - _SMOOTHING) * loss
+                smooth = mean / (1 - _SMOOTHING ** (step + 1))
+                if not math.isfinite(smooth) or smooth > _FAR * best + 1e-12:
+                    break
+                best = min(best, abs(smooth))
+                rates.append(rate)
+                losses.append(smooth)
+    finally:
+        put_back()
+    found = RateSearch(rates, losses, _steepest(rates, losses))
+    if picture is not None:
+        found.draw(picture)
+    return found
+
+
+def _steepest(rates: list[float], losses: list[float]) -> float:
+    """The rate at which the loss falls fastest over the logarithm of the rate."""
+    if len(losses) < 5:
+        return math.nan
+    slopes = np.gradient(np.array(losses), np.log(rates))
+    place = int(slopes.argmin())
+    return rates[place] if slopes[place] < 0 else math.nan
+
+
+def _snapshot(model: Any, optimizer: Any) -> Callable[[], None]:
+    """Return what puts weights, buffers, gradients, optimizer and random numbers back."""
+    tensors = [*model.parameters(), *model.buffers()]
+    arrays = [tensor.array.copy() for tensor in tensors]
+    gradients = [parameter._grad for parameter in model.parameters()]
+    state, randoms, training = copy.deepcopy(optimizer.state_dict()), get_states(), model.training
+
+    def put_back() -> None:
+        for tensor, array in zip(tensors, arrays, strict=True):
+            tensor.array[...] = array
+            MUTATIONS.record(tensor.array)
+        for parameter, g in zip(model.parameters(), gradients, strict=True):
+            parameter._grad = g
+        optimizer.load_state_dict(state)
+        set_states(randoms)
+        model.train(training)
+
+    return put_back

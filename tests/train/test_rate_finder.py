@@ -1,0 +1,60 @@
+"""The learning-rate finder: what it suggests can be trained with, and nothing stays of the search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn, optim
+from glassgrad.errors import InputError
+from glassgrad.nn import functional as F
+from glassgrad.train import find_rate
+
+from .fitting import loader, net, weights
+
+
+def test_the_suggestion_trains_and_a_hundred_times_as_much_does_not(tmp_path: Path) -> None:
+    """Least squares: gradient descent diverges above 2 over the largest eigenvalue of the Hessian."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 3)).astype(np.float32) * np.float32([1.0, 2.0, 3.0])
+    y = (x @ np.float32([[1.0], [-2.0], [0.5]])).astype(np.float32)
+    largest = 2 / np.linalg.eigvalsh(2 * x.T.astype(np.float64) @ x / 400).max()
+    model = nn.Linear(3, 1, bias=False)
+    found = find_rate(
+        model, optim.SGD(model.parameters(), lr=1.0), F.mse_loss, [(x, y)], picture=tmp_path / "rates.png"
+    )
+    assert 0.01 * largest < found.suggestion < largest
+    assert found.rates[-1] > largest  # it went on until the loss grew
+    assert len(found.rates) < 100
+    assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
+    np.testing.assert_allclose(np.diff(np.log(found.rates)), np.log(1e7) / 99, rtol=1e-9)
+
+
+def test_nothing_stays_of_the_search() -> None:
+    gg.manual_seed(3)
+    model = nn.Sequential(net(), nn.BatchNorm1d(3))
+    optimizer = optim.Adam(model.parameters(), lr=0.125)
+    x, y = next(iter(loader()))
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    before: Any = weights(model), {at: float(one["step"]) for at, one in optimizer.state_dict()["state"].items()}
+    gradients = [p.grad for p in model.parameters()]
+    state = gg.random.default_generator.get_state()
+    find_rate(model, optimizer, F.cross_entropy, loader(), steps=20)
+    for name, array in weights(model).items():
+        np.testing.assert_array_equal(array, before[0][name])
+    assert {at: float(one["step"]) for at, one in optimizer.state_dict()["state"].items()} == before[1]
+    assert optimizer.param_groups[0]["lr"] == 0.125
+    assert all(p.grad is g for p, g in zip(model.parameters(), gradients, strict=True))
+    assert gg.random.default_generator.get_state() == state
+
+
+@pytest.mark.parametrize("options", [{"low": 0.0}, {"low": 2.0, "high": 1.0}, {"steps": 5}], ids=str)
+def test_ranges_that_are_none(options: dict[str, float]) -> None:
+    model = net()
+    with pytest.raises(InputError, match=r"expected 0 < low < high and at least 10 steps"):
+        find_rate(model, optim.SGD(model.parameters(), lr=1.0), F.cross_entropy, loader(), **options)

@@ -53,6 +53,14 @@ def test_nothing_stays_of_the_search() -> None:
     assert gg.random.default_generator.get_state() == state
 
 
+def test_what_comes_after_the_least_loss_is_not_suggested() -> None:
+    from glassgrad.train.rate_finder import _steepest
+
+    rates = [10.0**power for power in range(-8, 0)]
+    assert _steepest(rates, [1.0, 1.0, 0.9, 0.6, 0.5, 9.0, 3.0, 1.0]) == 1e-5
+    assert np.isnan(_steepest(rates, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]))
+
+
 @pytest.mark.parametrize("options", [{"low": 0.0}, {"low": 2.0, "high": 1.0}, {"steps": 5}], ids=str)
 def test_ranges_that_are_none(options: dict[str, float]) -> None:
     model = net()

@@ -58,8 +58,9 @@ class RateSearch:
             axes.set_ylim(least - 0.1 * (first - least or 1), first + 0.5 * (first - least or 1))
             if math.isfinite(self.suggestion):
                 axes.axvline(self.suggestion, color="#d1495b", linewidth=1.2, linestyle="--")
+                late = self.suggestion > math.sqrt(self.rates[0] * self.rates[-1])
                 axes.annotate(
-                    f" falls fastest: {self.suggestion:.2g}", (self.suggestion, 0.96),
+                    f" falls fastest: {self.suggestion:.2g} ", (self.suggestion, 0.96), ha="right" if late else "left",
                     xycoords=("data", "axes fraction"), color="#d1495b", va="top", fontsize=9,
                 )  # fmt: skip
             axes.grid(color="#e6e6e6", linewidth=0.6)
@@ -134,10 +135,14 @@ def find_rate(
 
 
 def _steepest(rates: list[float], losses: list[float]) -> float:
-    """The rate at which the loss falls fastest over the logarithm of the rate."""
-    if len(losses) < 5:
+    """The rate at which the loss falls fastest over the logarithm of the rate, on its way to the least loss.
+
+    Behind that it jumps up and down, and falls from wherever it has jumped to.
+    """
+    count = int(np.argmin(losses)) + 1 if losses else 0
+    if count < 5:
         return math.nan
-    slopes = np.gradient(np.array(losses), np.log(rates))
+    slopes = np.gradient(np.array(losses[:count]), np.log(rates[:count]))
     place = int(slopes.argmin())
     return rates[place] if slopes[place] < 0 else math.nan
 

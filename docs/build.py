@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS), str(ROOT / "src")]
 
-from sitegen import messages, optable  # noqa: E402 - found through the path above
+from sitegen import layertable, messages, optable  # noqa: E402 - found through the path above
 from sitegen.html import frame, render, style  # noqa: E402
 
 # The guide in reading order; what else lies in docs/ follows by title.
@@ -25,6 +25,8 @@ GUIDE = (
 )  # fmt: skip
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}
+
+REFERENCE = [("All ops", "ops.html"), ("All layers", "layers.html"), ("Messages", "messages.html")]
 
 Navigation = list[tuple[str, list[tuple[str, str]]]]
 
@@ -39,6 +41,7 @@ def build(out: Path) -> list[Path]:
     for path, (title, body) in pages.items():
         written.append(write(out, target(path), title, with_files(out, path, body), navigation))
     written.append(write(out, "ops.html", "All ops", optable.page(), navigation))
+    written.append(write(out, "layers.html", "All layers", layertable.page(), navigation))
     written.append(write(out, "messages.html", "Messages", messages.page(), navigation))
     for figure in DOCS.rglob("*"):
         if figure.suffix in FIGURES:
@@ -81,7 +84,7 @@ def target(path: Path) -> str:
 def navigation_of(titles: dict[Path, str]) -> Navigation:
     """Group the pages: the guide, what is generated, and one section per folder."""
     guide = [(titles[path], target(path)) for path in titles if path.parent == DOCS and path.name != "index.md"]
-    sections: Navigation = [("Guide", guide), ("Reference", [("All ops", "ops.html"), ("Messages", "messages.html")])]
+    sections: Navigation = [("Guide", guide), ("Reference", REFERENCE)]
     for folder, heading in FOLDERS.items():
         own = [
             path for path in titles if path.parent.name == folder and path.stem not in {"index", "README", "template"}

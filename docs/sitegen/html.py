@@ -67,7 +67,7 @@ def frame(title: str, body: str, navigation: list[tuple[str, list[tuple[str, str
             for name, path in pages
         )
         items.append(f"<h4>{escape(section)}</h4><ul>{links}</ul>" if section else f"<ul>{links}</ul>")
-    wide = " class='wide'" if "<table class='ops'" in body or "<table class='messages'" in body else ""
+    wide = " class='wide'" if any(f"<table class='{kind}'" in body for kind in ("ops", "layers", "messages")) else ""
     script = f"<script>{read('filter.js')}</script>" if "id='filter'" in body else ""
     return read("page.html").format(
         title=escape(title),

@@ -37,7 +37,7 @@ def site(docs: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pages(site: Path) -> None:
     pages = {str(page.relative_to(site)) for page in site.rglob("*.html")}
     assert {"index.html", "quickstart.html", "autograd.html", "transforms.html", "verification.html"} <= pages
-    assert {"ops.html", "messages.html"} <= pages
+    assert {"ops.html", "layers.html", "messages.html", "compiler.html", "from_pytorch.html"} <= pages
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert text.count("<h1") == 1, page
@@ -72,6 +72,20 @@ def test_every_primitive_and_public_function_is_in_the_table(site: Path, docs: M
     assert set(REGISTRY) - {"pick"} <= shown | behind
     silent = [row.name for row in rows if not row.formula]
     assert not silent, f"no formula and no docstring: {silent}"
+
+
+def test_every_layer_loss_optimizer_and_schedule_is_listed(site: Path) -> None:
+    from glassgrad import nn, optim
+
+    text = (site / "layers.html").read_text(encoding="utf-8")
+    listed = set(re.findall(r"<td><a id='[^']*'></a><b>([^<]+)</b>", text))
+    named = {*nn.__all__, *optim.__all__, *optim.lr_scheduler.__all__}
+    others = {"Buffer", "Parameter", "Summary", "summary"}
+    others |= {"functional", "init", "lr_scheduler", "parameter", "swa_utils", "utils"}
+    assert named - listed == others
+    assert {"xavier_uniform_", "orthogonal_"} <= listed
+    assert "<td></td>" not in text, "a class without a docstring"
+    assert "agree</span>" in text
 
 
 def test_composed_functions_name_their_parts(docs: ModuleType) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,7 @@ from glassgrad import nn, optim
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 LIMIT = 12  # samples of each module and mode
+FILE = Path(__file__).resolve().parents[2] / "docs" / "layers.json"
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -72,34 +77,55 @@ def samples(name: str, training: bool) -> list[Any]:
     return list(itertools.islice(drawn, LIMIT))
 
 
-@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+@pytest.fixture
+def recorded(request: pytest.FixtureRequest) -> Any:
+    """Compare what was run with docs/layers.json, which the page of layers is made from; --update-goldens writes."""
+
+    def check(kind: str, name: str, entry: dict[str, int]) -> None:
+        table = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+        if request.config.getoption("--update-goldens"):
+            table.setdefault(kind, {})[name] = entry
+            ordered = {part: dict(sorted(table[part].items())) for part in sorted(table)}
+            FILE.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+            return
+        assert table[kind].get(name) == entry, "--update-goldens with -n 0 writes it, if that is wanted"
+
+    return check
+
+
+def random(module: Any) -> bool:
+    """Whether a module in training draws numbers, which differ between the libraries."""
+    rates = [getattr(module, "p", 0), getattr(module, "dropout", 0)]
+    drawing = type(module).__name__.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout", "RReLU"))
+    inside = any(isinstance(part, torch.nn.Dropout) and part.p > 0 for part in module.modules())
+    return drawing or inside or (isinstance(rates[1], float) and rates[1] > 0)
+
+
+def run_sample(name: str, sample: Any, training: bool) -> str:
+    """Compare one sample; return "agrees", or why it was passed over."""
+    made, call = sample.constructor_input, sample.forward_input
+    keywords = {key: value for key, value in made.kwargs.items() if key != "device"}
+    if call is None or any(word in repr((made.args, keywords)) for word in NOT_OFFERED):
+        return "not offered"
+    theirs = getattr(torch.nn, name)(*made.args, **keywords).train(training)
+    if training and random(theirs):
+        return "random"
+    try:
+        twin = getattr(nn, name)(*ours(made.args), **{key: ours(value) for key, value in keywords.items()})
+    except LookupError:
+        return "not offered"
+    twin.train(training).load_state_dict(theirs.state_dict())
+    compare(theirs, twin, call)
+    return "agrees"
+
+
 @pytest.mark.parametrize("name", KNOWN)
-def test_modules(name: str, training: bool) -> None:
+def test_modules(name: str, recorded: Any) -> None:
     torch.manual_seed(0)
-    compared = 0
-    for sample in samples(name, training):
-        made, call = sample.constructor_input, sample.forward_input
-        if call is None:
-            continue
-        keywords = {key: value for key, value in made.kwargs.items() if key != "device"}
-        if any(word in repr((made.args, keywords)) for word in NOT_OFFERED):
-            continue
-        if name.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout", "RReLU")) and training:
-            continue  # different random numbers
-        theirs = getattr(torch.nn, name)(*made.args, **keywords).train(training)
-        if float(getattr(theirs, "dropout", 0) if isinstance(getattr(theirs, "dropout", 0), float) else 0) and training:
-            continue
-        try:
-            twin = getattr(nn, name)(*ours(made.args), **{key: ours(value) for key, value in keywords.items()})
-        except LookupError:
-            continue
-        twin.train(training).load_state_dict(theirs.state_dict())
-        if training and any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in theirs.modules()):
-            continue
-        compare(theirs, twin, call)
-        compared += 1
-    if name not in {"RReLU", "AlphaDropout"} and not name.startswith(("Dropout", "Feature")):
-        assert compared > 0 or (training and name.startswith("Transformer"))
+    both = ((sample, training) for training in (True, False) for sample in samples(name, training))
+    counts = Counter(run_sample(name, sample, training) for sample, training in both)
+    recorded("modules", name, dict(sorted(counts.items())))
+    assert counts["agrees"] > 0
 
 
 def compare(theirs: Any, twin: Any, call: Any) -> None:
@@ -130,30 +156,43 @@ def compare(theirs: Any, twin: Any, call: Any) -> None:
             np.testing.assert_allclose(g.numpy(), other.numpy(), rtol=2e-3, atol=1e-4 * scale)
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIMIZERS) & set(optim.__all__) - {"LBFGS", "Muon"}))
-def test_optimizers(name: str) -> None:
+OURS = sorted(set(OPTIMIZERS) & set(optim.__all__) - {"LBFGS", "Muon"})
+
+
+def options_of(sample: Any) -> dict[str, Any] | None:
+    """The options of a sample without switches for PyTorch's own kernels; None if it needs tensors as options."""
+    options = dict(sample.kwargs)
+    tensors_in = [options.get("lr"), *(options.get("betas") or ())]
+    if options.pop("capturable", False) or any(isinstance(value, torch.Tensor) for value in tensors_in):
+        return None
+    return {key: value for key, value in options.items() if key not in {"foreach", "fused", "differentiable"}}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_optimizers(name: str, recorded: Any) -> None:
     start = np.random.default_rng(0).normal(size=(4, 3))
-    compared = 0
+    counts: Counter[str] = Counter()
     for sample in OPTIMIZERS[name].optim_inputs_func(device="cpu"):
-        options = dict(sample.kwargs)
-        if (
-            options.pop("capturable", False)
-            or isinstance(options.get("lr"), torch.Tensor)
-            or "decoupled" in str(options)
-        ):
+        options = options_of(sample)
+        if options is None or not set(options) <= set(inspect.signature(getattr(optim, name)).parameters):
+            counts["not offered"] += 1
             continue
-        if any(isinstance(value, torch.Tensor) for value in (options.get("betas") or ())):
-            continue
-        options = {key: value for key, value in options.items() if key not in {"foreach", "fused", "differentiable"}}
         results = []
         for library in (gg, torch):
             p = library.tensor(start, requires_grad=True)
             optimizer = getattr(library.optim, name)([p], **options)
-            for at in range(5):
+            for at in range(10):
                 optimizer.zero_grad()
                 ((p - np.cos(at)) ** 2 * 0.5).sum().backward()
                 optimizer.step()
             results.append(p.detach().numpy())
         np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-8, err_msg=str(options))
-        compared += 1
-    assert compared > 2
+        counts["agrees"] += 1
+    recorded("optimizers", name, dict(sorted(counts.items())))
+    assert counts["agrees"] > 2
+
+
+def test_what_pytorch_has_no_samples_of_is_not_forgotten() -> None:
+    table = json.loads(FILE.read_text(encoding="utf-8"))
+    assert set(table["modules"]) == set(KNOWN)
+    assert set(table["optimizers"]) == set(OURS)

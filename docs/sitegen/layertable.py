@@ -20,8 +20,8 @@ HEAD = """<h1>All layers, losses and optimizers</h1>
 print (<code>tests/nn/test_layers_against_torch.py</code>); ten steps of every optimizer from equal state, and a hundred
 of every schedule (<code>tests/optim</code>); layers again in native code, under <code>checkpoint</code> and
 under <code>vmap</code> (<code>tests/nn/test_layers_everywhere.py</code>). The last column is of the samples that
-PyTorch tests its own classes with: how many agree; how many draw random numbers in training, which differ; how many ask for something
-that is not offered.</p>
+PyTorch tests its own classes with: how many agree; how many draw random numbers in training, which differ; how many
+ask for something that is not offered.</p>
 <p><input id='filter' placeholder='Filter: a name, a word …' aria-label='Filter'></p>"""
 
 

@@ -163,29 +163,24 @@ class LeakyReLU(_Activation):
         return F.leaky_relu(input, self.negative_slope)
 
 
-class ELU(_Activation):
-    """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
-
+class _Alpha(_Activation):
     shown = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
+
+
+class ELU(_Alpha):
+    """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
 
     def forward(self, input: Any) -> Any:
         return F.elu(input, self.alpha)
 
 
-class CELU(_Activation):
+class CELU(_Alpha):
     """x where it is positive, else alpha * (exp(x / alpha) - 1) (Barron 2017)."""
-
-    shown = ("alpha",)
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return F.celu(input, self.alpha)
@@ -239,32 +234,27 @@ class Threshold(_Activation):
         return F.threshold(input, self.threshold, self.value)
 
 
-class Softshrink(_Activation):
-    """x moved towards 0 by `lambd`, and 0 within."""
-
+class _Shrink(_Activation):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(_Shrink):
+    """x moved towards 0 by `lambd`, and 0 within."""
 
     def forward(self, input: Any) -> Any:
         return F.softshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
-
-class Hardshrink(_Activation):
+class Hardshrink(_Shrink):
     """x, and 0 where |x| <= `lambd`."""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
 
     def forward(self, input: Any) -> Any:
         return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
 
 class RReLU(_Activation):

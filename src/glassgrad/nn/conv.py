@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import creation, errors, provenance
@@ -104,7 +104,26 @@ class _Conv(Module):
         return ", ".join(parts)
 
 
-class Conv1d(_Conv):
+class _Direct(_Conv):
+    """What the convolutions share that are not transposed."""
+
+    operation: Callable[..., Any]
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Any = 0,
+        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
+        )
+
+    def forward(self, input: Any) -> Any:
+        input, padding = self._padded(input)
+        return self.operation(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Direct):
     """Cross-correlation of (N, C, L) or (C, L) with learned kernels.
 
     Args:
@@ -116,22 +135,10 @@ class Conv1d(_Conv):
     """
 
     dims = 1
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Any = 0,
-        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
-        )
-
-    def forward(self, input: Any) -> Any:
-        input, padding = self._padded(input)
-        return conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    operation = staticmethod(conv1d)
 
 
-class Conv2d(_Conv):
+class Conv2d(_Direct):
     """Cross-correlation of (N, C, H, W) or (C, H, W) with learned kernels; arguments as for `Conv1d`.
 
     Example:
@@ -141,19 +148,7 @@ class Conv2d(_Conv):
     """
 
     dims = 2
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Any = 0,
-        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
-        )
-
-    def forward(self, input: Any) -> Any:
-        input, padding = self._padded(input)
-        return conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    operation = staticmethod(conv2d)
 
 
 class _ConvTranspose(_Conv):

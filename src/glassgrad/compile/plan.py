@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from glassgrad.compile.access import Index, NeedsSplit
 from glassgrad.compile.build import KindOf, LoopLowering, build_nest
-from glassgrad.compile.fusion import Fusion, Group, fuse
+from glassgrad.compile.fusion import Fusion, Group, fuse, same_point
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.nests import Access, Expressions, Nest, Store
 from glassgrad.compile.views import Strided, ViewChain, is_view
@@ -69,7 +69,7 @@ def make_plan(graph: Graph, lowerings: Lowerings) -> Plan:
     views = choose_views(graph, lowerings)
     keep = set(graph.results())
     fusion, groups = fuse(graph, lowerings.loops, views, lowerings.is_host)
-    inlined: set[Var] = set()
+    inlined = _recomputed(fusion, groups, keep)
     kernels = [_kernel(fusion, group, lowerings, inlined, keep) for group in groups]
     return Plan(graph, [kernel for kernel in kernels if kernel is not None], fusion)
 
@@ -139,6 +139,46 @@ def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, lowerings
         return loop.reads(instr, position, sample, extents) is not None or chain.in_order(operand)
     except NeedsSplit:
         return True
+
+
+# Values of so many elements are worth computing again where they are needed ...
+_MANY = 1 << 14
+# ... if that takes no more than one of these.
+_CHEAP = frozenset({"add", "subtract", "multiply"})
+
+
+def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]:
+    """Return large values that every reader computes for itself, in one operation from what lies in memory anyway.
+
+    A layer norm keeps its centred input and the scale of each row, so the normalised input need not be kept, too.
+    """
+    stored = {
+        instr.output
+        for group in groups
+        if not group.solid
+        for instr in group.members
+        if _is_stored(fusion, group, instr, keep, set())
+    }
+    found: set[Var] = set()
+    needed = set(keep)
+    for var in sorted(stored, key=lambda var: var.id):
+        instr = fusion.producer[var]
+        operands = [part for part in instr.inputs if isinstance(part, Var) and part in stored - found]
+        cheap = var.size >= _MANY and instr.op in _CHEAP and len(operands) == 2
+        small = any(part.size * 16 <= var.size for part in operands)
+        if cheap and small and var not in needed and _read_in_place(fusion, var):
+            found.add(var)
+            needed.update(operands)
+    return found
+
+
+def _read_in_place(fusion: Fusion, var: Var) -> bool:
+    """Tell whether all that is read of a value is its elements one by one, so that it need not lie in memory."""
+    for user in fusion.users.get(var, ()):
+        loop = fusion.table.get(user.op)
+        if fusion.group_of[user].solid or loop is None or not (loop.reduces or loop.reads is same_point):
+            return False
+    return True
 
 
 # --- kernels --------------------------------------------------------------------------------------

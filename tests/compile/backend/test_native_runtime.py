@@ -431,3 +431,25 @@ def test_a_backward_pass_keeps_to_its_rows(threads):
     again = step(*values)
     assert all(np.array_equal(one, other) for one, other in zip(step(*values), again, strict=True))
     assert step.stats.phases <= 2
+
+
+def test_what_is_cheap_to_compute_again_is_not_kept():
+    """A normalised input comes from the centred one and the scale of its row wherever it is needed."""
+    b = Builder(np.dtype(np.float32))
+    x, g, w = b.input(256, 128), b.input(256, 128), b.input(128, 128)
+    centred = x - x.mean(1, keepdims=True)
+    scale = (centred.square().mean(1, keepdims=True) + 1e-5).rsqrt()
+    normal = centred * scale
+    product = (normal * 1.5 + 0.5) @ w
+    step = lower(b.build(product, (g * product * normal).sum(0), (g * product * centred).sum(1)), threads=1)
+    shapes = (256, 128), (256, 128), (128, 128)
+    values = [np.random.default_rng(4).standard_normal(shape).astype(np.float32) for shape in shapes]
+    wide = [value.astype(np.float64) for value in values]
+    middle = wide[0] - wide[0].mean(1, keepdims=True)
+    flat = middle / np.sqrt((middle**2).mean(1, keepdims=True) + 1e-5)
+    out = (flat * 1.5 + 0.5) @ wide[2]
+    expected = out, (wide[1] * out * flat).sum(0), (wide[1] * out * middle).sum(1)
+    for found, right in zip(step(*values), expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-2)
+    # The centred input and the product's operand; packed panels take another 150 kB.
+    assert step.stats.peak_bytes < 2 * 256 * 128 * 4 + 160_000

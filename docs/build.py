@@ -20,8 +20,8 @@ from sitegen.html import frame, render, style  # noqa: E402
 
 # The guide in reading order; what else lies in docs/ follows by title.
 GUIDE = (
-    "index.md", "quickstart.md", "from_pytorch.md", "watching_gradients.md", "autograd.md", "transforms.md",
-    "verification.md", "compiler.md",
+    "index.md", "quickstart.md", "models.md", "from_pytorch.md", "watching_gradients.md", "autograd.md",
+    "transforms.md", "verification.md", "compiler.md",
 )  # fmt: skip
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}

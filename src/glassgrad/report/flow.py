@@ -69,7 +69,7 @@ def _present(axes: Any, places: Array, data: MonitorData, rows: list[int], at: i
     axes.plot(largest, places, "|", color=style.INK, markersize=7, markeredgewidth=1.5, label="max", zorder=3)
     axes.plot(std, places, "d", color=style.ACCENT, markersize=3.5, label="standard deviation", zorder=3)
     axes.plot(mean, places, "o", color=style.INK, markersize=5, label="mean", zorder=4)
-    known = np.concatenate([mean, std, largest])
+    known = np.concatenate([mean, std, largest, _positive(data.gradient_abs_mean[0, rows])])
     known = known[np.isfinite(known)]
     axes.set_xscale("log")
     if known.size:  # room on both sides, and at least two powers of ten, so that small differences look small

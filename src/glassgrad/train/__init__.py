@@ -10,8 +10,8 @@ from typing import Any
 
 _HOME = {
     "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "loggers", "Callback": "callbacks",
-    "Checkpoint": "keeping",
-    "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop", "MetricsLog": "metrics", "Plan": "loop",
+    "Checkpoint": "keeping", "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop",
+    "MetricsLog": "metrics", "Monitoring": "monitoring", "Plan": "loop",
     "RandomState": "randomness", "RunDirectory": "rundir", "RunState": "callbacks", "StopSignals": "signals",
     "TensorBoardLogger": "loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
     "WandbLogger": "loggers", "accuracy": "meters", "find_rate": "rate_finder", "load_weights": "weights",

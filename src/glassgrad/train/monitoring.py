@@ -73,6 +73,10 @@ class Monitoring(Callback):
             self.monitor.flush()
         return {}
 
+    def on_train_end(self, run: RunState) -> None:
+        """Write the record as it stands."""
+        self.close()
+
     def close(self) -> None:
         """Write what is still to be written, however the run ended. Raises `OSError`."""
         if self.monitor is not None:

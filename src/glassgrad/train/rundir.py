@@ -6,6 +6,7 @@ model.safetensors    the weights, readable by PyTorch; enough to sample from
 state.safetensors    everything needed to go on bit for bit
 loss.png             the loss over the steps, drawn at the end
 best/                weights of the best validations, if a run keeps any
+monitor.npz          what the gradients did, if a run is watched, and four pictures of it (see monitoring.py)
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from glassgrad.mode import enable_grad, no_grad, set_grad_enabled
 from glassgrad.tensor import Tensor, make
 
 _ndarray = np.ndarray
+_LISTS = (list, tuple)
 
 
 def backward(
@@ -86,7 +87,7 @@ def grad(
 def _listed(value: Any) -> list[Any]:
     if type(value) is list:
         return value
-    return list(value) if isinstance(value, tuple | list) else [value]
+    return list(value) if isinstance(value, _LISTS) else [value]
 
 
 def _place_of(x: Tensor) -> Any:
@@ -96,7 +97,7 @@ def _place_of(x: Tensor) -> Any:
 
 def _only(value: Any) -> Any:
     """Return what stands alone in a list or tuple, or the value itself."""
-    if isinstance(value, tuple | list):
+    if isinstance(value, _LISTS):
         (value,) = value
     return value
 

@@ -93,7 +93,9 @@ class Exits:
 
     def note(self, call: str) -> None:
         """Remember that the user's current line took numbers out with `call`."""
-        frame = user_frame(2)  # a tensor's method calls this
+        frame = sys._getframe(2)  # a tensor's method calls this
+        if INTERNAL[frame.f_code.co_filename]:
+            frame = user_frame(2)
         self._last.append((call, frame.f_code, frame.f_lasti))
 
     def last(self) -> tuple[str, Place] | None:

@@ -84,8 +84,15 @@ class Walk:
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
-        self.given.add(id(g if getattr(g, "base", None) is None else memory_owner(g)))
-        self.accumulate(target, g)
+        self.given.add(id(g if type(g) is np.ndarray and g.base is None else memory_owner(g)))
+        if (
+            type(g) is np.ndarray and type(target) is Node and target not in self.cotangents and not self.batched
+            and g.dtype is target.dtype and g.shape == target.shape
+        ):  # fmt: skip
+            self.cotangents[target] = g  # as `accumulate` would
+            heappush(self.heap, (-target.seq, target))
+        else:
+            self.accumulate(target, g)
 
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""

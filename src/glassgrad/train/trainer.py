@@ -235,6 +235,7 @@ class Trainer:
         totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
         count = 0
         averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
+        training = self.model.training
         self.model.eval()
         try:
             with averaged, untouched(self.model), no_grad():
@@ -247,7 +248,7 @@ class Trainer:
                     for name, metric in self.metrics.items():
                         totals[name] += float(metric(outputs, parts[-1])) * size
         finally:
-            self.model.train()
+            self.model.train(training)
         if not count:
             raise errors.FIT_EMPTY_LOADER(what="val_loader", reason="it ended at once")
         return {name: total / count for name, total in totals.items()}

@@ -142,7 +142,10 @@ def _steepest(rates: list[float], losses: list[float]) -> float:
     count = int(np.argmin(losses)) + 1 if losses else 0
     if count < 5:
         return math.nan
-    slopes = np.gradient(np.array(losses[:count]), np.log(rates[:count]))
+    # Over several steps: from one to the next it differs more between batches than by what was learned.
+    width = max(1, count // 8)
+    window = np.full(2 * width + 1, 1 / (2 * width + 1))
+    slopes = np.gradient(np.convolve(np.pad(losses[:count], width, "edge"), window, "valid"), np.log(rates[:count]))
     place = int(slopes.argmin())
     return rates[place] if slopes[place] < 0 else math.nan
 

@@ -137,14 +137,15 @@ class Walk:
                 MUTATIONS.check(node)
             prim, parents = node.prim, node.parents
             rules = prim.vjps
-            pairs: Iterable[tuple[Any, Any]] = ()
+            pairs: Iterable[tuple[Any, Any]]
             if rules is not None:
-                pairs = zip(parents, rules, strict=False)
+                pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
             elif prim.visit is None:
                 needs = [parent is not None for parent in parents]
                 pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
             else:
                 self._step(node, g, saved)
+                pairs = ()
             for parent, c in pairs:
                 if parent is None or c is None:
                     continue

@@ -205,6 +205,17 @@ def test_diverging_is_told_and_keeps_the_run(folder: Path, glassgrad: Call) -> N
     assert "try a smaller learning rate than" in result.err
 
 
+def test_weights_that_turn_out_useless_at_the_end(folder: Path, glassgrad: Call) -> None:
+    result = glassgrad("train", "names", "--steps", "100", "--rate", "1e6", "--run-dir", "run")
+    assert result.code == 1
+    assert re.fullmatch(
+        r"error: after the last step the train loss is (nan|inf): [^\n]+ than 1e\+06"
+        r" \(the checkpoint of step \d+ in run [^\n]+\n",
+        result.err,
+    )
+    assert (folder / "run" / "state.safetensors").is_file()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a Unix matter")
 @pytest.mark.parametrize("room", [0, 1_000])
 def test_a_disk_without_room_for_the_run(folder: Path, process: Call, room: int) -> None:

@@ -61,6 +61,11 @@ RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
 RUN_DIVERGED = Message(
     RunError, "the loss became {value} at step {step:,}; try a smaller learning rate than {rate:g}{kept}"
 )
+RUN_ENDED_DIVERGED = Message(
+    RunError,
+    "after the last step the {name} is {value}: the weights are of no use; try a smaller --rate than {rate:g}"
+    " (the checkpoint of step {step:,} in {path} is as the run left it)",
+)
 
 RUN_ONLY_SKIPS = Message(
     RunError,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .. import errors
 from . import rundir
@@ -170,7 +173,13 @@ class _Session:
     def _finish(self) -> None:
         """Measure, save, draw and show; the same each time it is done."""
         task, loop, run, say = self.task, self.loop, self.run, self.display.say
-        final = task.settle()
+        with np.errstate(all="ignore"):  # what overflows is told below
+            final = task.settle()
+        for name, value in final.items():
+            if not math.isfinite(value):
+                raise errors.RUN_ENDED_DIVERGED(
+                    name=name.replace("_", " "), value=value, rate=loop.plan.rate_at(0), step=loop.step, path=run.path
+                )
         try:
             with MetricsLog(run.metrics) as log:
                 log.write(event="final", step=loop.step, **final, seconds=round(loop.seconds, 3))

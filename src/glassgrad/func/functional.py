@@ -60,6 +60,7 @@ def _replaced(module: Any, given: Mapping[str, Any], tie_weights: bool, strict: 
             missing="\n  missing: " + ", ".join(missing) if missing else "",
             unexpected="\n  unexpected: " + ", ".join(unexpected) if unexpected else "",
             wrong="",
+            next="give the names of the module's own parameters and buffers, or leave strict=False, the default",
         )
     values = {id(places[name][0].__dict__[places[name][1]]): value for name, value in given.items()}
     before = []

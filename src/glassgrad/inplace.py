@@ -213,7 +213,7 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
     if prim.name == "getitem":
         return _set(base, view, [], params["spec"])
     transposed: Any = prim.vjps[0] if prim.vjps is not None else None
-    if prim.name in {"reshape", "permute_dims", "flip", "alias"}:
+    if prim.name in {"reshape", "permute_dims", "alias"}:
         return transposed(view, None, base, **params)  # type: ignore[no-any-return]  # all of the base is rewritten
     old = transposed(prim(base, **params), None, base, **params)
     return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]  # arrays are typed Any

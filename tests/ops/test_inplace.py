@@ -120,6 +120,13 @@ def arithmetic(lib: Any, a: Any, b: Any) -> Any:
     return h.sum()
 
 
+def write_to_a_flipped_copy(lib: Any, a: Any, b: Any) -> Any:
+    h = a * 1
+    turned = lib.flip(h, (0, 1))
+    turned.mul_(b)
+    return (h * turned).sum()
+
+
 def mean_of_flipped_view(lib: Any, a: Any, b: Any) -> Any:
     h = a * 1
     h.unsqueeze(0)[0, 1].mul_(b[1])
@@ -149,6 +156,7 @@ PROGRAMS = [
     scattering,
     arithmetic,
     mean_of_flipped_view,
+    write_to_a_flipped_copy,
     writes_without_gradient,
 ]
 

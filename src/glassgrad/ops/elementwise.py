@@ -148,12 +148,12 @@ minimum = elementwise(
 
 fmax = elementwise(
     "fmax", "fmax", (select(lambda y, a, b: logical_or(a >= b, isnan(b))),
-                     select(lambda y, a, b: logical_not(logical_or(a >= b, isnan(b))))), saves="x",
+                     select(lambda y, a, b: logical_or(a >= b, isnan(b)), keep=False)), saves="x",
     formula="max(a, b), ignoring a NaN", derivative="a >= b, a < b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 fmin = elementwise(
     "fmin", "fmin", (select(lambda y, a, b: logical_or(a <= b, isnan(b))),
-                     select(lambda y, a, b: logical_not(logical_or(a <= b, isnan(b))))), saves="x",
+                     select(lambda y, a, b: logical_or(a <= b, isnan(b)), keep=False)), saves="x",
     formula="min(a, b), ignoring a NaN", derivative="a <= b, a > b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip
 heaviside = elementwise(

@@ -1,15 +1,15 @@
-"""`python -m benchmarks all`, or some of w1-w5 overhead ops trainer: run, print, and with --write keep the result."""
+"""`python -m benchmarks all`, or some of w1-w5 names overhead ops trainer: run, print; --write keeps the result."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import harness, op_overhead, ops, picture, quiet, results, trainer
+from benchmarks import harness, names, op_overhead, ops, picture, quiet, results, trainer
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
-OTHERS = {"overhead": op_overhead, "ops": ops, "trainer": trainer}
+OTHERS = {"names": names, "overhead": op_overhead, "ops": ops, "trainer": trainer}
 
 
 def arguments() -> argparse.Namespace:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks import results
 from glassgrad.train.config import command_line, rules
 from glassgrad.train.images import CLASSES, DIGITS, MNIST
 from glassgrad.train.names import NAMES
@@ -135,6 +137,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a field of the configuration")
     parser.add_argument("--engines", default="glassgrad compiled,PyTorch", help="also: glassgrad eager, torch.compile")
     parser.add_argument("--threads", type=int, default=2, help="threads of PyTorch")
+    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/RESULTS.md")
     given = parser.parse_args()
     kind = KINDS[given.task]
     known = rules(kind.config)
@@ -147,10 +150,25 @@ def main():
     except ImportError:
         print("PyTorch is not installed: only glassgrad is measured")
         given.engines = "glassgrad compiled"
-    print("| | steps | held-out loss | accuracy | ms a step | seconds | before, s |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
+    lines = ["| | steps | held-out loss | accuracy | ms a step | seconds | before, s |", "|---" + 6 * "|--:" + "|"]
+    print(*lines, sep="\n")
     for line in compare(kind, options, given.engines.split(",")):
         print(line, flush=True)
+        lines.append(line)
+    if given.write:
+        write(given.task, pairs, "\n".join(lines))
+
+
+def write(task, pairs, table):
+    """Put a table into RESULTS.md, under the command that makes it; files by their names, wherever they lie."""
+    shown = {key: Path(value).name if key == "data" else value for key, value in pairs.items()}
+    options = (f"--set {key}={value}" for key, value in shown.items())
+    command = " ".join(["python -m benchmarks.training", task, *options])
+    which = "-".join([task, *(value for key, value in shown.items() if key == "model")])
+    results.write_section(
+        f"training-{which}", f"Whole training: {which.replace('-', ', ')}",
+        f"Command: `{command}`\n\n{table}\n\n{results.machine_lines()}",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -10,11 +10,17 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import random
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+# A shell that starts the suite in the background has interrupts ignored, and every test of Ctrl-C would wait in vain.
+for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, _name), _handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"

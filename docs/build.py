@@ -16,7 +16,7 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS), str(ROOT / "src")]
 
 from sitegen import layertable, messages, optable  # noqa: E402 - found through the path above
-from sitegen.html import frame, render, style  # noqa: E402
+from sitegen.html import frame, render, style  # noqa: E402 - as above
 
 # The guide in reading order; what else lies in docs/ follows by title.
 GUIDE = (

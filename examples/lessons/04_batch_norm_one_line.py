@@ -29,7 +29,7 @@ def batch_norm(x, w, b, r):
     hat = centred * s
     y = w * hat + b
     loss = (y * r).sum()
-    return loss  # noqa: RET504
+    return loss  # noqa: RET504 - the name is what is printed
 
 
 # (`r` is there to give every output a different cotangent; with a plain sum, most mistakes would go

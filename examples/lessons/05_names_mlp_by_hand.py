@@ -56,7 +56,7 @@ def forward(C, W1, b1, gain, shift, W2, b2, contexts, targets):
     probs = counts * share
     logprobs = probs.log()
     loss = -logprobs[np.arange(n), targets].mean()
-    return loss  # noqa: RET504
+    return loss  # noqa: RET504 - the name is what is printed
 
 
 # ## Backwards

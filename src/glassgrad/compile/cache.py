@@ -48,7 +48,7 @@ def _versions() -> str:
     here = Path(__file__).parent
     sources = []
     for path in sorted(here.rglob("*.py")):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # removed while we looked
             found = path.stat()
             sources.append(f"{path.relative_to(here)} {found.st_size} {found.st_mtime_ns}")
     return "\n".join([__version__, llvmlite.__version__, str(llvm_version_info), *sources])
@@ -75,10 +75,10 @@ def read(key: str) -> tuple[dict[str, Any], bytes] | None:
         return None
     entry = _unpacked(data)
     if entry is None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # another process was quicker
             path.unlink()
     else:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # removed, or not ours: only its age is lost
             os.utime(path)  # entries that are used are kept longest
     return entry
 
@@ -100,7 +100,7 @@ def write(key: str, header: dict[str, Any], code: bytes) -> None:
         return
     text = json.dumps(header).encode()
     body = len(text).to_bytes(8, "little") + text + code
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no error
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(prefix=".new-", dir=place)
         try:
@@ -108,7 +108,7 @@ def write(key: str, header: dict[str, Any], code: bytes) -> None:
                 file.write(_MAGIC + hashlib.sha256(body).digest() + body)
             os.replace(temporary, place / key)  # noqa: PTH105 - one call, atomic
         except OSError:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # what is left is swept with the oldest
                 os.unlink(temporary)  # noqa: PTH108 - beside the call above
             return
         _prune(place)
@@ -118,14 +118,14 @@ def _prune(place: Path) -> None:
     """Remove the entries that were not used for longest, once there are too many."""
     found = []
     for path in place.iterdir():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # removed while we looked
             stat = path.stat()
             found.append((stat.st_mtime, stat.st_size, path))
     excess = sum(size for _, size, _ in found) - _KEPT_BYTES
     for _, size, path in sorted(found):
         if excess <= 0:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # another process was quicker
             path.unlink()
             excess -= size
 

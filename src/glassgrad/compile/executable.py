@@ -264,7 +264,7 @@ class NativeStep:
         operands = [
             self._block(operand, arrays) if isinstance(operand, tuple) else operand for operand in host.operands
         ]
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # native code does not warn either
             made = host.compute(*operands)
         parts = made if isinstance(made, tuple) else (made,)
         for block, part in zip(host.results, parts, strict=False):

@@ -149,7 +149,7 @@ def reference(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
     values.update(graph.constants)
     for instr in graph.instrs:
         args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # the native run did not warn either
             result = REGISTRY[instr.op].compute(args, instr.params)
         results = result if len(instr.outputs) > 1 else (result,)
         values.update(zip(instr.outputs, map(np.asarray, results), strict=True))

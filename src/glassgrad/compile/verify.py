@@ -60,7 +60,7 @@ def _verify_instr(number: int, instr: Instr, defined: set[Var], *, types: bool) 
         raise _fail(what, "there is no such primitive", instr.where)
     if not types:
         return
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
         found = primitive.abstract(*instr.inputs, **instr.params)
     wanted = found if primitive.multiple else (found,)
     if len(wanted) != len(instr.outputs):

@@ -50,7 +50,7 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
     if not hasattr(model, "named_parameters"):
         raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)
     given = _Batch(model, batch)
-    with np.errstate(all="ignore"), aside(model):
+    with np.errstate(all="ignore"), aside(model):  # what overflows is among the findings
         found = _examined(model, given, loss_fn)
     return dataclasses.replace(found, findings=rules.findings(found))
 

@@ -248,7 +248,7 @@ class GradientMonitor:
         table = np.full((len(place), len(self._parameters)), np.nan)
         counts: list[Array] = [0] * len(self._parameters)
         held = []
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a NaN is something to record
             for at, (_, parameter) in enumerate(self._parameters):
                 entries = parameters.measure(library.values(parameter))
                 gradient = library.gradient(parameter)

@@ -80,7 +80,7 @@ def norm(array: Array) -> float:
         >>> norm(np.array([3.0, 4.0], np.float32))
         5.0
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # an infinite norm is the answer
         return _root(sum(float(part @ part) for part in _parts(array)), array)
 
 

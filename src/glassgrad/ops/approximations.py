@@ -144,7 +144,7 @@ def trigamma(x: Array) -> Array:
     Abramowitz and Stegun 6.4.6 to move the argument up, 6.4.12 for the series there. An argument that is not
     positive gives NaN.
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # poles and overflow give the NaN or infinity meant
         z = np.array(x, np.float64)
         positive = z > 0
         total = np.zeros_like(z)

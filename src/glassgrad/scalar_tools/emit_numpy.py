@@ -106,7 +106,7 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
     run = names["program"]
 
     def quiet(columns: Any, leaves: Any, seeds: Any) -> Any:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # as a Value computes: no warnings
             return run(columns, leaves.tolist(), seeds)
 
     return quiet, source

@@ -23,7 +23,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.close(descriptor)
         temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the error on its way out is the one to tell
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
@@ -38,7 +38,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 def sync_directory(path: Path) -> None:
     """Force a rename to the disk. Where a directory cannot be opened (Windows), the system offers no way to."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # see above
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

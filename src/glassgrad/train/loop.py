@@ -158,7 +158,7 @@ class Loop:
                 if run is not None:
                     with self.saving(run):
                         loggers = [stack.enter_context(MetricsLog(run.metrics)), *loggers]
-                stack.enter_context(np.errstate(all="ignore"))
+                stack.enter_context(np.errstate(all="ignore"))  # a loss that is no number ends the run with a message
                 last = self.plan.steps if until is None else min(until, self.plan.steps)
                 _Running(self, run, display, stop, loggers, last).go()
         finally:

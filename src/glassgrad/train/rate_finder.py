@@ -114,7 +114,7 @@ def find_rate(
     mean, best = 0.0, math.inf
     model.train()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # it goes on until the loss blows up
             for step in range(steps):
                 rate = low * factor**step
                 learner.set_rate(rate)

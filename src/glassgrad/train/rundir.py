@@ -94,14 +94,14 @@ class RunDirectory:
             yield
         finally:
             _HELD.discard(descriptor)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # closing lets go of it all the same
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a process forked a moment ago
             os.close(descriptor)
 
     def _sweep(self) -> None:
         """Remove what a process that was killed while saving has left."""
         for leftover in (*self.path.glob(".*.tmp"), *(self.path / BEST).glob(".*.tmp")):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # harmless, and tried again next time
                 leftover.unlink()
 
 
@@ -154,7 +154,7 @@ def _make_parents(parent: Path) -> list[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # somebody has put something in
             folder.rmdir()
 
 

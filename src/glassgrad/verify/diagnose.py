@@ -256,7 +256,7 @@ def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
     changed = set(assigned(statement))
     names = {name: copied(value) if name in changed else value for name, value in before.items()}
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # nonsense is tried on purpose
             warnings.simplefilter("ignore")
             code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
             exec(code, names)  # noqa: S102 - the user's own line, slightly changed

@@ -117,7 +117,7 @@ def _finish(verdict: Verdict, raise_exception: bool) -> Verdict:
 def _judge(
     subject: Subject, title: str, eps: float | None, tolerance: Tolerance, nondet_tol: float, samples: int
 ) -> Verdict:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    with np.errstate(all="ignore"), warnings.catch_warnings():  # the verdict says what is not finite
         warnings.simplefilter("ignore")
         try:
             exact = _runs(subject)

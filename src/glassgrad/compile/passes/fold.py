@@ -26,7 +26,7 @@ def fold(graph: Graph) -> Graph:
         if any(isinstance(value, Var) for value in values) or not _worthwhile(instr, values):
             rewriter.keep(_with_numbers(instr, rewriter))
             continue
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # eager would warn where it runs, not here
             result = REGISTRY[instr.op].compute(tuple(values), instr.params)
         results = result if len(instr.outputs) > 1 else (result,)
         for var, part in zip(instr.outputs, results, strict=True):

@@ -70,7 +70,7 @@ def _openblas() -> Blas | None:
 def _scipy_openblas() -> Blas | None:
     """Open the library in SciPy's wheel; importing scipy.linalg for its capsules would take a quarter of a second."""
     for path in _libraries("scipy"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # not this one; the next is tried
             library = ctypes.CDLL(str(path))
             for prefix, suffix in (("scipy_", "_"), ("", "_")):
                 if hasattr(library, f"{prefix}sgemm{suffix}"):
@@ -105,7 +105,7 @@ def _capsules() -> Blas | None:
     except ImportError:
         return None
     for path in _libraries("scipy"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # not this one; the next is tried
             _single_threaded(ctypes.CDLL(str(path)), "scipy_")
     return Blas("scipy", {kind: _capsule_pointer(cython_blas.__pyx_capi__[name]) for kind, name in GEMM.items()})
 
@@ -122,7 +122,7 @@ def _capsule_pointer(capsule: Any) -> int:
 def _mkl() -> Blas | None:
     """Open MKL's single runtime library where the extra is installed."""
     for path in _mkl_files():
-        with contextlib.suppress(OSError, AttributeError):
+        with contextlib.suppress(OSError, AttributeError):  # not this one; the next is tried
             library = ctypes.CDLL(str(path))
             # 1 is the sequential layer: no threads of its own beside ours. The layer stays as it is where somebody else
             # in this process has used the library before; then every share would start threads.

@@ -11,7 +11,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ class Lifted:
     tracks: bool
     existed: bool
     by_function: bool = False
+
+    def give_back(self) -> None:
+        """Let the Tensor have its array again; a second time does no harm."""
+        target = self.ref()
+        if target is not None:
+            target.array = self.array
+            target._tracks = self.tracks
 
 
 @dataclass(eq=False)
@@ -380,19 +387,14 @@ class Tracer:
         """Give every lifted Tensor its array back, and every leaf its gradient."""
         self.over = True
         interrupted = None
-        for entry in self.lifted:
+        for give_back in (*(entry.give_back for entry in self.lifted), self.grads.restore):
             while True:
                 try:
-                    target = entry.ref()
-                    if target is not None:
-                        target.array = entry.array
-                        target._tracks = entry.tracks
+                    give_back()
                     break
                 except KeyboardInterrupt as error:
-                    # A second Ctrl-C must not leave half of the parameters behind.
+                    # A second Ctrl-C must not leave half of the parameters behind, and waits until all is back.
                     interrupted = error
-        with suppress(KeyboardInterrupt):
-            self.grads.restore()
         if interrupted is not None:
             raise interrupted
 

@@ -11,6 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
+from glassgrad.compile.trace import GradWatch
 from glassgrad.nn import functional as F
 
 
@@ -290,6 +291,30 @@ def test_ctrl_c_while_tracing():
     timer.join()
     assert layer.weight.array is array
     assert layer(X).shape == (2, 2)
+
+
+def test_ctrl_c_while_gradients_are_put_back_waits_and_is_told(monkeypatch):
+    original, calls = GradWatch.restore, []
+
+    def interrupted_once(watch):
+        calls.append(watch)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        original(watch)
+
+    monkeypatch.setattr(GradWatch, "restore", interrupted_once)
+    w = gg.ones(2, requires_grad=True)
+    w.grad = gg.full((2,), 7.0)
+
+    def run(x):
+        w.grad = None
+        (w * x).sum().backward()
+        raise ValueError("stop")
+
+    with pytest.raises(KeyboardInterrupt):
+        compiled(run)(gg.ones(2))
+    assert len(calls) == 2
+    assert w.grad.tolist() == [7.0, 7.0]
 
 
 def test_a_failing_program_leaves_state_as_it_was():

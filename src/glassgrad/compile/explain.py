@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from glassgrad.compile.emit.llvm.cuts import nest_flops, touched_bytes
 from glassgrad.compile.emit.llvm.step import Code, StepModule
@@ -23,7 +24,8 @@ class Row:
         result: type of what it stores (the first, if several).
         flops, bytes: its arithmetic and its traffic, if every array is read and written once.
         cut: how threads share it: rows, tiles, columns, batch, or the one share that does all of it.
-        where: the user's lines it comes from.
+        origins: where its instructions come from.
+        where: the same as the user's lines, each once.
     """
 
     phase: int
@@ -33,7 +35,12 @@ class Row:
     flops: int
     bytes: int
     cut: str
-    where: tuple[str, ...] = ()
+    origins: tuple[Any, ...] = ()
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The lines, looked up when somebody asks: for all kernels that takes a tenth of the time of compiling."""
+        return tuple(dict.fromkeys(str(origin) for origin in self.origins))
 
     def __str__(self) -> str:
         ops = "+".join(self.ops) if len(self.ops) <= 6 else "+".join(self.ops[:5]) + f"+{len(self.ops) - 5} more"
@@ -87,8 +94,8 @@ def _row(phase: int, task: Task, code: Code) -> Row:
         assert code.solid is not None
         kind, flops = code.solid.label, code.solid.flops
     cut = f"share {task.share}" if task.cut is None else task.cut.axis
-    places = tuple(dict.fromkeys(str(instr.where) for instr in kernel.instrs if instr.where is not None))
-    return Row(phase, kind, tuple(instr.op for instr in kernel.instrs), text, flops, kernel_bytes(kernel), cut, places)
+    origins = tuple(instr.where for instr in kernel.instrs if instr.where is not None)
+    return Row(phase, kind, tuple(instr.op for instr in kernel.instrs), text, flops, kernel_bytes(kernel), cut, origins)
 
 
 def kernel_bytes(kernel: Kernel) -> int:

@@ -34,9 +34,6 @@ ALPHABET_TOO_LARGE = Message(
     InputError,
     "{path} has {count:,} different characters, more than the {limit:,} that a model of single characters takes here",
 )
-RUN_OTHER_TEXT = Message(
-    InputError, "{path} does not hold the text this run was begun with; give that file with --data"
-)
 
 CONFIG_DIVISOR = Message(InputError, "{name} must divide {whole} ({size}), given {given}")
 CONFIG_ENGINE = Message(

@@ -52,8 +52,8 @@ RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
 RUN_CHANGED = Message(
     InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"
 )
-RUN_OTHER_WORDS = Message(
-    InputError, "{path} does not hold the words this run was begun with; give that file with --data"
+RUN_OTHER_DATA = Message(
+    InputError, "{path} does not hold the {what} this run was begun with; give that file with --data"
 )
 RUN_OTHER_SHAPES = Message(InputError, "{path} does not fit the model: {reason}")
 

@@ -10,6 +10,33 @@ from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt
 from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
 
 
+def moments(
+    optimizer: Optimizer, p: Array, g: Array, state: dict[str, Any], betas: tuple[Any, Any], scratch: Any
+) -> tuple[Array, Array]:
+    """m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means that Adam and its kin keep."""
+    beta1, beta2 = betas
+    m, v = optimizer.slot(state, "exp_avg", p), optimizer.slot(state, "exp_avg_sq", p)
+    part = into(scratch, multiply, g, weak(1 - beta1, p))
+    m *= weak(beta1, p)
+    m += part
+    part = into(scratch, multiply, g, g)
+    part *= weak(1 - beta2, p)
+    v *= weak(beta2, p)
+    v += part
+    state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+    return m, v
+
+
+def decayed(p: Array, g: Array, group: dict[str, Any], lr: Any) -> tuple[Array, Array]:
+    """Return p and g with the weight decay in one of them: in p if it is decoupled, else in g."""
+    if not group["weight_decay"]:
+        return p, g
+    if not group["decoupled_weight_decay"]:
+        return p, g + p * group["weight_decay"]
+    p *= weak(1 - lr * group["weight_decay"], p)
+    return p, g
+
+
 class _Adam(Optimizer):
     """The rule that Adam and AdamW share, for a gradient and a parameter already decayed."""
 
@@ -25,15 +52,7 @@ class _Adam(Optimizer):
         scratch = self.scratch(p)
         beta1, beta2 = self.moved(group, "betas")
         t = self.count(state)
-        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        part = into(scratch, multiply, g, weak(1 - beta1, p))
-        m *= weak(beta1, p)
-        m += part
-        part = into(scratch, multiply, g, g)
-        part *= weak(1 - beta2, p)
-        v *= weak(beta2, p)
-        v += part
-        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
         if group["amsgrad"]:
             highest = self.slot(state, "max_exp_avg_sq", p)
             highest = into(highest, maximum, highest, v)

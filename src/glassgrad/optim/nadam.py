@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, multiply, sqrt
+from glassgrad.ops.elementwise import divide, sqrt
+from glassgrad.optim.adam import decayed, moments
 from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
 from glassgrad.tensor import make
 
@@ -58,18 +59,8 @@ class NAdam(Optimizer):
         product = state["mu_product"].lifted() * mu
         state["mu_product"].assign(product)
         product = float(product) if isinstance(product, np.ndarray | np.generic) else product
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        elif group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        m *= weak(beta1, p)
-        m += into(scratch, multiply, g, weak(1 - beta1, p))
-        square = into(scratch, multiply, g, g)
-        square *= weak(1 - beta2, p)
-        v *= weak(beta2, p)
-        v += square
-        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        p, g = decayed(p, g, group, lr)
+        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
         root = into(scratch, sqrt, v)
         root *= weak((1 - beta2**t) ** -0.5, p)
         root += group["eps"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt, where
+from glassgrad.optim.adam import decayed, moments
 from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
 
 
@@ -46,18 +47,8 @@ class RAdam(Optimizer):
         scratch = self.scratch(p)
         beta1, beta2 = self.moved(group, "betas")
         lr, t = self.number(group, "lr"), self.count(state)
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        elif group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        m *= weak(beta1, p)
-        m += into(scratch, multiply, g, weak(1 - beta1, p))
-        square = into(scratch, multiply, g, g)
-        square *= weak(1 - beta2, p)
-        v *= weak(beta2, p)
-        v += square
-        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        p, g = decayed(p, g, group, lr)
+        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
         rate = lr / (1 - beta1**t)
         known, factor = _rectified(t, beta2)
         if isinstance(known, bool) and not known:

@@ -203,7 +203,7 @@ class NamesTask:
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the words are those that a run was begun with."""
         if facts["words"] != self.data.words.digest:
-            raise errors.RUN_OTHER_WORDS(path=self.data.words.source)
+            raise errors.RUN_OTHER_DATA(what="words", path=self.data.words.source)
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""

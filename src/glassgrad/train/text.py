@@ -118,7 +118,7 @@ class TextTask:
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the text is that which a run was begun with."""
         if facts["text"] != self.data.digest:
-            raise errors.RUN_OTHER_TEXT(path=self.data.source)
+            raise errors.RUN_OTHER_DATA(what="text", path=self.data.source)
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..statistics import Array, summarise
+
 
 @dataclass(frozen=True)
 class Field:
@@ -22,3 +24,40 @@ class Field:
     what: str
     needs: str = "gradients"
     dtype: Any = np.float64
+
+
+_STATISTICS = {
+    "mean": "mean of the {whole}",
+    "std": "standard deviation of the {whole} (divided by n)",
+    "norm": "Euclidean norm of the {whole}",
+    "abs_mean": "mean of |{entry}|",
+    "abs_max": "largest |{entry}|",
+    "zeros": "share of entries that are exactly zero",
+    "nonfinite": "number of entries that are NaN or infinite",
+}
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Some of the statistics of a `Summary`, for one kind of array that each parameter has.
+
+    Arguments: what the fields' names begin with; the attributes of `Summary`; what the array and an entry are called.
+    """
+
+    prefix: str
+    names: tuple[str, ...]
+    whole: str
+    entry: str
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """A field for each of them."""
+        return tuple(
+            Field(f"{self.prefix}_{name}", "parameter", _STATISTICS[name].format(whole=self.whole, entry=self.entry))
+            for name in self.names
+        )
+
+    def measure(self, array: Array) -> dict[str, float]:
+        """Return the entries of one parameter."""
+        found = summarise(array)
+        return {f"{self.prefix}_{name}": float(getattr(found, name)) for name in self.names}

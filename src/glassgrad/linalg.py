@@ -16,7 +16,7 @@ from glassgrad import errors, provenance
 from glassgrad.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.core import Array, canonical_axis
-from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, qr, svdvals
+from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
 from glassgrad.ops.reduce import amax, amin, sum, vector_norm
 from glassgrad.ops.shape import astype, permute_p, reshape_p
@@ -58,7 +58,7 @@ def matrix_norm(x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), kee
     if ord == "fro":
         y = vector_norm(moved, 2, (-2, -1))
     elif ord == "nuc":
-        y = sum(svdvals(moved), -1)
+        y = nuclear_norm(moved)
     elif ord in (2, -2):
         y = (amax if ord > 0 else amin)(svdvals(moved), -1)
     elif ord in (1, -1, math.inf, -math.inf):
@@ -93,17 +93,27 @@ def cond(x: Array, p: Any = None) -> Array:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
-def matrix_rank(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
+def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
     """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
 
-    Default: `rtol` of max(m, n) times the precision, unless there is an `atol`. With `hermitian` the singular values
-    are the sizes of the eigenvalues.
+    Either may be one number, or one for each matrix. Default: `rtol` of max(m, n) times the precision, unless there is
+    an `atol` above 0. With `hermitian` the singular values are the sizes of the eigenvalues.
     """
     values = _ew.abs(eigvalsh(x)) if hermitian else svdvals(x)
+    if not values.shape[-1]:
+        return sum(astype(values, np.int64), -1)
+    absolute = _beside_values(0.0 if atol is None else atol)
     if rtol is None:
-        rtol = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if not atol else 0.0
-    largest = amax(values, -1, True) if values.shape[-1] else values
-    return sum(astype(values > _ew.maximum(largest * rtol, atol or 0.0), np.int64), -1)
+        relative = _ew.where(absolute > 0, 0.0, max(x.shape[-2:]) * float(np.finfo(x.dtype).eps))
+    else:
+        relative = _beside_values(rtol)
+    return sum(astype(values > _ew.maximum(amax(values, -1, True) * relative, absolute), np.int64), -1)
+
+
+def _beside_values(limit: Any) -> Any:
+    """Give a limit for each matrix a last dimension, which the singular values have."""
+    plain = limit if hasattr(limit, "shape") else np.asarray(limit)
+    return reshape_p(plain, shape=(*plain.shape, 1)) if plain.shape else plain
 
 
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:

@@ -123,7 +123,9 @@ def randint(
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
-    return _finish(_rng(generator).integers(low, high, _size((size,)), dtype=dtype or np.int64), requires_grad, device)
+    wanted = np.dtype(dtype or np.int64)
+    drawn = _rng(generator).integers(low, high, _size((size,)), dtype=wanted if wanted.kind in "iu" else np.int64)
+    return _finish(drawn.astype(wanted, copy=False), requires_grad, device)
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -132,12 +134,15 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     return _finish(order if dtype is None else order.astype(dtype), False, device)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None) -> Tensor:
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Tensor:  # fmt: skip
     """Normal numbers; the shape is `size` or that of `mean` and `std`."""
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
-    drawn = _normal(_rng(generator), shape, None)
-    return make((plain[0] + plain[1] * drawn).astype(DEFAULT), None, False)
+    drawn = _normal(_rng(generator), shape, dtype)
+    return _finish((plain[0] + plain[1] * drawn).astype(dtype or DEFAULT), requires_grad, device)
 
 
 def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
@@ -190,14 +195,18 @@ def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | N
     return drawn
 
 
-def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
+def rand_like(
+    x: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Uniform numbers with the shape and dtype of `x`."""
-    return rand(x.shape, generator=generator, dtype=dtype or x.dtype)
+    return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
-def randn_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
+def randn_like(
+    x: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Standard normal numbers with the shape and dtype of `x`."""
-    return randn(x.shape, generator=generator, dtype=dtype or x.dtype)
+    return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 # What PyTorch has here and this library has not, and what to use in its place.
 _INSTEAD = {

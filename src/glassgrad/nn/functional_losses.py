@@ -246,8 +246,10 @@ def multi_margin_loss(
 ) -> Array:  # fmt: skip
     """sum over other classes of max(0, margin - x[target] + x[i])**p, divided by the number of classes."""
     reduction = reduction_of(reduction, size_average, reduce, "multi_margin_loss")
-    alone = len(input.shape) == 1
-    x, labels = (unsqueeze(input, 0), reshape_p(target, shape=(1,))) if alone else (input, target)
+    alone = len(input.shape) < 2
+    x, labels = (reshape_p(input, shape=(1, math.prod(input.shape))), reshape_p(target, shape=(1,))) if alone else (
+        input, target
+    )  # fmt: skip
     column = reshape_p(labels, shape=(labels.shape[0], 1))
     distance = _at_least(x - x.gather(1, column) + margin, 0)
     if p == 2:
@@ -269,8 +271,9 @@ def multilabel_margin_loss(
     A row of `target` lists class indices up to the first -1.
     """
     reduction = reduction_of(reduction, size_average, reduce, "multilabel_margin_loss")
-    alone = len(input.shape) == 1
-    x, labels = (unsqueeze(input, 0), unsqueeze(target, 0)) if alone else (input, target)
+    alone = len(input.shape) < 2
+    row = (1, math.prod(input.shape))
+    x, labels = (reshape_p(input, shape=row), reshape_p(target, shape=row)) if alone else (input, target)
     classes = x.shape[1]
     listed = (labels < 0).cumsum(1) == 0
     safe = ew.where(listed, labels, 0)

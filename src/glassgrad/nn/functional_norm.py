@@ -32,6 +32,9 @@ def batch_norm(
         ShapeError: a single value for each channel in training, which has no variance.
     """
     shape = input.shape
+    if len(shape) < 2:
+        where = provenance.here()
+        raise errors.WRONG_INPUT(layer="batch_norm", expected="(N, C, ...)", given=tuple(shape), where=where)
     channels = shape[1]
     if not training:
         beside = (1, channels, *(1,) * (len(shape) - 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,9 +83,9 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
         [2, 1, 0, 1, 2, 1]
     """
     widths = _widths(pad, len(x.shape))
-    cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths, strict=True))
-    if any(a < 0 or b < 0 for a, b in widths):
-        x = x[cut]
+    cuts = any(a < 0 or b < 0 for a, b in widths)
+    if cuts and mode in {"constant", "circular", "wrap"}:  # the others show at one end what is cut off at the other
+        x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths, strict=True))]
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
     if mode == "constant":
         fill = constant_values if value is None else value
@@ -100,14 +100,15 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
 
 
 def _border(n: int, before: int, after: int, mode: str) -> Array:
-    """Return which element each place of the padded axis repeats."""
+    """Return which element each place of the padded axis repeats; a negative number cuts places off again."""
     most = n - 1 if mode == "reflect" else n
-    if n == 0 or (mode in {"reflect", "circular"} and max(before, after) > most):
+    if n == 0 or (mode in {"reflect", "circular"} and max(before, after) > most) or before + n + after < 0:
         raise bad_option(
             "pad", f"border with mode {mode!r}", (before, after), f"at most {max(most, 0)} for a dimension of size {n}"
         )
     border: Any = _BORDERS[mode]  # NumPy's stubs list the modes one by one
-    return np.pad(np.arange(n), (before, after), mode=border)
+    places = np.pad(np.arange(n), (max(before, 0), max(after, 0)), mode=border)
+    return places[max(-before, 0) : len(places) - max(-after, 0)]
 
 
 def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
@@ -129,20 +130,33 @@ def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 # --- joining and cutting --------------------------------------------------------------------------
 
 
-def atleast_1d(x: Array) -> Array:
-    """x with at least one dimension."""
-    return x if x.shape else reshape_p(x, shape=(1,))
+def atleast_1d(*tensors: Any) -> Any:
+    """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+    return _each(lambda x: x if x.shape else reshape_p(x, shape=(1,)), tensors)
 
 
-def atleast_2d(x: Array) -> Array:
-    """x with at least two dimensions; new ones come first."""
-    return x if len(x.shape) > 1 else reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape))
+def atleast_2d(*tensors: Any) -> Any:
+    """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+    return _each(
+        lambda x: x if len(x.shape) > 1 else reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape)), tensors
+    )
 
 
-def atleast_3d(x: Array) -> Array:
-    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix."""
-    shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(len(x.shape))
-    return x if shape is None else reshape_p(x, shape=shape)
+def atleast_3d(*tensors: Any) -> Any:
+    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+
+    def widen(x: Array) -> Array:
+        shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(len(x.shape))
+        return x if shape is None else reshape_p(x, shape=shape)
+
+    return _each(widen, tensors)
+
+
+def _each(function: Callable[[Array], Array], given: tuple[Any, ...]) -> Any:
+    """Apply a function to one tensor, or to each of several, which may come as one list."""
+    if len(given) == 1 and not isinstance(given[0], list | tuple):
+        return function(given[0])
+    return tuple(function(x) for x in (given[0] if len(given) == 1 else given))
 
 
 def hstack(tensors: Sequence[Array]) -> Array:
@@ -170,11 +184,15 @@ def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Arra
     """Cut along `dim` into so many nearly equal sections, or in front of the indices given: NumPy's `array_split`."""
     axis = canonical_axis(dim, len(x.shape))
     size = x.shape[axis]
-    if isinstance(indices_or_sections, int):
-        each, extra = divmod(size, indices_or_sections)
-        ends = [each * (k + 1) + min(k + 1, extra) for k in range(indices_or_sections - 1)]
+    given = concrete(indices_or_sections, "tensor_split")
+    if given.ndim:
+        ends = given.tolist()
     else:
-        ends = [int(end) for end in concrete(indices_or_sections, "tensor_split")]
+        sections = int(given)
+        if sections < 1:
+            raise bad_option("tensor_split", "indices_or_sections", sections, "at least one section")
+        each, extra = divmod(size, sections)
+        ends = [each * (k + 1) + min(k + 1, extra) for k in range(sections - 1)]
     lead = (slice(None),) * axis
     return tuple(x[(*lead, slice(a, b))] for a, b in zip([0, *ends], [*ends, size], strict=True))
 

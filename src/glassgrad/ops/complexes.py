@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, Linear, linear
-from glassgrad.ops.shape import stack
+from glassgrad.ops.shape import broadcast_to_p, stack
 
 
 def _as_pairs(xp: Any, z: Array) -> Array:
@@ -63,8 +65,10 @@ def view_as_real(x: Array) -> Array:
 
 
 def complex(real: Array, imag: Array) -> Array:
-    """real + i imag, from two real tensors: the way to a complex tensor with a gradient."""
-    return view_as_complex_p(stack([real, imag], -1))
+    """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
+    shape = np.broadcast_shapes(tuple(real.shape), tuple(imag.shape))
+    parts = [part if tuple(part.shape) == shape else broadcast_to_p(part, shape=shape) for part in (real, imag)]
+    return view_as_complex_p(stack(parts, -1))
 
 
 def real(x: Array) -> Array:

@@ -6,8 +6,9 @@ they find are positions; values come from indexing with them, through which grad
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,10 +44,12 @@ def _unique(x: Array, *, axis: int | None) -> tuple[Array, Array, Array]:
 unique_p = _needs_numbers("unique", _unique, "first position, number and count of each different value")
 
 
-def _consecutive(x: Array) -> tuple[Array, Array, Array]:
-    first = np.flatnonzero(np.r_[True, x[1:] != x[:-1]][: x.size])
-    inverse = np.cumsum(np.r_[0, x[1:] != x[:-1]][: x.size])
-    return first, inverse, np.diff(np.r_[first, x.size])
+def _consecutive(x: Array, *, axis: int) -> tuple[Array, Array, Array]:
+    slices = np.moveaxis(x, axis, 0)
+    count = len(slices)
+    differs = (slices[1:] != slices[:-1]).any(axis=tuple(range(1, slices.ndim)))
+    first = np.flatnonzero(np.r_[True, differs][:count])
+    return first, np.cumsum(np.r_[0, differs][:count]), np.diff(np.r_[first, count])
 
 
 consecutive_p = _needs_numbers("unique_consecutive", _consecutive, "starts and lengths of runs of equal values")
@@ -84,20 +87,23 @@ def unique(
     """
     axis = None if dim is None else canonical_axis(dim, len(x.shape))
     first, inverse, counts = unique_p(x, axis=axis)
-    values = _positions_of(reshape_p(x, shape=(-1,)) if axis is None else x, first, axis or 0)
+    values = _positions_of(reshape_p(x, shape=(math.prod(x.shape),)) if axis is None else x, first, axis or 0)
     return _asked(values, (inverse, return_inverse), (counts, return_counts))
 
 
 def unique_consecutive(
     x: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The values of x without those that repeat the one before; with `dim` for a tensor of one dimension only."""
-    if dim is not None and len(x.shape) != 1:
-        raise bad_option("unique_consecutive", "dim", dim, "None for more than one dimension")
-    flat = reshape_p(x, shape=(-1,))
-    first, inverse, counts = consecutive_p(flat)
-    inverse = reshape_p(inverse, shape=tuple(x.shape))
-    return _asked(_positions_of(flat, first, 0), (inverse, return_inverse), (counts, return_counts))
+    """The values of x (its slices along `dim`) without those that repeat the one before."""
+    if dim is None:
+        flat = reshape_p(x, shape=(math.prod(x.shape),))
+        first, inverse, counts = consecutive_p(flat, axis=0)
+        values, inverse = _positions_of(flat, first, 0), reshape_p(inverse, shape=tuple(x.shape))
+    else:
+        axis = canonical_axis(dim, len(x.shape))
+        first, inverse, counts = consecutive_p(x, axis=axis)
+        values = _positions_of(x, first, axis)
+    return _asked(values, (inverse, return_inverse), (counts, return_counts))
 
 
 def _asked(values: Array, *extras: tuple[Array, bool]) -> Any:
@@ -125,24 +131,52 @@ bincount_p = custom(
 )  # fmt: skip
 
 
-def histogram(x: Array, bins: Any = 10, range: tuple[float, float] | None = None) -> tuple[Any, Any]:
-    """Counts of the values between `bins` edges, and the edges: NumPy's `histogram`; no gradient."""
+class Histogram(NamedTuple):
+    """What `histogram` returns."""
+
+    hist: Any
+    bin_edges: Any
+
+
+def histogram(
+    x: Array, bins: Any = 10, *, range: tuple[float, float] | None = None, weight: Any = None, density: bool = False
+) -> Histogram:
+    """Counts of the values between `bins` edges (or sums of their `weight`), and the edges; no gradient.
+
+    Both have the dtype of x, as in PyTorch; of integers the counts are integers. `density` divides by the total and by
+    the width of each bin.
+    """
     bins = concrete(bins, "histogram") if np.ndim(bins) else bins
     edges = np.histogram_bin_edges(concrete(x, "histogram"), bins, range)
-    return histogram_p(x, edges), edges
+    weights = () if weight is None else (weight,)
+    counts, edges = histogram_p(x, edges, *weights, density=bool(density))
+    if x.dtype.kind != "f":
+        return Histogram(counts, edges)
+    return Histogram(astype(counts, x.dtype), astype(edges, x.dtype))
 
 
 def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """Counts of the values in `bins` equal bins from `min` to `max` (of x itself if both are equal); no gradient."""
     plain = concrete(x, "histc")
     low, high = (plain.min(), plain.max()) if min == max and plain.size else (min, max)
-    return astype(histogram_p(x, np.linspace(low, high if high > low else low + 1, bins + 1)), x.dtype)
+    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+    return astype(histogram_p(x, edges, density=False)[0], x.dtype)
+
+
+def _histogram(_xp: Any, x: Array, edges: Array, weight: Any = None, *, density: bool) -> tuple[Array, Array]:
+    return np.histogram(x, edges, weights=weight, density=density)
+
+
+def _histogram_shape(_x: Any, edges: Any, weight: Any = None, *, density: bool) -> tuple[Aval, Aval]:
+    counted = np.dtype(np.int64) if weight is None else weight.dtype
+    dtype = np.dtype(np.float64) if density else counted
+    return Aval((edges.shape[0] - 1,), dtype), Aval(tuple(edges.shape), edges.dtype)
 
 
 histogram_p = custom(
-    "histogram", lambda _xp, x, edges: np.histogram(x, edges)[0], vjp=(None, None), jvp=(None, None),
-    formula="how many values lie between the edges", derivative="none",
-    shape=lambda x, edges: Aval((edges.shape[0] - 1,), np.dtype(np.int64)),
+    "histogram", _histogram, vjp=(None, None, None), jvp=(None, None, None),
+    formula="how many values lie between the edges, or the sum of their weights", derivative="none",
+    multiple=True, shape=_histogram_shape,
 )  # fmt: skip
 
 

@@ -19,11 +19,11 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.batching import native
-from glassgrad.ops.core import Array, Custom, custom
+from glassgrad.ops.core import Array, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import concatenate_p, reshape_p, tril_p
+from glassgrad.ops.shape import concatenate_p, permute_p, reshape_p, tril_p
 from glassgrad.ops.solve import solve_triangular_p
 
 Shape = tuple[int, ...]
@@ -347,3 +347,14 @@ def svd(x: Array, some: bool = True) -> Any:
 def svdvals(x: Array) -> Array:
     """Singular values of (..., m, n), falling."""
     return svd_p(x, full=False)[1]
+
+
+def nuclear_norm(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Sum of the singular values of the matrices in two dimensions, by default the last two."""
+    ndim = len(x.shape)
+    axes = tuple(canonical_axis(axis, ndim) for axis in ((-2, -1) if dim is None else dim))
+    if ndim < 2 or len(set(axes)) != 2:
+        raise bad_option("nuclear_norm", "dim", dim, f"two different dimensions of {ndim}")
+    moved = permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in axes), *axes))
+    y = sum_p(svdvals(moved), axis=(ndim - 2,), keepdims=False)
+    return reshape_p(y, shape=tuple(1 if at in axes else n for at, n in enumerate(x.shape))) if keepdim else y

@@ -315,6 +315,8 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
         >>> gg.gather(x, 1, gg.tensor([[1], [0]])).tolist()
         [[2.0], [3.0]]
     """
+    if not x.shape and index.shape:
+        x = reshape_p(x, shape=(1,))
     return take_along_axis_p(x, index, axis=canonical_axis(dim, len(x.shape)))
 
 

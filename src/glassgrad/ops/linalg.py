@@ -57,7 +57,7 @@ def _matmul_right(g: Array, a: Array, b: Any) -> Array:
 def _matmul(xp: Any, a: Array, b: Array) -> Array:
     if xp is np and a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         # NumPy would run one small product per matrix; the rows of all of them share b.
-        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
+        return (a.reshape(math.prod(a.shape[:-1]), a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
     return xp.matmul(a, b)
 
 

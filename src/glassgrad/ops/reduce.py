@@ -474,11 +474,18 @@ def _power_or_zero(x: Array, exponent: float) -> Array:
 
 
 def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """PyTorch's `norm`: the vector norm of order `p` over `dim`; "fro" is 2. Matrix norms are in `linalg`."""
+    """PyTorch's `norm`: the vector norm of order `p` over `dim`; "fro" is 2, "nuc" the sum of singular values.
+
+    Other norms of matrices are in `linalg`.
+    """
     if p in {"fro", None}:
         p = 2
+    if p == "nuc":
+        from glassgrad.ops.decompose import nuclear_norm
+
+        return nuclear_norm(x if dtype is None else astype(x, dtype), dim, keepdim)
     if isinstance(p, str):
-        raise bad_option("norm", "p", p, "a number, inf or 'fro'; other matrix norms are in linalg")
+        raise bad_option("norm", "p", p, "a number, inf, 'fro' or 'nuc'; other matrix norms are in linalg")
     return vector_norm(x, p, dim, keepdim, dtype=dtype)
 
 

@@ -354,7 +354,17 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     xs = list(tensors)
     if not xs:
         raise bad_option("cat", "tensors", [], "at least one")
+    if len({len(x.shape) for x in xs}) > 1:
+        xs = _as_nothing(xs, dim)
     return concatenate_p(*xs, axis=canonical_axis(dim, len(xs[0].shape)))
+
+
+def _as_nothing(xs: list[Array], dim: int) -> list[Array]:
+    """Give empty vectors the shape of the others with nothing along `dim`: PyTorch lets loops start with `zeros(0)`."""
+    shape = next(tuple(x.shape) for x in xs if tuple(x.shape) != (0,))
+    axis = canonical_axis(dim, len(shape))
+    nothing = (*shape[:axis], 0, *shape[axis + 1 :])
+    return [reshape_p(x, shape=nothing) if tuple(x.shape) == (0,) else x for x in xs]
 
 
 def stack(tensors: Sequence[Array], dim: int = 0) -> Array:

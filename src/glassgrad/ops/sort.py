@@ -75,9 +75,12 @@ def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
     side: Any = "right" if right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, x, side=side)
-    rows, wanted = edges.reshape(-1, edges.shape[-1]), x.reshape(-1, x.shape[-1])
-    found = [np.searchsorted(row, values, side=side) for row, values in zip(rows, wanted, strict=True)]
-    return np.stack(found).reshape(x.shape)
+    count = math.prod(edges.shape[:-1])
+    rows, wanted = edges.reshape(count, edges.shape[-1]), x.reshape(count, x.shape[-1])
+    found = np.empty(wanted.shape, _INTEGER)
+    for place, row, values in zip(found, rows, wanted, strict=True):
+        place[...] = np.searchsorted(row, values, side=side)
+    return found.reshape(x.shape)
 
 
 searchsorted_p = custom(
@@ -214,10 +217,18 @@ def quantile(
 
 
 def searchsorted(
-    sorted_sequence: Array, x: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None
-) -> Array:
-    """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted."""
+    sorted_sequence: Array, x: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None,
+) -> Array:  # fmt: skip
+    """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted.
+
+    `right` (or `side="right"`): behind equal elements. `sorter`: the positions that would sort `sorted_sequence`.
+    """
+    if side not in {None, "left", "right"} or (right and side == "left"):
+        raise bad_option("searchsorted", "side", side, "'left' or 'right', as `right` says")
     right = side == "right" if side is not None else right
+    if sorter is not None:
+        sorted_sequence = take_along_axis_p(sorted_sequence, sorter, axis=len(sorted_sequence.shape) - 1)
     if not hasattr(x, "dtype"):
         x = np.asarray(x)
     found = searchsorted_p(sorted_sequence, x, right=right)

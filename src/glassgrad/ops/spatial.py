@@ -19,7 +19,7 @@ from glassgrad.ops.linalg import matmul
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.resample import Resizing, resample_p
-from glassgrad.ops.shape import permute_p, reshape_p
+from glassgrad.ops.shape import movedim, permute_p, reshape_p
 from glassgrad.ops.windows import Pads, out_size
 
 Ints = int | Sequence[int]
@@ -197,7 +197,7 @@ def conv_transpose2d(
 
 def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> dict[str, Any]:
     size = _several(kernel, dims, "kernel_size", op)
-    steps = size if stride is None or stride == [] else _several(stride, dims, "stride", op)
+    steps = size if stride is None or stride in ([], ()) else _several(stride, dims, "stride", op)
     border = _several(padding, dims, "padding", op)
     spread = _several(dilation, dims, "dilation", op)
     if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(border, size, spread, strict=True)):
@@ -361,17 +361,19 @@ def _column_window(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, op
 _MODES = {
     1: ("nearest", "nearest-exact", "linear", "area"),
     2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),
+    3: ("nearest", "nearest-exact", "trilinear", "area"),
 }
-_KERNELS = {"linear": "linear", "bilinear": "linear", "bicubic": "cubic"}
+_KERNELS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
 def interpolate(
     input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Array:  # fmt: skip
-    """Resize (N, C, L) or (N, C, H, W) to `size` or by `scale_factor`.
+    """Resize (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size` or by `scale_factor`.
 
-    `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images) or "area".
+    `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images), "trilinear" (volumes) or
+    "area".
     """
     dims = len(input.shape) - 2
     if mode not in _MODES.get(dims, ()):
@@ -386,7 +388,7 @@ def interpolate(
         factors = (scale_factor,) * dims if isinstance(scale_factor, int | float) else tuple(scale_factor)
         after = tuple(math.floor(n * factor) for n, factor in zip(before, factors, strict=True))
     if mode == "area":
-        return adaptive_avg_pool1d(input, after) if dims == 1 else adaptive_avg_pool2d(input, after)
+        return _averaged(input, after)
     for axis in range(dims):
         kept = factors is not None and not recompute_scale_factor
         scale = 1 / float(factors[axis]) if kept and factors is not None else before[axis] / after[axis]
@@ -394,6 +396,15 @@ def interpolate(
         if how.before != how.after or (scale != 1 and not align_corners):
             input = resample_p(input, axis=2 + axis, how=how)
     return input
+
+
+def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
+    """Means over about equal parts of the dimensions behind the second."""
+    if len(sizes) < 3:
+        return adaptive_avg_pool1d(x, sizes) if len(sizes) == 1 else adaptive_avg_pool2d(x, sizes)
+    for axis, after in enumerate(sizes, start=2):
+        x = movedim(matmul(movedim(x, axis, -1), _averaging(x.shape[axis], after, x.dtype).T), -1, axis)
+    return x
 
 
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:

@@ -134,9 +134,12 @@ def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
         >>> gg.arange(5).unfold(0, 3, 2).tolist()
         [[0, 1, 2], [2, 3, 4]]
     """
+    if not x.shape and size == 1:
+        return reshape_p(x, shape=(1,))
     axis = canonical_axis(dimension, len(x.shape))
-    if not 1 <= size <= x.shape[axis] or step < 1:
-        raise bad_option("unfold", "size", size, f"between 1 and {x.shape[axis]}, with a positive step")
+    if not x.shape or not 1 <= size <= x.shape[axis] or step < 1:
+        most = x.shape[axis] if x.shape else 1
+        raise bad_option("unfold", "size", size, f"between 1 and {most}, with a positive step")
     return unfold_p(x, axis=axis, size=int(size), step=int(step))
 
 

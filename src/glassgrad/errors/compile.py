@@ -122,6 +122,11 @@ NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",
 )
+NO_NATIVE_OP = Message(
+    CompileWarning,
+    "native code for {op} could not be made here ({reason}); eager mode goes on with NumPy, more slowly.\n"
+    "Next: set the environment variable GLASSGRAD_NATIVE to 0 to have it so from the start, without this warning.",
+)
 NO_SOURCE = Message(
     CompileError, "{op} at {where} has no NumPy source.\nNext: call the function without it, or write it in other ops."
 )

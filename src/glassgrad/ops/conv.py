@@ -22,13 +22,16 @@ import math
 import operator
 from typing import Any
 
-from glassgrad.ops import parallel
+from glassgrad.ops import native, parallel
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 
 # From so many positions an image's product with the cotangent is large enough to be done on its own.
 _MANY = 64
+
+# Native code takes one image after the other. With fewer positions it reads the weights more often than it uses them.
+_MANY_FOR_NATIVE = 128
 
 
 def _check_channels(channels: int, outputs: int, weight: Shape, groups: int) -> None:
@@ -65,6 +68,23 @@ def _is_depthwise(w: Shape, groups: int) -> bool:
     return groups > 1 and w[1] == 1
 
 
+def _native(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], plan: Plan) -> Array | None:
+    """The result of native code, where there is enough to do for it; `sizes` are images, channels and outputs."""
+    n, c, o = sizes
+    # For a 1x1 kernel NumPy has nothing to gather either.
+    pays = n > 1 and math.prod(plan.kernel) > 1 and math.prod(plan.out) >= _MANY_FOR_NATIVE
+    if not pays or _is_depthwise((o, c // plan.groups), plan.groups):
+        return None
+    shape, own = {
+        "conv2d": ((n, o, *plan.out), {}),
+        "conv2d_input": ((n, c, *plan.size), {"size": plan.size}),
+        "conv2d_weight": ((o, c // plan.groups, *plan.kernel), {"kernel": plan.kernel}),
+    }[op]
+    params = {**own, **_settings(plan.stride, plan.padding, plan.dilation, plan.groups)}
+    work = n * math.prod(plan.out) * math.prod(plan.kernel) * c * o // plan.groups
+    return native.computed(op, arrays, shape, params, work)
+
+
 # --- forward --------------------------------------------------------------------------------------
 
 
@@ -75,6 +95,9 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
     if _is_depthwise(w.shape, groups):
         return _depthwise(xp, x, w, plan, dtype)
     n, o = x.shape[0], w.shape[0]
+    ready = _native("conv2d", (x, w), (n, x.shape[1], o), plan)
+    if ready is not None:
+        return ready
     out = xp.empty((n, *plan.out, o), dtype)
     matrix = _weight_matrix(xp, w, groups)
     windows = math.prod(plan.out) * math.prod(plan.kernel) * x.shape[1]
@@ -132,6 +155,9 @@ def _conv_input(
         return _conv_input_cut(xp, g, w, plan)
     c = w.shape[1] * groups
     depthwise = _is_depthwise(w.shape, groups)
+    ready = _native("conv2d_input", (g, w), (g.shape[0], c, w.shape[0]), plan)
+    if ready is not None:
+        return ready
     if not depthwise and groups > 1 and stride == (1, 1):
         return _conv_input_turned(xp, g, w, plan)
     if not depthwise and groups == 1 and stride[1] == 1:
@@ -269,6 +295,9 @@ def _conv_weight(
     dtype = xp.result_type(x.dtype, g.dtype)
     if _is_depthwise(shape, groups):
         return _depthwise_weight(xp, x, g, plan, dtype).reshape(shape)
+    ready = _native("conv2d_weight", (x, g), (n, c, o), plan)
+    if ready is not None:
+        return ready
     if groups == 1 and stride[0] == 1 and math.prod(plan.out) >= _MANY and kernel[1] * c >= 16:
         return _conv_weight_by_rows(xp, x, g, plan, dtype)
     lead = () if groups == 1 else (groups,)

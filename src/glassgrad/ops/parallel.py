@@ -66,6 +66,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+def threads() -> int | None:
+    """Return how many threads NumPy's BLAS may take; None where it does not say."""
+    blas = _blas()
+    return None if blas is None else blas.get()
+
+
 def run(work: Callable[[int, int], None], count: int, multiplications: int) -> None:
     """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it."""
     blas = _blas() if multiplications >= _FROM and count > 1 else None

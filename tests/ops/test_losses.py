@@ -117,6 +117,12 @@ def test_the_mean_over_nothing_is_nan(name: str) -> None:
         assert math.isnan(y.item())
 
 
+def test_the_mean_of_no_rows_has_a_zero_gradient() -> None:
+    target = np.array([1, 1, 1])
+    for reduction in REDUCTIONS:
+        both("cross_entropy", [real(3, 4)], [target], ignore_index=1, reduction=reduction)
+
+
 def test_ignored_rows_may_hold_anything() -> None:
     logp = np.array([[-1.0, -2.0], [-math.inf, -math.inf]])
     y = F.nll_loss(gg.tensor(logp), gg.tensor([0, -100]), reduction="sum", weight=gg.tensor([1.0, 1.0]))

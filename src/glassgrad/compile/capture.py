@@ -47,7 +47,7 @@ def capture(
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
     try:
-        with tracer.active(), _read_only(found.arrays):
+        with tracer.active(), _read_only([array for _, array in found.arrays]):
             for tensor, path in found.tensors.values():
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)

@@ -15,6 +15,13 @@ from glassgrad.compile.trace import _GRAD
 from glassgrad.tensor import Tensor
 
 Check = Callable[[], bool]
+# The conditions of places that are looked at as a whole.
+_WHOLE = {
+    "length": "len({holder}) == v{number}",
+    "content": "{holder} == v{number}",
+    "bytes": "{holder}.tobytes() == v{number}",
+    "absent": "k{number} not in {holder}",
+}
 
 
 @dataclass(frozen=True)
@@ -54,18 +61,18 @@ class Guards:
             holder = holders.setdefault(id(edge.holder), f"h{len(holders)}")
             space[holder] = edge.holder
             space[f"v{number}"] = edge.value
+            if edge.kind in _WHOLE:
+                space[f"k{number}"] = edge.key
+                yield _WHOLE[edge.kind].format(holder=holder, number=number)
+                continue
             match edge.kind:
                 case "cell":
                     place = f"{holder}.cell_contents"
                 case "attribute":
                     place = f"{holder}.{edge.key}"
-                case "length":
-                    yield f"len({holder}) == {edge.value}"
-                    continue
                 case _:
                     key = repr(edge.key) if type(edge.key) in {str, int} else f"k{number}"
-                    if key == f"k{number}":
-                        space[key] = edge.key
+                    space[f"k{number}"] = edge.key
                     place = f"{holder}[{key}]"
             if edge.value is None or isinstance(edge.value, bool):
                 yield f"{place} is {edge.value}"
@@ -84,9 +91,12 @@ class Guards:
 
     def why(self) -> str | None:
         """Say what is not as it was; None when everything is."""
-        for edge in self.edges:
+        # That an object has another number of attributes says less than which one is new.
+        for edge in sorted(self.edges, key=lambda edge: edge.path.startswith("len(vars(")):
             if not edge.holds():
-                return f"{edge.path} was {_shown(edge.value)}, now {_shown_now(edge)}"
+                if edge.kind in {"content", "bytes"}:
+                    return f"the contents of {edge.path} have changed"
+                return f"{edge.path} was {_shown_before(edge)}, now {_shown_now(edge)}"
         for tensor, path, tracks in self.tracks:
             if tensor._tracks is not tracks:
                 return f"{path}.requires_grad was {tracks}, now {tensor._tracks}"
@@ -105,6 +115,10 @@ def _shown(value: Any) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     text = repr(value)
     return text if is_constant(value) and len(text) < 60 else f"a {type(value).__name__}"
+
+
+def _shown_before(edge: Edge) -> str:
+    return "missing" if edge.kind == "absent" else _shown(edge.value)
 
 
 def _shown_now(edge: Edge) -> str:

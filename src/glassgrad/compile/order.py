@@ -24,10 +24,12 @@ def place_updates(plan: Plan, kind_of: KindOf) -> dict[Var, Var]:
     """
     alias: dict[Var, Var] = {}
     edges: dict[Kernel, set[Kernel]] = _edges(plan.kernels)
+    returned = {out for out in plan.graph.outputs if isinstance(out, Var)}  # they have memory of their own
     for target, value in plan.graph.updates:
         writer = next(kernel for kernel in plan.kernels if value in kernel.writes)
         readers = [kernel for kernel in plan.kernels if target in kernel.reads and kernel is not writer]
-        free = value not in alias  # one value may be that of several inputs: equal gradients, for one
+        # One value may be that of several inputs: equal gradients, for one.
+        free = value not in alias and value not in returned
         if free and _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
             alias[value] = target
             for reader in readers:

@@ -1,13 +1,15 @@
 """What a function can reach: the tensors that are its state, and the Python values that steer it.
 
-A walk over closures, globals, bound objects, containers and attributes, starting at the function and its
-arguments. An attribute counts only when some code that can be called reads a name like it, so a model's layers
-are found and the trainer around it is not. Every step of the walk is an `Edge`: "this holder has that thing in
-this place", which is what the guards of a compiled function check before each call.
+A walk over closures, globals, classes, bound objects, containers and attributes, starting at the function and its
+arguments. An attribute counts only when some code that can be called reads a name like it, and an entry of a
+dictionary only when it may be asked for, so a model's layers are found and the trainer around it is not. Every step of
+the walk is an `Edge`: "this holder has that thing in this place", which is what the guards of a compiled function
+check before each call.
 """
 
 from __future__ import annotations
 
+import argparse
 import enum
 import functools
 import random
@@ -15,30 +17,43 @@ import re
 import sys
 import types
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glassgrad import provenance
+from glassgrad.compile.code_reads import Names, nested
 from glassgrad.random import Generator
 from glassgrad.tensor import Tensor
 
-_LONG = 64  # containers longer than this are compared by length and by what else was found in them
+_LONG = 64  # containers of more constants than this are compared as a whole,
+_HUGE = 1024  # and of more than this by their length: comparing them would take longer than a call
 _OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
 }  # fmt: skip
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
 _CONSTANTS = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
 )  # fmt: skip
 _OWN = "glassgrad"
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
 _AS_USER = ("glassgrad.models", "glassgrad.train", "glassgrad.cli")
+_SCHEDULES = "glassgrad.optim.lr_scheduler"  # what they count steers nothing but options that are read in every call
+# Methods that operators and statements call, and those that do nothing to a step.
+_ASIDE = frozenset({
+    "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
+    "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
+})  # fmt: skip
 
 
 class Edge(NamedTuple):
-    """One place that was looked at: `kind` tells how (cell, item, attribute), `key` where in `holder`."""
+    """One place that was looked at: `kind` tells how, `key` where in `holder`.
+
+    Kinds: cell, item, attribute; absent (an entry that is not there), length (`key` holds a dictionary's keys),
+    content (all constants of a container), bytes (the numbers of an array).
+    """
 
     path: str
     kind: str
@@ -48,23 +63,31 @@ class Edge(NamedTuple):
 
     def now(self) -> Any:
         """Return what is there now; raises `LookupError` or `AttributeError` when nothing is."""
-        if self.kind == "cell":
-            try:
-                return self.holder.cell_contents
-            except ValueError:
-                raise LookupError from None
-        if self.kind == "attribute":
-            return getattr(self.holder, self.key)
-        if self.kind == "length":
-            return len(self.holder)
+        match self.kind:
+            case "cell":
+                try:
+                    return self.holder.cell_contents
+                except ValueError:
+                    raise LookupError from None
+            case "attribute":
+                return getattr(self.holder, self.key)
+            case "length":
+                return len(self.holder)
+            case "content":
+                return self.holder
+            case "bytes":
+                return self.holder.tobytes()
         return self.holder[self.key]
 
     def holds(self) -> bool:
         """Tell whether the place still holds what it held."""
+        if self.kind == "absent":
+            return self.key not in self.holder
         try:
-            return same(self.now(), self.value)
+            now = self.now()
         except (LookupError, AttributeError):
             return False
+        return bool(now == self.value) if self.kind == "content" else same(now, self.value)
 
 
 def is_constant(value: Any) -> bool:
@@ -95,32 +118,33 @@ class Reach:
         tensors: every tensor found, with the path that a user would write to it.
         edges: every place on the way, and every constant that steers the code.
         streams: random streams that are not ours to replay, with their paths.
-        arrays: NumPy arrays, which are constants of a trace.
+        arrays: NumPy arrays, with the path that a user would write to each.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     streams: list[tuple[str, Any]] = field(default_factory=list)
-    arrays: list[Any] = field(default_factory=list)
+    arrays: list[tuple[str, Any]] = field(default_factory=list)
 
 
 def reach(function: Any, arguments: Mapping[str, Any]) -> Reach:
     """Walk from a function and those of its arguments that are not data."""
-    names: frozenset[str] = frozenset()
+    names = Names()
     while True:
         walk = _Walk(names)
         walk.start(function, arguments)
         if walk.names == names:
             return walk.found
-        names = frozenset(walk.names)
+        names = walk.names
 
 
 class _Walk:
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: Names) -> None:
         self.known = names  # of the round before: what decides which attributes are followed
-        self.names = set(names)
+        self.names = names.copy()
         self.found = Reach()
         self.seen: dict[int, Any] = {}
+        self.inside: set[int] = set()  # containers that belong to the library's own objects
         self.queue: deque[tuple[str, Any]] = deque()
 
     def start(self, function: Any, arguments: Mapping[str, Any]) -> None:
@@ -140,14 +164,22 @@ class _Walk:
             return path
         return _KEY.sub(lambda match: self.found.tensors.get(int(match[1]), (None, "tensor"))[1], path)
 
+    def note(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
+        """Note a place."""
+        self.found.edges.append(Edge(path, kind, holder, key, value))
+
     def edge(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
         """Note a place and what to look at next."""
-        self.found.edges.append(Edge(path, kind, holder, key, value))
+        self.note(path, kind, holder, key, value)
         if not is_constant(value):
             self.queue.append((path, value))
 
     def look(self, path: str, value: Any) -> None:
-        if id(value) in self.seen or is_constant(value):
+        if is_constant(value):
+            return
+        if id(value) in self.seen:
+            if isinstance(value, dict) and _last_name(path) is not None:  # known by another name as well
+                self.mapping(path, value)
             return
         self.seen[id(value)] = value
         for kinds, looker in _LOOKERS:
@@ -164,13 +196,14 @@ class _Walk:
         self.queue.append((path or "self", value.__self__))
 
     def partial(self, path: str, value: functools.partial[Any]) -> None:
-        self.queue.extend((path, part) for part in (value.func, *value.args, *value.keywords.values()))
+        self.queue.extend((path, part) for part in (value.func, *value.args))
+        self.queue.append((f"{path}.keywords", value.keywords))
 
     def stream(self, path: str, value: Any) -> None:
         self.found.streams.append((path, value))
 
     def array(self, path: str, value: Any) -> None:
-        self.found.arrays.append(value)
+        self.found.arrays.append((path, value))
 
     def nothing(self, path: str, value: Any) -> None:
         """Neither state nor a way to some."""
@@ -184,12 +217,14 @@ class _Walk:
         inner = getattr(function, "__wrapped__", None)
         if inner is not None:
             self.queue.append((path, inner))
-        codes = list(_nested(function.__code__))
+        codes = list(nested(function.__code__))
         for code in codes:
-            self.names.update(code.co_names)
-            self.names.update(constant for constant in code.co_consts if isinstance(constant, str))
-        if provenance.is_internal(function.__code__.co_filename):
-            return
+            self.names.add(code, users=not is_engine(module))
+        if not provenance.is_internal(function.__code__.co_filename):
+            self.surroundings(path, function, codes)
+
+    def surroundings(self, path: str, function: types.FunctionType, codes: list[types.CodeType]) -> None:
+        """Follow what a function of the user's closes over, its globals and its defaults."""
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             try:
                 content = cell.cell_contents
@@ -197,15 +232,21 @@ class _Walk:
                 continue
             self.edge(name, "cell", cell, None, content)
         # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.
-        for name in dict.fromkeys(name for code in codes for name in _globals_read(code)):
+        for name in dict.fromkeys(name for code in codes for name in Names.globals_of(code)):
             if name in function.__globals__:
                 self.global_value(name, function.__globals__)
-        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self.queue.append((path, default))
+        if function.__defaults__:
+            self.edge(f"{path or function.__name__}.__defaults__", "attribute", function, "__defaults__",
+                      function.__defaults__)  # fmt: skip
+        for part in (function.__kwdefaults__, function.__dict__):
+            if part:
+                self.mapping(path or function.__name__, part, attributes=True)
 
     def global_value(self, name: str, space: dict[str, Any]) -> None:
         value = space[name]
-        if isinstance(value, type) or (isinstance(value, types.ModuleType) and not _is_users(value)):
+        if isinstance(value, type) and not _is_users_class(value):
+            return
+        if isinstance(value, types.ModuleType) and not _is_users(value):
             return
         self.edge(name, "item", space, name, value)
 
@@ -213,63 +254,129 @@ class _Walk:
         if not _is_users(module):
             return
         space = vars(module)
-        for name in sorted(self.known & space.keys()):
+        for name in sorted(self.known.every & space.keys()):
             if not name.startswith("__"):
                 self.global_value(name, space) if path == "" else self._module_value(path, name, space)
 
     def _module_value(self, path: str, name: str, space: dict[str, Any]) -> None:
         value = space[name]
-        if not isinstance(value, type | types.ModuleType):
+        if not isinstance(value, type | types.ModuleType) or (isinstance(value, type) and _is_users_class(value)):
             self.edge(f"{path}.{name}", "item", space, name, value)
 
     # --- objects --------------------------------------------------------------------------------------
 
     def instance(self, path: str, value: Any) -> None:
         kind = type(value)
-        if kind.__module__.split(".")[0] in _OTHERS:
+        if kind.__module__.split(".")[0] in _OTHERS and not isinstance(value, _NAMESPACES):
             return
         inner = getattr(value, "__compiled_function__", None)
         if inner is not None:
             self.queue.append((path, inner))
             return
         whole = hasattr(kind, "named_parameters")  # a Module: its children are found by iteration, not by name
-        state = getattr(value, "__dict__", {})
+        state = getattr(value, "__dict__", None)
+        ours = is_engine(kind.__module__)
         # What an optimizer of ours keeps to itself is scratch memory; its state lies in public attributes.
-        scratch = is_engine(kind.__module__) and not whole
-        for name in list(state):
+        scratch = ours and not whole
+        constants = self.constants_of(kind)
+        for name, held in list((state or {}).items()):
             if scratch and name.startswith("_"):
                 continue
-            if name in self.known or (whole and not is_constant(state[name])):
-                self.edge(f"{path}.{name}", "item", state, name, state[name])
-        self.class_of(path, kind, value, state)
+            if ours and (scratch or isinstance(held, np.ndarray)):
+                self.inside.add(id(held))
+            if name in constants if is_constant(held) else whole or name in self.known.every:
+                self.edge(f"{path}.{name}", "item", state, name, held)
+        if state is not None and not scratch:
+            self.note(f"len(vars({path}))", "length", state, frozenset(state), len(state))
+        self.class_of(path, kind, value, state or {})
+
+    def constants_of(self, kind: type) -> frozenset[str] | set[str]:
+        """Return the names that numbers and strings among the attributes of an object are read by."""
+        bases = [base.__module__ or "" for base in kind.__mro__]
+        if any(module.startswith(_SCHEDULES) for module in bases):
+            return self.known.mine
+        return self.known.read if any(map(is_engine, bases)) else self.known.mine
 
     def class_of(self, path: str, kind: type, value: Any, state: Mapping[str, Any]) -> None:
-        """Follow the methods that the code may call, and defaults that live on the class."""
-        wanted = self.known | {"forward", "__call__"}
+        """Follow the methods that the code may call, and what lives on the class."""
+        constants = self.constants_of(kind)
         for base in kind.__mro__[:-1]:
             if base.__module__.split(".")[0] in _OTHERS:
                 continue
             space = vars(base)
+            users = not is_engine(base.__module__)
+            wanted = self.known.every | {"forward", "__call__"}
+            wanted |= {name for name in space if users and name.startswith("__")} - _ASIDE
             for name in sorted(wanted & space.keys()):
                 part = space[name]
-                part = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
-                if isinstance(part, types.FunctionType):
-                    self.queue.append((path, part))
-                elif is_constant(part) and name not in state and not name.startswith("__"):
-                    self.found.edges.append(Edge(f"{path}.{name}", "attribute", value, name, getattr(value, name)))
-                elif isinstance(part, types.MemberDescriptorType) and hasattr(value, name):
-                    self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
+                if isinstance(part, types.MemberDescriptorType):
+                    if hasattr(value, name):
+                        self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
+                elif name not in state or callable(getattr(part, "__get__", None)):
+                    self.class_part(path, value, base, name, part, users=users, constant=name in constants)
+
+    def class_part(
+        self, path: str, value: Any, base: type, name: str, part: Any, *, users: bool, constant: bool
+    ) -> None:
+        """Follow what a class has under a name: a function, or something that its objects share."""
+        code = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
+        if isinstance(code, types.FunctionType):
+            self.queue.append((path, code))
+            if users and part is code:
+                self.note(f"{base.__name__}.{name}", "attribute", base, name, part)
+        elif name.startswith("__"):
+            return
+        elif is_constant(part):
+            if constant:
+                self.note(f"{path}.{name}", "attribute", value, name, getattr(value, name))
+        elif users and not hasattr(type(part), "__get__") and not isinstance(part, type | types.ModuleType):
+            self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
+
+    def klass(self, path: str, kind: type) -> None:
+        """A class that is asked for its own attributes, as settings often are."""
+        if _is_users_class(kind):
+            self.class_of(path, kind, kind, {})
 
     # --- containers -----------------------------------------------------------------------------------
 
-    def mapping(self, path: str, items: dict[Any, Any]) -> None:
+    def mapping(self, path: str, items: dict[Any, Any], *, attributes: bool = False) -> None:
+        whole, keys = self.asked_for(path, items, attributes=attributes)
         if len(items) > _LONG and all(is_constant(value) for value in items.values()):
-            self.found.edges.append(Edge(f"len({path})", "length", items, None, len(items)))
-            return
-        for key, value in list(items.items()):
-            steers = not isinstance(key, str) or key in self.known
-            if steers or not is_constant(value):
-                self.edge(f"{path}[{self.key_text(key)}]", "item", items, key, value)
+            if whole:
+                self.as_a_whole(path, items)
+                return
+            items_read = [(key, items[key]) for key in keys if key in items]
+        else:
+            items_read = list(items.items())
+        for key, value in items_read:
+            if whole or key in keys or not is_constant(value) or not isinstance(key, str):
+                place = f"{path}.{key}" if attributes else f"{path}[{self.key_text(key)}]"
+                self.edge(place, "item", items, key, value)
+            if id(items) in self.inside:
+                self.inside.add(id(value))
+        if whole:
+            self.note(f"len({path})", "length", items, frozenset(items), len(items))
+        elif id(items) not in self.inside and not attributes:
+            for key in sorted(keys - items.keys(), key=repr):
+                self.note(f"{path}[{key!r}]", "absent", items, key, None)
+
+    def asked_for(self, path: str, items: Any, *, attributes: bool) -> tuple[bool, Any]:
+        """Tell whether a dictionary is read as a whole, and otherwise return the keys that it may be asked for."""
+        if id(items) in self.inside:
+            return False, self.known.every
+        if attributes:
+            return False, self.known.mine
+        name = _last_name(path)
+        if name is None or name in self.known.whole or name not in self.known.keys:
+            return True, frozenset()
+        return False, self.known.keys[name]
+
+    def as_a_whole(self, path: str, items: Any) -> None:
+        """Note all constants of a container at once."""
+        if len(items) > _HUGE:
+            self.note(f"len({path})", "length", items, None, len(items))
+        else:
+            self.note(path, "content", items, None, items.copy())
 
     def key_text(self, key: Any) -> str:
         """Write a key as the user would; a tensor by where it was found, as in the state of an optimizer."""
@@ -280,12 +387,15 @@ class _Walk:
         return repr(key) if is_constant(key) else type(key).__name__
 
     def sequence(self, path: str, items: Any) -> None:
-        self.found.edges.append(Edge(f"len({path})", "length", items, None, len(items)))
-        ordered = isinstance(items, list | tuple)
-        constant = len(items) > _LONG and all(is_constant(value) for value in items)
-        if constant:
+        ordered = isinstance(items, list | tuple | deque)
+        constant = all(is_constant(value) for value in items)
+        if constant and (len(items) > _LONG or not ordered):
+            self.as_a_whole(path, items)
             return
+        self.note(f"len({path})", "length", items, None, len(items))
         for position, value in enumerate(list(items)):
+            if id(items) in self.inside:
+                self.inside.add(id(value))
             if ordered:
                 self.edge(f"{path}[{position}]", "item", items, position, value)
             else:
@@ -299,7 +409,8 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
     (functools.partial, _Walk.partial),
     (types.ModuleType, _Walk.module),
     (np.ndarray, _Walk.array),
-    ((type, types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
+    (type, _Walk.klass),
+    ((types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
     ((Generator, np.random.Generator, np.random.RandomState, random.Random), _Walk.stream),
     (dict, _Walk.mapping),
     ((list, tuple, set, frozenset, deque), _Walk.sequence),
@@ -316,21 +427,13 @@ def _is_users(module: types.ModuleType) -> bool:
     return name.split(".")[0] not in _OTHERS and not is_engine(name)
 
 
-@functools.lru_cache(maxsize=4096)
-def _globals_read(code: types.CodeType) -> tuple[str, ...]:
-    """Return the globals that code reads, in its order.
-
-    `co_names` holds attributes too: a loop counter called `step` is not what `optimizer.step()` reads.
-    """
-    import dis
-
-    reading = {"LOAD_GLOBAL", "LOAD_NAME"}
-    read = (instruction.argval for instruction in dis.get_instructions(code) if instruction.opname in reading)
-    return tuple(dict.fromkeys(read))
+def _is_users_class(kind: type) -> bool:
+    module = kind.__module__ or ""
+    others = module.split(".")[0] in _OTHERS or is_engine(module)
+    return not others and not issubclass(kind, enum.Enum)
 
 
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
+def _last_name(path: str) -> str | None:
+    """Return the name that code loads to get at a path: that of a variable or an attribute."""
+    name = path.rpartition(".")[2]
+    return name if name.isidentifier() else None

@@ -214,7 +214,7 @@ def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: 
     probabilities, picked_at, keep, scale = residuals
     weight = g * scale
     if keep is not None:
-        weight = weight * keep.astype(probabilities.dtype)
+        weight = np.where(keep, weight, 0)  # where all are ignored, the weight is not a number
     d = np.multiply(probabilities, weight if weight.ndim == 0 else weight[:, None], order="C")
     d.reshape(-1)[picked_at] -= weight
     return d, None

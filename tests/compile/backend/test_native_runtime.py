@@ -106,6 +106,21 @@ def test_swapped_and_returned_state():
     np.testing.assert_array_equal(mine[1], arrays[0])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_new_state_that_is_returned_as_well(threads):
+    b = Builder()
+    p, x = b.input(3, 40), b.input(40)
+    value = p + x
+    graph = b.build(value, value, updates=[(p, value)])
+    arrays = random_inputs(graph)
+    mine = [array.copy() for array in arrays]
+    one, other = lower(graph, threads=threads)(*mine)
+    for found in (one, other, mine[0]):
+        np.testing.assert_array_equal(found, arrays[0] + arrays[1])
+    assert not np.shares_memory(one, other)
+    assert not np.shares_memory(one, mine[0])
+
+
 def test_constants_and_numbers_as_outputs():
     b = Builder()
     x = b.input(3)

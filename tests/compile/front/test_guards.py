@@ -1,0 +1,249 @@
+"""What a compiled function depends on besides its arguments: each change is noticed, and nothing else is."""
+
+from __future__ import annotations
+
+import argparse
+import types
+
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn, optim
+from glassgrad.compile.code_reads import reads_of
+
+
+def compiled(function):
+    return gg.compile(function, backend="numpy")
+
+
+class Settings:
+    scale = 2.0
+    factors = [2.0]  # noqa: RUF012 - shared by all, as in the scripts this is about
+
+    @classmethod
+    def apply(cls, x):
+        return x * cls.scale
+
+
+def class_attribute():
+    return lambda x: x * Settings.scale, lambda: setattr(Settings, "scale", 5.0), 5.0
+
+
+def class_method():
+    return lambda x: Settings.apply(x), lambda: setattr(Settings, "scale", 5.0), 5.0  # noqa: PLW0108 - called by name
+
+
+def list_of_a_class():
+    settings = Settings()
+    return lambda x: x * settings.factors[0], lambda: Settings.factors.__setitem__(0, 5.0), 5.0
+
+
+def entries_in_a_loop():
+    weights = {"one": 1.0, "two": 2.0}
+
+    def run(x):
+        for value in weights.values():
+            x = x * value
+        return x
+
+    return run, lambda: weights.update(two=5.0), 5.0
+
+
+def entry_by_a_computed_key():
+    weights, name = {"ab": 2.0}, "a"
+    return lambda x: x * weights[name + "b"], lambda: weights.update(ab=5.0), 5.0
+
+
+def entry_that_was_missing():
+    options = {"other": 1.0}
+    return lambda x: x * options.get("scale", 2.0), lambda: options.update(scale=5.0), 5.0
+
+
+def entry_that_is_looked_for():
+    options = {}
+    return lambda x: x * (5.0 if "big" in options else 2.0), lambda: options.update(big=True), 5.0
+
+
+def dictionary_of_tensors_grows():
+    parts = {"a": gg.tensor(2.0)}
+
+    def run(x):
+        for part in parts.values():
+            x = x * part
+        return x
+
+    return run, lambda: parts.update(b=gg.tensor(2.5)), 5.0
+
+
+def list_of_modules_grows():
+    parts = nn.ModuleList([nn.Identity()])
+
+    class Double(nn.Module):
+        def forward(self, x):
+            return x * 2.5
+
+    def run(x):
+        for part in parts:
+            x = part(x)
+        return x * 2
+
+    return run, lambda: parts.append(Double()), 5.0
+
+
+def set_of_the_same_size():
+    names = {"a"}
+    return lambda x: x * (5.0 if "b" in names else 2.0), lambda: (names.clear(), names.add("b")), 5.0
+
+
+def long_list():
+    numbers = [2.0] * 100
+    return lambda x: x * numbers[70], lambda: numbers.__setitem__(70, 5.0), 5.0
+
+
+def long_dictionary():
+    numbers = {str(at): 2.0 for at in range(100)}
+    return lambda x: x * numbers["70"], lambda: numbers.update({"70": 5.0}), 5.0
+
+
+def namespaces():
+    one, other = types.SimpleNamespace(a=1.0), argparse.Namespace(b=2.0)
+    return lambda x: x * one.a * other.b, lambda: setattr(other, "b", 5.0), 5.0
+
+
+def attribute_that_was_missing():
+    class Options:
+        pass
+
+    options = Options()
+    return lambda x: x * getattr(options, "scale", 2.0), lambda: setattr(options, "scale", 5.0), 5.0
+
+
+def attribute_of_a_function():
+    def run(x):
+        return x * run.scale
+
+    run.scale = 2.0
+    return run, lambda: setattr(run, "scale", 5.0), 5.0
+
+
+def defaults():
+    def run(x, scale=2.0):
+        return x * scale
+
+    return run, lambda: setattr(run, "__defaults__", (5.0,)), 5.0
+
+
+def keywords_of_a_partial():
+    import functools
+
+    inner = functools.partial(lambda x, scale: x * scale, scale=2.0)
+    return inner, lambda: inner.keywords.update(scale=5.0), 5.0
+
+
+def method_that_is_replaced():
+    class Part:
+        def apply(self, x):
+            return x * 2
+
+    part = Part()
+    return lambda x: part.apply(x) * 1, lambda: setattr(Part, "apply", lambda self, x: x * 5), 5.0
+
+
+def item_of_an_own_container():
+    class Options:
+        def __init__(self):
+            self.known = {"scale": 2.0}
+
+        def __getitem__(self, key):
+            return self.known[key]
+
+    options = Options()
+    return lambda x: x * options["scale"], lambda: options.known.update(scale=5.0), 5.0
+
+
+CHANGES = (
+    class_attribute, class_method, list_of_a_class, entries_in_a_loop, entry_by_a_computed_key,
+    entry_that_was_missing, entry_that_is_looked_for, dictionary_of_tensors_grows, list_of_modules_grows,
+    set_of_the_same_size, long_list, long_dictionary, namespaces, attribute_that_was_missing,
+    attribute_of_a_function, defaults, keywords_of_a_partial, method_that_is_replaced, item_of_an_own_container,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", CHANGES, ids=lambda make: make.__name__)
+def test_a_change_is_noticed_and_named(make, monkeypatch):
+    monkeypatch.setattr(Settings, "scale", 2.0)
+    monkeypatch.setattr(Settings, "factors", [2.0])
+    function, change, factor = make()
+    run = compiled(function)
+    x = gg.tensor([1.0, 3.0])
+    assert run(x).tolist() == [2.0, 6.0]
+    assert run(x).tolist() == [2.0, 6.0]
+    assert run.traces == 1
+    change()
+    assert run(x).tolist() == [factor, 3 * factor]
+    assert run.traces == 2
+    assert len(run.retraces) == 1
+    run(x)
+    assert run.traces == 2
+
+
+def test_reasons_name_the_place():
+    weights, options = {"one": 1.0, "two": 2.0}, {}
+    run = compiled(lambda x: x * sum(weights.values()) * options.get("scale", 1.0))
+    x = gg.ones(1)
+    run(x)
+    weights["two"] = 3.0
+    run(x)
+    options["scale"] = 4.0
+    run(x)
+    assert run.retraces == ["weights['two'] was 2.0, now 3.0", "options['scale'] was missing, now 4.0"]
+
+
+def test_what_is_not_read_may_change():
+    """Counters beside what a step reads: in the same dictionary, on the same object, named like a method."""
+
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Linear(2, 1)
+            self.optimizer = optim.SGD(self.model.parameters(), lr=0.1)
+            self.schedule = optim.lr_scheduler.StepLR(self.optimizer, 2)
+            self.every_batch = False
+            self.step = self.seen = 0
+            self.log = {"scale": 2.0, "batches": 0}
+
+        def train(self, x):
+            loss = self.model(x).sum() * self.log["scale"]
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            if self.every_batch:
+                self.schedule.step()
+            return loss
+
+    trainer = Trainer()
+    run = compiled(trainer.train)
+    for _ in range(5):
+        run(gg.ones(3, 2))
+        trainer.step += 1
+        trainer.seen += 3
+        trainer.log["batches"] += 1
+        trainer.log["loss"] = 1.0
+        trainer.schedule.step()
+    assert run.retraces == []
+    trainer.log["scale"] = 3.0
+    run(gg.ones(3, 2))
+    assert run.retraces == ["self.log['scale'] was 2.0, now 3.0"]
+
+
+def test_which_entries_code_asks_for():
+    def run(config, other, third):
+        if "a" in config:
+            third.call(config["b"], config.get("c", 1))
+        config["d"] = other["x"]
+        return other
+
+    reads = reads_of(run.__code__)
+    assert reads.keys["config"] == {"a", "b", "c", "d"}
+    assert "config" not in reads.whole
+    assert "other" in reads.whole
+    assert "call" not in reads.attributes

@@ -17,7 +17,7 @@ from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.rewriter import Rewriter
 from glassgrad.compile.views import is_view
 from glassgrad.ops.core import REGISTRY
-from glassgrad.ops.places import ARRAY
+from glassgrad.ops.places import PLACES, IndexArray
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,15 @@ class IndexCheck:
                 op=f"labels {self.var.name or ''}".strip(), label=worst, classes=self.extent, last=self.extent - 1,
                 where=self.where,
             )  # fmt: skip
-        raise errors.STEP_INDEX(index=worst, extent=self.extent, name=self.var.name or "", where=self.where)
+        raise _wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
 
 
-def index_uses(instr: Instr) -> Iterable[tuple[Operand, int]]:
-    """Iterate over the operands that are indices, with the extent of the axis each is used on."""
+def _wrong_index(index: Any, low: int, extent: int, name: str, where: Any) -> Exception:
+    return errors.STEP_INDEX(index=index, extent=extent, low=low, high=extent - 1, name=name, where=where)
+
+
+def index_uses(instr: Instr) -> Iterable[tuple[Operand, int, int]]:
+    """Iterate over the operands that are indices: with the least value allowed and the extent of the axis."""
     match instr.op:
         case "getitem":
             source = instr.inputs[0]
@@ -68,51 +72,63 @@ def index_uses(instr: Instr) -> Iterable[tuple[Operand, int]]:
         case "take_along_axis":
             source = instr.inputs[0]
             assert isinstance(source, Var)
-            yield instr.inputs[1], source.shape[instr.params["axis"]]
+            yield instr.inputs[1], 0, _extent(source.shape, instr)
         case "put_along_add":
-            yield instr.inputs[1], instr.output.shape[instr.params["axis"]]
+            yield instr.inputs[1], 0, _extent(instr.output.shape, instr)
+        case "put_along_axis" | "scatter_extreme":
+            yield instr.inputs[2], 0, _extent(instr.output.shape, instr)
+        case "one_hot":
+            yield instr.inputs[0], 0, instr.params["count"]
 
 
-def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[Operand, int]]:
+def _extent(shape: tuple[int, ...], instr: Instr) -> int:
+    return shape[instr.params["axis"]] if shape else 1
+
+
+def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[Operand, int, int]]:
     arrays = iter(instr.inputs[skip:])
     axis = 0
     for part in spec_entries(instr.params["spec"], shape):
         if part is None:
             continue
-        if part is ARRAY:
-            yield next(arrays), shape[axis]
+        if isinstance(part, IndexArray):
+            yield next(arrays), 0 if part is PLACES else -shape[axis], shape[axis]
         axis += 1
 
 
-def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[tuple[Var, int, Any]]]:
-    """Return the checks of inputs, and (value, extent, place) of the indices that the program computes."""
+@dataclass(frozen=True)
+class Computed:
+    """An index that the program computes, so that it can be checked only when it has run."""
+
+    var: Var
+    low: int
+    extent: int
+    where: Any
+
+
+def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
+    """Return the checks of inputs, and the indices that the program computes."""
     producer = graph.producers()
     inputs, constants = set(graph.inputs), dict(graph.constants)
     checks: dict[tuple[Var, int, Var], IndexCheck] = {}
-    computed: dict[tuple[Var, int], Any] = {}
+    computed: dict[tuple[Var, int, int], Computed] = {}
     for instr in graph.instrs:
-        for operand, extent in index_uses(instr):
+        for operand, low, extent in index_uses(instr):
             if not isinstance(operand, Var) or not operand.size:
                 continue
             base, select = _origin(operand, producer)
             chosen = _labels(base, producer)
             if base in inputs:
-                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, -extent))
+                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, low))
             elif chosen is not None and chosen[0] in inputs:
                 base, select, spare = chosen
-                low = 0 if instr.op in _OF_CLASSES else -extent
                 checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, low, spare))
             elif base in constants:
-                _check_constant(np.asarray(constants[base]), extent, instr)
+                _check_constant(np.asarray(constants[base]), low, extent, instr)
             else:
-                computed.setdefault((operand, extent), instr.where)
+                computed.setdefault((operand, low, extent), Computed(operand, low, extent, instr.where))
     # What is wrong with a label is said in those words, even if it is an index elsewhere, too.
-    ordered = sorted(checks.values(), key=lambda check: check.low < 0)
-    return ordered, [(var, extent, where) for (var, extent), where in computed.items()]
-
-
-# How losses read the class of each row; their labels are never negative.
-_OF_CLASSES = {"take_along_axis", "put_along_add"}
+    return sorted(checks.values(), key=lambda check: check.low < 0), list(computed.values())
 
 
 def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any], int] | None:
@@ -134,9 +150,10 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any]
     return base, select, spare
 
 
-def _check_constant(values: Any, extent: int, instr: Instr) -> None:
-    if values.size and (values.min() < -extent or values.max() >= extent):
-        raise errors.STEP_INDEX(index=values.max(), extent=extent, name="a constant", where=instr.where)
+def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
+    if values.size and (values.min() < low or values.max() >= extent):
+        worst = values.min() if values.min() < low else values.max()
+        raise _wrong_index(worst, low, extent, "a constant", instr.where)
 
 
 def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
@@ -156,7 +173,7 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], 
     return var, select
 
 
-def with_guards(graph: Graph, computed: list[tuple[Var, int, Any]]) -> Graph:
+def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
     """Add an output for every computed index that tells whether all its values are in range."""
     if not computed:
         return graph
@@ -164,11 +181,12 @@ def with_guards(graph: Graph, computed: list[tuple[Var, int, Any]]) -> Graph:
     for instr in graph.instrs:
         rewriter.keep(instr)
     flags: list[Operand] = []
-    for var, extent, _ in computed:
+    for index in computed:
+        var = index.var
         # Small and unsigned types do not hold the bounds.
         wide = var if var.dtype == np.int64 else rewriter.apply("astype", var, dtype=np.dtype(np.int64))
-        low = rewriter.apply("greater_equal", wide, -extent)
-        inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, extent))
+        low = rewriter.apply("greater_equal", wide, index.low)
+        inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, index.extent))
         axes = tuple(range(var.ndim))
         flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
     return replace(rewriter.finish(), outputs=(*graph.outputs, *flags))

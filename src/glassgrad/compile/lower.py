@@ -89,7 +89,7 @@ def lower(graph: Graph, *, threads: int | None = None) -> Executable:
     if entry is not None:
         header, code = entry
         checks, computed = find_checks(graph)
-        layout, stats = to_layout(graph, header, checks, [(var, where) for var, _, where in computed])
+        layout, stats = to_layout(graph, header, checks, [(index.var, index.where) for index in computed])
         step = NativeStep(code, layout)
         took = time.perf_counter() - started
         return Executable(graph, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
@@ -122,7 +122,7 @@ class Lowering:
         prepared = normalise(settled, is_loop, lambda instr: not _is_host(instr), expected_threads(settled, threads))
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
         pairs = zip(guards, computed, strict=True)
-        self.guards = [(var, where) for var, (_, _, where) in pairs if isinstance(var, Var)]
+        self.guards = [(var, index.where) for var, index in pairs if isinstance(var, Var)]
         self.prepared = prepared
         loops = {op: LOOPS[op] for op in LOOPS}
         self.plan = make_plan(prepared, Lowerings(loops, kind_of, accepts_layout, COSTS, _is_host))

@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.clean import eliminate_dead
 from glassgrad.compile.passes.rewriter import Rewriter
-from glassgrad.ops.places import ARRAY, Slice
+from glassgrad.ops.places import ARRAY, join_index
 
 
 class Normaliser(Rewriter):
@@ -272,9 +272,7 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
     x, value, *arrays = map(rewriter.now, instr.inputs)
     assert isinstance(x, Var)
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
-    supply = iter(sample)
-    spec = instr.params["spec"]
-    key = tuple(next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in spec)
+    key = join_index(instr.params["spec"], sample)
     shape = np.broadcast_to(np.zeros((), np.bool_), x.shape)[key].shape
     if not isinstance(value, Var):
         value = rewriter.constant(np.asarray(value, x.dtype))

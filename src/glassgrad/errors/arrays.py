@@ -74,7 +74,7 @@ EXPECTED_CLASSES = Message(
 )
 
 CLASS_OUT_OF_RANGE = Message(
-    ArgumentError,
+    IndexRangeError,
     "{op}: label {label} is out of range for {classes} classes ({where}).\nExpected: labels between 0 and {last}.",
 )
 

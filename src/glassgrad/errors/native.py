@@ -30,7 +30,7 @@ STEP_STATE = Message(
 STEP_INDEX = Message(
     IndexRangeError,
     "index {index} is out of range for an axis of extent {extent} (input {name}, used at {where}).\n"
-    "Expected: between -{extent} and {extent} - 1. Nothing was computed.\n"
+    "Expected: between {low} and {high}. Nothing was computed.\n"
     "Next: look at where these indices come from.",
 )
 

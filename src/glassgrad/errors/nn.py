@@ -42,7 +42,8 @@ NOT_A_LEAF_PARAMETER = Message(
 EMBEDDING_INDEX = Message(
     IndexRangeError,
     "embedding: index {given} at position {position} is out of range for a table of {rows} rows ({where}).\n"
-    "Next: build the table with at least {needed} rows, or look at what made the indices.",
+    "Expected: indices between 0 and {last}; negative ones do not count from the end here.\n"
+    "Next: {advice}.",
 )
 
 EMBEDDING_KIND = Message(

@@ -33,7 +33,8 @@ def cross_entropy(
         label_smoothing: this share of each target's probability is spread evenly over the classes.
 
     Raises:
-        ArgumentError: a label outside 0..C-1, or label_smoothing outside [0, 1].
+        IndexRangeError: a label outside 0..C-1.
+        ArgumentError: label_smoothing outside [0, 1].
         KindError: float targets that are no probabilities.
 
     Example:

@@ -22,6 +22,7 @@ from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array
 from glassgrad.ops.ctc import ctc_loss_p
 from glassgrad.ops.fused_loss import binary_cross_entropy_p, binary_cross_entropy_with_logits_p, mse_loss_p
+from glassgrad.ops.places import check_classes
 from glassgrad.ops.reduce import amax, mean, sum
 from glassgrad.ops.shape import reshape_p, unsqueeze
 
@@ -250,6 +251,9 @@ def multi_margin_loss(
     x, labels = (reshape_p(input, shape=(1, math.prod(input.shape))), reshape_p(target, shape=(1,))) if alone else (
         input, target
     )  # fmt: skip
+    plain = getattr(labels, "array", labels)
+    if type(plain) is np.ndarray:
+        check_classes("multi_margin_loss", plain, x.shape[1])
     column = reshape_p(labels, shape=(labels.shape[0], 1))
     distance = _at_least(x - x.gather(1, column) + margin, 0)
     if p == 2:
@@ -359,6 +363,10 @@ def ctc_loss(
         blank: the class that stands for no label.
         reduction: "mean" divides each loss by its target's length first, as PyTorch does.
         zero_infinity: replace infinite losses (an impossible sequence) and their gradients by 0.
+
+    Raises:
+        ArgumentError: lengths that do not fit.
+        IndexRangeError: a label that is no class.
     """
     reduction_of(reduction, None, None, "ctc_loss")
     alone = len(log_probs.shape) == 2
@@ -368,7 +376,10 @@ def ctc_loss(
     if labels.ndim == 1:
         labels = _separated(labels, label_lengths)
     _check_ctc(x, labels, lengths, label_lengths)
-    losses = ctc_loss_p(x, labels.astype(np.int64), lengths, label_lengths, blank=blank)
+    # What lies behind a target's end may be anything.
+    filled = np.where(np.arange(labels.shape[1]) < label_lengths[:, None], labels, blank).astype(np.int64)
+    check_classes("ctc_loss", filled, x.shape[2])
+    losses = ctc_loss_p(x, filled, lengths, label_lengths, blank=blank)
     if zero_infinity:
         losses = ew.where(ew.isinf(losses), 0, losses)
     if reduction == "mean":

@@ -15,7 +15,7 @@ from glassgrad.ops.fused import linear_p
 from glassgrad.ops.index import embedding as _rows
 from glassgrad.ops.index import put_add_p
 from glassgrad.ops.linalg import matmul
-from glassgrad.ops.places import ARRAY
+from glassgrad.ops.places import PLACES, all_classes
 from glassgrad.ops.scatter import scatter_reduce
 from glassgrad.tape import MUTATIONS
 
@@ -43,9 +43,9 @@ def embedding(
     """Rows of `weight` at the integers `input`: (...) to (..., width).
 
     Args:
-        input: integers.
+        input: integers from 0 to rows - 1.
         weight: the table, (rows, width).
-        padding_idx: a row that gets no gradient.
+        padding_idx: a row that gets no gradient; -1 is the last.
         max_norm: rows that are used and longer than this are shortened to it, in place.
         norm_type: the norm that this means.
         scale_grad_by_freq: divide the gradient of a row by how often it is used.
@@ -57,6 +57,11 @@ def embedding(
     """
     if input.dtype.kind not in "iu":
         raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
+    if max_norm is not None or scale_grad_by_freq:
+        # These look at the table by themselves, and `max_norm` changes it.
+        plain = concrete(input, "embedding")
+        if not all_classes(plain, weight.shape[0]):
+            raise _outside(plain, weight.shape[0])
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     if scale_grad_by_freq:
@@ -75,10 +80,15 @@ def embedding(
 def _outside(index: Array, rows: int) -> Exception:
     """Name the first index that the table does not have."""
     indices = np.asarray(concrete(index, "embedding"))
-    position = tuple(int(at) for at in np.argwhere((indices >= rows) | (indices < -rows))[0])
+    position = tuple(int(at) for at in np.argwhere((indices >= rows) | (indices < 0))[0])
     given = int(indices[position])
+    advice = "look at what made the indices"
+    if given >= rows:
+        advice += f", or build the table with at least {given + 1} rows"
+    else:
+        advice += "; for padding, give it a row of its own and name that in padding_idx"
     return errors.EMBEDDING_INDEX(
-        given=given, position=position, rows=rows, needed=max(given + 1, -given), where=provenance.here()
+        given=given, position=position, rows=rows, last=rows - 1, advice=advice, where=provenance.here()
     )
 
 
@@ -107,7 +117,11 @@ def embedding_bag(
         mode: "sum", "mean" or "max".
         per_sample_weights: factors of the rows, of the shape of `input`; for "sum" only.
         include_last_offset: whether the last offset is the end.
-        padding_idx: entries with this index do not count.
+        padding_idx: entries with this index do not count; -1 is the last row.
+
+    Raises:
+        IndexRangeError: an index is not in the table.
+        ArgumentError: a `mode` that does not exist.
     """
     if mode not in {"sum", "mean", "max"}:
         raise errors.BAD_OPTION(
@@ -137,7 +151,7 @@ def _pooled(rows: Array, bags: Any, count: int, mode: str) -> Array:
         empty = np.zeros((count, width), rows.dtype)
         index = np.broadcast_to(bags[:, None], (len(bags), width))
         return scatter_reduce(empty, 0, index, rows, "amax", include_self=False)
-    total = put_add_p(rows, bags, spec=(ARRAY,), shape=(count, width))
+    total = put_add_p(rows, bags, spec=(PLACES,), shape=(count, width))
     if mode == "sum":
         return total
     sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(rows.dtype)[:, None]

@@ -17,7 +17,7 @@ import numpy as np
 
 from glassgrad.ops.batched import aligned, one_by_one
 from glassgrad.ops.core import REGISTRY, Array
-from glassgrad.ops.places import ARRAY, EVERYTHING, Spec
+from glassgrad.ops.places import ARRAY, EVERYTHING, IndexArray, Spec
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
 
@@ -141,7 +141,8 @@ class _Index:
         self.parts = parts = _spelled_out(spec, rank)
         self.width = max((len(v.shape) - mine for v, mine in zip(arrays, batched, strict=True)), default=0)
         self.arrays = [self._widened(v, mine) for v, mine in zip(arrays, batched, strict=True)]
-        advanced = [at for at, part in enumerate(parts) if part is ARRAY or (arrays and isinstance(part, int))]
+        kinds = (IndexArray, int) if arrays else IndexArray
+        advanced = [at for at, part in enumerate(parts) if isinstance(part, kinds)]
         together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
         self.rank = self.width + sum(map(_keeps_axis, parts))  # of what is selected, for one example
         lead = sum(map(_keeps_axis, parts[: advanced[0]])) if advanced and together else 0

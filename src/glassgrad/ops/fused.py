@@ -20,6 +20,7 @@ from glassgrad.ops.core import Array, fused
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import max_over
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
@@ -161,24 +162,15 @@ def _labels_to_keep(target: np.ndarray[Any, Any], classes: int, ignore_index: in
 
     Raises:
         KindError: labels that are no integers.
-        ArgumentError: a label outside 0..classes-1 other than `ignore_index`.
+        IndexRangeError: a label outside 0..classes-1 other than `ignore_index`.
     """
     if target.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=target.dtype, where=provenance.here())
-    if not target.size:
-        return None
-    # Seen as unsigned, negative labels are huge: one pass finds both ends.
-    if np.maximum.reduce(target.view(_UNSIGNED[target.dtype.itemsize])) < classes and not 0 <= ignore_index < classes:
+    if all_classes(target, classes) and not 0 <= ignore_index < classes:
         return None
     keep = target != ignore_index
-    wrong = target[keep & ((target < 0) | (target >= classes))]
-    if wrong.size:
-        where = provenance.here()
-        raise errors.CLASS_OUT_OF_RANGE(op=op, label=wrong.flat[0], classes=classes, last=classes - 1, where=where)
+    check_classes(op, target[keep], classes)
     return None if keep.all() else keep
-
-
-_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _cross_entropy(

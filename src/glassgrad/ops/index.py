@@ -13,11 +13,27 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axis, custom, linear
-from glassgrad.ops.kernels import max_over, min_over
-from glassgrad.ops.places import ARRAY, EVERYTHING, Shape, Slice, Spec, add_at, add_rows, join_index, split_index
+from glassgrad.ops.kernels import largest, least
+from glassgrad.ops.places import (
+    ARRAY,
+    EVERYTHING,
+    PLACES,
+    IndexArray,
+    Shape,
+    Slice,
+    Spec,
+    add_at,
+    add_rows,
+    check_classes,
+    check_places,
+    check_spec,
+    join_index,
+    split_index,
+)
 from glassgrad.ops.samples import S, distinct, integers
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
@@ -25,6 +41,8 @@ from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 
 def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
+    if arrays and spec[-1] is PLACES:
+        check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)
     if len(spec) == 1 and arrays:
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
     y = x[join_index(spec, arrays)]
@@ -34,6 +52,7 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
 
 
 def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
+    check_spec(spec, arrays, shape)
     return add_at(xp, g, spec, arrays, shape)
 
 
@@ -45,6 +64,9 @@ def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
 def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
     if type(g) is np.ndarray and not arrays:
         return (add_at(np, g, spec, (), x.shape),)
+    if type(g) is np.ndarray and spec[-1] is PLACES:
+        # The forward pass has looked at the index.
+        return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
     return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))
 
 
@@ -92,6 +114,7 @@ put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
 
 def _at_set(xp: Any, x: Array, value: Array, *arrays: Array, spec: Spec) -> Array:
+    check_spec(spec, arrays, x.shape)
     out = x.copy()
     out[join_index(spec, arrays)] = value
     return out
@@ -151,6 +174,7 @@ def _along(index: Array, axis: int) -> tuple[Any, ...]:
 
 
 def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
+    check_places(index, x.shape[axis] if x.ndim else 1, axis)
     if not index.ndim:
         return x.reshape(1)[index]
     return x[_along(index, axis)] if xp is np else xp.take_along_axis(x, index, axis=axis)
@@ -158,14 +182,11 @@ def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
 
 def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
     """Return where in the flattened array each place along the axis is."""
+    check_places(index, shape[axis] if shape else 1, axis)
     if not shape:
         return index.reshape(1)
-    if index.size:
-        low, high = min_over(index, None), max_over(index, None)
-        if low < 0:
-            index = np.where(index < 0, index + shape[axis], index)
-        if low < -shape[axis] or high >= shape[axis]:
-            raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
+    if index.size and largest(index) >= shape[axis]:
+        raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
     places = index * math.prod(shape[axis + 1 :])
     for at, grid in enumerate(_grids(index.shape, axis)):
         if grid is not None and grid.size > 1:
@@ -273,8 +294,13 @@ scatter_extreme_p = custom(
 
 # --- one-hot --------------------------------------------------------------------------------------
 
+def _one_hot(xp: Any, index: Array, *, count: int) -> Array:
+    check_classes("one_hot", index, count)
+    return (index[..., None] == xp.arange(count)).astype(np.int64)
+
+
 one_hot_p = custom(
-    "one_hot", lambda xp, index, *, count: (index[..., None] == xp.arange(count)).astype(np.int64),
+    "one_hot", _one_hot,
     vjp=(None,), jvp=(None,), formula="1 at index, else 0", derivative="none",
     shape=lambda index, *, count: Aval((*index.shape, count), np.dtype(np.int64)),
 )  # fmt: skip
@@ -289,11 +315,15 @@ def getitem(x: Array, index: Any) -> Array:
 
 
 def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor.
+
+    Negative indices count from the end, as in NumPy.
+    """
     if dim is None:
         x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
         index = reshape_p(index, shape=(math.prod(index.shape),))
     axis = canonical_axis(dim, len(x.shape))
+    index = from_front(index, x.shape[axis] if x.shape else 1)
     shape, other = x.shape, index.shape
     if shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]:
         return take_along_axis_p(x, index, axis=axis)  # nothing to broadcast
@@ -309,6 +339,9 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
 def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`.
 
+    Raises:
+        IndexRangeError: an index that is negative or behind the end.
+
     Example:
         >>> import glassgrad as gg
         >>> x = gg.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -321,18 +354,34 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
 
 
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    """Return the slices of `x` at the positions `index` along `dim`."""
+    """Return the slices of `x` at the positions `index` along `dim`.
+
+    Raises:
+        IndexRangeError: an index that is negative or behind the end.
+    """
+    return _slices_at(x, dim, index, PLACES)
+
+
+def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
     axis = canonical_axis(dim, len(x.shape))
     if not x.shape:
-        return reshape_p(index_select(reshape_p(x, shape=(1,)), 0, index), shape=())
-    return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (ARRAY,))
+        return reshape_p(_slices_at(reshape_p(x, shape=(1,)), 0, index, kind), shape=())
+    return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (kind,))
 
 
 def take(x: Array, index: Array, dim: int | None = None) -> Array:
     """The elements at positions of the flattened tensor, in the shape of `index`; with `dim` slices, as NumPy does."""
     if dim is None:
         return getitem_p(reshape_p(x, shape=(math.prod(x.shape),)), _array(index), spec=(ARRAY,))
-    return index_select(x, dim, index)
+    return _slices_at(x, dim, index, ARRAY)
+
+
+def from_front(index: Array, size: int) -> Array:
+    """Return an index with its negative numbers, which count from the end, counted from the front."""
+    plain = getattr(index, "array", index)
+    if type(plain) is np.ndarray and (not plain.size or least(plain) >= 0):
+        return index
+    return ew.where(ew.less(index, 0), index + size, index)
 
 
 def _array(index: Any) -> Any:
@@ -341,12 +390,24 @@ def _array(index: Any) -> Any:
 
 def embedding(index: Array, weight: Array) -> Array:
     """Return the rows of `weight` (count, width) at `index`: shape (*index.shape, width)."""
-    return getitem_p(weight, index, spec=(ARRAY,))
+    return getitem_p(weight, index, spec=(PLACES,))
 
 
 def one_hot(index: Array, num_classes: int = -1) -> Array:
-    """Integers to vectors of 0 and a single 1: shape (*index.shape, num_classes), int64."""
+    """Integers to vectors of 0 and a single 1: shape (*index.shape, num_classes), int64.
+
+    Args:
+        index: class numbers, from 0 to num_classes - 1.
+        num_classes: by default one more than the largest number.
+
+    Raises:
+        IndexRangeError: a number that is no class.
+        KindError: numbers that are no integers.
+    """
+    index = _array(index)
+    if index.dtype.kind not in "iu":
+        raise errors.EXPECTED_CLASSES(op="one_hot", dtype=index.dtype, where=provenance.here())
     if num_classes < 0:
         plain = concrete(index, "one_hot without num_classes")
         num_classes = int(plain.max()) + 1 if plain.size else 0
-    return one_hot_p(_array(index), count=num_classes)
+    return one_hot_p(index, count=num_classes)

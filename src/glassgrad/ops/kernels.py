@@ -24,6 +24,18 @@ max_over: Any = np.maximum.reduce
 min_over: Any = np.minimum.reduce
 all_over: Any = np.logical_and.reduce
 
+_SEARCH_UP_TO = 4096  # elements
+
+
+def least(x: Array) -> Any:
+    """Return the least of some integers; a search is quicker than a reduction where they are few."""
+    return x.item(x.argmin()) if x.size <= _SEARCH_UP_TO else min_over(x, None)
+
+
+def largest(x: Array) -> Any:
+    """Return the largest of some integers."""
+    return x.item(x.argmax()) if x.size <= _SEARCH_UP_TO else max_over(x, None)
+
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
     """Return ``np.where(mask, a, b)``, bit for bit, without branches where that is quicker."""

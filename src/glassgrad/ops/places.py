@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array
+from glassgrad.ops.kernels import largest, least
 
 Shape = tuple[int, ...]
 Spec = tuple[Any, ...]
@@ -35,17 +36,21 @@ class Slice(NamedTuple):
     step: int | None
 
 
-class _Array:
-    """Marks the place of an array in a spec."""
+class IndexArray:
+    """Marks the place of an integer array in a spec."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __repr__(self) -> str:
-        return "array"
+        return self.name.lower()
 
     def __reduce__(self) -> str:
-        return "ARRAY"
+        return self.name
 
 
-ARRAY = _Array()
+ARRAY = IndexArray("ARRAY")  # as in x[index]: negative numbers count from the end
+PLACES = IndexArray("PLACES")  # as in an embedding: negative numbers are mistakes
 EVERYTHING = Slice(None, None, None)
 
 
@@ -98,7 +103,42 @@ def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
     if not arrays:
         return tuple([slice(*part) if type(part) is Slice else part for part in spec])
     supply = iter(arrays)
-    return tuple(next(supply) if part is ARRAY else slice(*part) if type(part) is Slice else part for part in spec)
+    return tuple(
+        next(supply) if type(part) is IndexArray else slice(*part) if type(part) is Slice else part for part in spec
+    )
+
+
+def check_places(index: Array, size: int, axis: int) -> None:
+    """Raise `IndexError` for a negative place; one behind the end is found where it is used."""
+    if index.size and least(index) < 0:
+        at = tuple(map(int, np.argwhere(index < 0)[0]))
+        raise IndexError(
+            f"index {index[at]} at position {at} is out of range for dim {axis} of size {size}; expected 0 to "
+            f"{size - 1}: negative ones do not count from the end here, as they do in x[index]"
+        )
+
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def all_classes(labels: Array, classes: int) -> bool:
+    """Tell whether all labels are from 0 to classes - 1."""
+    # Seen as unsigned, negative labels are huge: one pass finds both ends.
+    return not labels.size or bool(largest(labels.view(_UNSIGNED[labels.dtype.itemsize])) < classes)
+
+
+def check_classes(op: str, labels: Array, classes: int) -> None:
+    """Raise `IndexRangeError` for a label that is no class."""
+    if not all_classes(labels, classes):
+        label = labels[(labels < 0) | (labels >= classes)].flat[0]
+        where = provenance.here()
+        raise errors.CLASS_OUT_OF_RANGE(op=op, label=label, classes=classes, last=classes - 1, where=where)
+
+
+def check_spec(spec: Spec, arrays: Sequence[Array], shape: Shape) -> None:
+    """Raise `IndexError` for a negative number in the array of a spec that ends in `PLACES`."""
+    if arrays and spec[-1] is PLACES:
+        check_places(arrays[-1], shape[len(spec) - 1], len(spec) - 1)
 
 
 def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape) -> Array:
@@ -108,7 +148,8 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
         out[join_index(spec, ())] = g
         return out
     lead = len(spec) - 1
-    if len(arrays) == 1 and spec[-1] is ARRAY and (not lead or all(part == EVERYTHING for part in spec[:-1])):
+    last_only = type(spec[-1]) is IndexArray and (not lead or all(part == EVERYTHING for part in spec[:-1]))
+    if len(arrays) == 1 and last_only:
         return _add_along(xp, g, arrays[0], lead, shape)
     if len(spec) == len(arrays):
         # Arrays in front, whole rows behind them: one row number out of several indices.
@@ -121,7 +162,7 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
 
 
 def _wrapped(index: Array, size: int) -> Array:
-    return np.where(index < 0, index + size, index) if index.size and index.min() < 0 else index
+    return np.where(index < 0, index + size, index) if index.size and least(index) < 0 else index
 
 
 def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Array:

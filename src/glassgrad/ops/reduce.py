@@ -375,11 +375,11 @@ def amin(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
 
 @like_one_element
 def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Any:
-    from glassgrad.ops.index import take_along_axis
+    from glassgrad.ops.index import take_along_axis_p
 
     axis = canonical_axis(dim, len(x.shape))
     indices = arg(x, axis, True)
-    values = take_along_axis(x, indices, axis)
+    values = take_along_axis_p(x, indices, axis=axis)
     if keepdim:
         return Extreme(values, indices)
     shape = reduced_shape(x, axis=(axis,), keepdims=False)

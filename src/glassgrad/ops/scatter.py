@@ -11,8 +11,17 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, bad_option, canonical_axis
-from glassgrad.ops.index import at_set_p, getitem, getitem_p, put_add_p, put_along_add_p, put_along_p, scatter_extreme_p
-from glassgrad.ops.places import ARRAY, EVERYTHING, split_index
+from glassgrad.ops.index import (
+    at_set_p,
+    from_front,
+    getitem,
+    getitem_p,
+    put_add_p,
+    put_along_add_p,
+    put_along_p,
+    scatter_extreme_p,
+)
+from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, split_index
 from glassgrad.ops.shape import broadcast_to_p, reshape_p
 
 
@@ -75,9 +84,9 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
 # --- slices along a dimension ---------------------------------------------------------------------
 
 
-def _slices(x: Array, dim: int, index: Any) -> tuple[Any, ...]:
+def _slices(x: Array, dim: int, index: Any, kind: IndexArray = PLACES) -> tuple[Any, ...]:
     axis = canonical_axis(dim, len(x.shape))
-    return (EVERYTHING,) * axis + (ARRAY,), index if hasattr(index, "dtype") else np.asarray(index)
+    return (EVERYTHING,) * axis + (kind,), index if hasattr(index, "dtype") else np.asarray(index)
 
 
 def _as_vector(x: Array) -> Array:
@@ -102,10 +111,10 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
-    """x with `value` in the slices at `index` along `dim`."""
+    """x with `value` in the slices at `index` along `dim`; negative indices count from the end, as in PyTorch."""
     if not x.shape:
         return reshape_p(index_fill(_as_vector(x), dim, index, value), shape=())
-    spec, places = _slices(x, dim, index)
+    spec, places = _slices(x, dim, index, ARRAY)
     return at_set_p(x, _value(value, x), places, spec=spec)
 
 
@@ -126,7 +135,7 @@ def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None
     if num_segments is None:
         plain = concrete(segment_ids, "segment_sum without num_segments")
         num_segments = int(plain.max()) + 1 if plain.size else 0
-    return put_add_p(data, segment_ids, spec=(ARRAY,), shape=(int(num_segments), *data.shape[1:]))
+    return put_add_p(data, segment_ids, spec=(PLACES,), shape=(int(num_segments), *data.shape[1:]))
 
 
 # --- along a dimension ----------------------------------------------------------------------------
@@ -140,7 +149,8 @@ def _fitted(source: Array, index: Array) -> Array:
 
 def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
-    return put_along_p(x, _value(value, x), index, axis=canonical_axis(dim, len(x.shape)))
+    axis = canonical_axis(dim, len(x.shape))
+    return put_along_p(x, _value(value, x), from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
 
 
 def scatter(

@@ -187,7 +187,7 @@ def random_inputs(graph: Graph, seed=0):
         elif var.dtype.kind == "b":
             arrays.append(rng.random(var.shape) < 0.5)
         else:
-            arrays.append(rng.integers(-bound, bound, var.shape).astype(var.dtype))
+            arrays.append(rng.integers(0 if var.dtype.kind == "u" else -bound, bound, var.shape).astype(var.dtype))
     return arrays
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from glassgrad.compile.lower import lower
+from glassgrad.ops.places import PLACES
 from tests.compile.backend.graphs import ARRAY, Builder, Slice, agree, interpret, random_inputs
 
 ALL = Slice(None, None, None)
@@ -97,16 +98,17 @@ CASES = {
     "pad": (lambda b, x: x.pad(widths=((1, 2), (3, 0)), value=1.5) * 2, [(12, 9)], 1),
     "concatenate": (lambda b, x, y: b("concat", x, y * 2, axis=1) * 2, [(12, 9), (12, 5)], 2),
     "concatenate rows": (lambda b, x, y: b("concat", x, y, axis=0) * 2, [(12, 9), (5, 9)], 1),
-    "embedding": (lambda b, w, i: w.getitem(i, spec=(ARRAY,)) * 2, [(5, 9), ((6, 3), "i8")], 1),
+    "rows": (lambda b, w, i: w.getitem(i, spec=(ARRAY,)) * 2, [(5, 9), ((6, 3), "i8")], 1),
+    "embedding": (lambda b, w, i: w.getitem(i, spec=(PLACES,)) * 2, [(5, 9), ((6, 3), "u1")], 1),
     "pick one a row": (
         lambda b, w, i, j: w.getitem(i, j, spec=(ARRAY, ARRAY)), [(5, 9), ((6,), "i8"), ((6,), "i4")], 1,
     ),
     "arrays apart": (
         lambda b, w, i, j: w.getitem(i, j, spec=(ARRAY, ALL, ARRAY)) * 2, [(5, 4, 9), ((6,), "i8"), ((6,), "i8")], 1,
     ),
-    "take along rows": (lambda b, w, i: w.take_along_axis(i, axis=1), [(6, 9), ((6, 2), "i8")], 1),
-    "take along columns": (lambda b, w, i: w.take_along_axis(i, axis=0), [(6, 9), ((3, 9), "i8")], 1),
-    "one hot": (lambda b, i: i.one_hot(count=7), [((6,), "i8")], 1),
+    "take along rows": (lambda b, w, i: w.take_along_axis(i, axis=1), [(6, 9), ((6, 2), "u8")], 1),
+    "take along columns": (lambda b, w, i: w.take_along_axis(i, axis=0), [(6, 9), ((3, 9), "u4")], 1),
+    "one hot": (lambda b, i: i.one_hot(count=7), [((6,), "u8")], 1),
     "argmax": (
         lambda b, x: (b("argmax", x, axis=1, keepdims=False), b("argmin", x, axis=0, keepdims=True),
                       b("argmax", x, axis=None, keepdims=False)), [(60, 90)], 3,

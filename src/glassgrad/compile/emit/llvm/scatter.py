@@ -16,7 +16,7 @@ from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, sto
 from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE, emit_elementwise
 from glassgrad.compile.emit.llvm.table import array_layout
 from glassgrad.compile.graph import Instr, Var
-from glassgrad.ops.places import ARRAY, Slice
+from glassgrad.ops.places import IndexArray, Slice
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tupl
             plain.append(1)
             continue
         extent = shape[len(routes)]
-        if part is ARRAY:
+        if isinstance(part, IndexArray):
             number, array = next(supply)
             lead = rank - array.ndim
             dims = tuple(None if size == 1 else position + lead + at for at, size in enumerate(array.shape))

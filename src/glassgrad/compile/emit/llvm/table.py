@@ -19,7 +19,7 @@ from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE, identity_of
 from glassgrad.compile.fusion import same_point
 from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.nests import Expr
-from glassgrad.ops.places import ARRAY, Slice
+from glassgrad.ops.places import IndexArray, Slice
 
 KindRule = Callable[[NestBuilder, Instr], str]
 
@@ -211,8 +211,9 @@ def array_layout(instr: Instr, source: Sequence[int]) -> tuple[list[Any], int, i
     """
     entries = spec_entries(instr.params["spec"], tuple(source))
     # An integer beside an array counts as an index array of no dimensions.
-    fancy = [place for place, part in enumerate(entries) if part is ARRAY or isinstance(part, int)]
-    arrays = [operand for operand in instr.inputs if isinstance(operand, Var)][-entries.count(ARRAY) :]
+    fancy = [place for place, part in enumerate(entries) if isinstance(part, IndexArray | int)]
+    count = sum(isinstance(part, IndexArray) for part in entries)
+    arrays = [operand for operand in instr.inputs if isinstance(operand, Var)][-count:]
     rank = max(array.ndim for array in arrays)
     together = fancy == list(range(fancy[0], fancy[-1] + 1))
     position = 0
@@ -235,7 +236,7 @@ def gather_indices(
             next(plain)
             continue
         extent = source[len(found)]
-        if part is ARRAY:
+        if isinstance(part, IndexArray):
             array = next(supply)
             found.append(wrapped_index(builder, array, _at(array, where), extent))
         elif isinstance(part, int):

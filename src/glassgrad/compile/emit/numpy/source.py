@@ -21,7 +21,7 @@ from glassgrad.compile.emit.numpy.text import Text
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, GATHER, Origin
 from glassgrad.ops.core import REGISTRY
-from glassgrad.ops.places import ARRAY
+from glassgrad.ops.places import IndexArray
 
 _LARGE = 16  # an expression of more operations than this is not put into another one
 
@@ -251,7 +251,7 @@ class BodyWriter:
 
     def _distinct(self, instr: Instr) -> bool:
         """Tell whether one of the index arrays counts up, so that no place comes twice."""
-        if any(part is not ARRAY for part in instr.params["spec"]):
+        if any(type(part) is not IndexArray for part in instr.params["spec"]):
             return False
         known = [self.constants.get(operand) for operand in instr.inputs[1:] if isinstance(operand, Var)]
         return any(array is not None and array.ndim == 1 and np.unique(array).size == array.size for array in known)

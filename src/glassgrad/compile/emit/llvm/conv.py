@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.access import Index, row_strides
-from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, tile_shape
+from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of
 from glassgrad.compile.emit.llvm.memory_ops import load_vector, store_vector
 from glassgrad.compile.emit.llvm.solid_base import SolidCode
@@ -349,9 +349,10 @@ class ConvCode(SolidCode):
         name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
         panel = writer.at("%scratch", self._start_of_panel())
         for group in range(self.shape.groups):
-            places = ", ".join(f"ptr {writer.at(place, group * further)}" for place, further in (a, b, c))
-            sizes = f"i64 {gemm.rows[0]}, i64 {gemm.columns[0]}"
-            writer.b.raw(f"call void @{name}({places}, ptr {panel}, {sizes})")
+            left, right, result = (writer.at(place, group * further) for place, further in (a, b, c))
+            product_call(
+                writer.b, gemm, name, (left, right, result, panel), (str(gemm.rows[0]), str(gemm.columns[0]))
+            )
 
 
 class ConvInputCode(ConvCode):

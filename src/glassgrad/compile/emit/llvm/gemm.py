@@ -2,8 +2,8 @@
 
 The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors; a panel
 of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache; the rows of A pass by
-it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. Shapes
-and strides are constants in the code, so that addresses cost nothing.
+it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. The
+shapes of tiles are constants in the code; sizes and strides are arguments, so that products share their functions.
 
 A large C lies far away. It is fetched while the products of a tile are summed, and panels are longer, so that C is not
 read and written again for every panel, though B then comes from the second-level cache: a tenth of the time of a step
@@ -13,13 +13,22 @@ whose products have a thousand rows, columns and terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, prefetch, store_vector
+from glassgrad.compile.emit.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value
+from glassgrad.compile.emit.llvm.tiles import (
+    Tile,
+    pack_columns_function,
+    pack_left_function,
+    pack_rows_function,
+    place,
+    tile_function,
+)
 
 # Rows of a panel: what fits the first-level cache, and what spares a large C.
 _DEPTH, _LONG_DEPTH = 128, 1024
+# What a product's function takes besides addresses: the sizes of a share, terms in all and in a block, distances.
+_NUMBERS = ("rows", "columns", "k", "depth", "lda", "ldb", "ldc")
 
 
 @dataclass(frozen=True)
@@ -85,22 +94,6 @@ class Gemm:
         return (self.panel + left) * BITS[self.kind] // 8
 
 
-@dataclass(frozen=True)
-class Micro:
-    """One tile's code: its size, strides, whether it adds to C, how many columns of it exist, whether C is fetched."""
-
-    kind: str
-    rows: int
-    vectors: int
-    lanes: int
-    columns: int
-    a_strides: tuple[int, int]
-    b_stride: int
-    c_stride: int
-    adds: bool
-    fetch: bool = False
-
-
 def best_rows(sizes: Sequence[int], most: int) -> int:
     """Return the tile height that wastes least: few tiles, and no thin one at the end."""
 
@@ -115,178 +108,30 @@ def best_rows(sizes: Sequence[int], most: int) -> int:
     return min(range(most, 0, -1), key=cost)
 
 
-def _gep(b: Builder, kind: str, base: str, offset: str | int) -> str:
-    if str(offset) == "0":
-        return base
-    return b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {base}, i64 {offset}")
-
-
-def _times(b: Builder, value: str, factor: int) -> str:
-    if factor == 1 or value == "0":
-        return value
-    return b.define(f"mul i64 {value}, {factor}", "i64").text
-
-
-def _mask(lanes: int, count: int) -> Value | None:
-    if count >= lanes:
-        return None
-    bits = ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(lanes))
-    return Value(f"<{bits}>", "b1", lanes)
-
-
-def micro_text(module: Module, micro: Micro, name: str) -> str:
-    """Return the function (a, b, c, k) that computes one tile."""
-    code = LoopNest(Function(module))
-    masks = [_mask(micro.lanes, micro.columns - number * micro.lanes) for number in range(micro.vectors)]
-    outer = code.current
-    zero = outer.const(0, micro.kind, micro.lanes)
-    cells = [(row, number) for row in range(micro.rows) for number in range(micro.vectors)]
-    if micro.fetch:
-        _fetch_target(outer, micro)
-    with code.loop("0", "%k", 1) as loop:
-        b = code.current
-        sums = [loop.carry(b, zero) for _ in cells]
-        right = _right_vectors(b, micro, loop.counter.text, masks)
-        left = _times(b, loop.counter.text, micro.a_strides[1])
-        base = _gep(b, micro.kind, "%a", left)
-        following = []
-        for row in range(micro.rows):
-            place = _gep(b, micro.kind, base, row * micro.a_strides[0])
-            scalar = b.define(f"load {LLVM_TYPE[micro.kind]}, ptr {place}", micro.kind)
-            spread = b.splat(scalar, micro.lanes)
-            mine = sums[row * micro.vectors : (row + 1) * micro.vectors]
-            following += [b.fma(spread, side, total) for side, total in zip(right, mine, strict=True)]
-        loop.next = following
-    for (row, number), total in zip(cells, following, strict=True):
-        _finish(outer, micro, (row, number), total, masks[number])
-    outer.raw("ret void")
-    head = f"define internal void @{name}(ptr %a, ptr %b, ptr %c, i64 %k) noinline #0"
-    return f"{head} {{\nentry:\n" + "\n".join(outer.lines) + "\n}\n"
-
-
-def _fetch_target(b: Builder, micro: Micro) -> None:
-    for row in range(micro.rows):
-        for column in range(0, micro.columns, micro.lanes):
-            place = _gep(b, micro.kind, "%c", row * micro.c_stride + column)
-            prefetch(b, place, writes=True)
-
-
-def _right_vectors(b: Builder, micro: Micro, counter: str, masks: Sequence[Value | None]) -> list[Value]:
-    start = _gep(b, micro.kind, "%b", _times(b, counter, micro.b_stride))
-    packed = micro.b_stride == micro.lanes * micro.vectors
-    found = []
-    for number, mask in enumerate(masks):
-        place = _gep(b, micro.kind, start, number * micro.lanes)
-        found.append(load_vector(b, micro.kind, place, (micro.lanes, 1, 0, None if packed else mask), [], None, place))
-    return found
-
-
-def _finish(b: Builder, micro: Micro, cell: tuple[int, int], total: Value, mask: Value | None) -> None:
-    row, number = cell
-    if micro.columns <= number * micro.lanes:
-        return
-    place = _gep(b, micro.kind, "%c", row * micro.c_stride + number * micro.lanes)
-    layout = (micro.lanes, 1, 0, mask)
-    if micro.adds:
-        total = b.fadd(load_vector(b, micro.kind, place, layout, [], None, place), total)
-    store_vector(b, total, place, layout)
-
-
-# --- packing --------------------------------------------------------------------------------------
-
-
-def pack_rows_text(module: Module, gemm: Gemm, columns: int, name: str) -> str:
-    """Return the function (b, panel, k) that packs a panel of a B whose rows lie in order."""
-    code = LoopNest(Function(module))
-    vectors = -(-columns // gemm.lanes)
-    with code.loop("0", "%k", 1) as loop:
-        b = code.current
-        source = _gep(b, gemm.kind, "%b", _times(b, loop.counter.text, gemm.b_strides[0]))
-        target = _gep(b, gemm.kind, "%panel", _times(b, loop.counter.text, gemm.width))
-        for number in range(vectors):
-            mask = _mask(gemm.lanes, columns - number * gemm.lanes)
-            place = _gep(b, gemm.kind, source, number * gemm.lanes)
-            value = load_vector(b, gemm.kind, place, (gemm.lanes, 1, 0, mask), [], None, place)
-            store_vector(b, value, _gep(b, gemm.kind, target, number * gemm.lanes), (gemm.lanes, 1, 0, None))
-    code.current.raw("ret void")
-    head = f"define internal void @{name}(ptr %b, ptr %panel, i64 %k) noinline #0"
-    return f"{head} {{\nentry:\n" + "\n".join(code.current.lines) + "\n}\n"
-
-
-def pack_columns_text(module: Module, gemm: Gemm, columns: int, name: str) -> str:
-    """Return the function (b, panel, k) that packs a panel of a B whose columns lie in order: blocks, transposed."""
-    code = LoopNest(Function(module))
-    lanes = gemm.lanes
-    with code.loop("0", "%k", lanes) as loop:
-        b = code.current
-        left = b.define(f"sub i64 %k, {loop.counter.text}", "i64")
-        exists = b.compare("lt", b.lane_numbers(lanes), left)
-        for number in range(-(-columns // lanes)):
-            rows = []
-            for lane in range(lanes):
-                # Columns that do not exist repeat the last one; what comes of them is never stored.
-                column = min(number * lanes + lane, columns - 1)
-                place = _gep(b, gemm.kind, _gep(b, gemm.kind, "%b", loop.counter.text), column * gemm.b_strides[1])
-                rows.append(load_vector(b, gemm.kind, place, (lanes, 1, 0, exists), [], None, place))
-            target = _gep(b, gemm.kind, "%panel", _times(b, loop.counter.text, gemm.width))
-            for lane, value in enumerate(transposed(b, rows)):
-                place = _gep(b, gemm.kind, target, lane * gemm.width + number * lanes)
-                store_vector(b, value, place, (lanes, 1, 0, None))
-    code.current.raw("ret void")
-    head = f"define internal void @{name}(ptr %b, ptr %panel, i64 %k) noinline #0"
-    return f"{head} {{\nentry:\n" + "\n".join(code.current.lines) + "\n}\n"
-
-
-def pack_left_text(module: Module, gemm: Gemm, rows: int, name: str) -> str:
-    """Return the function (a, packed, k) that packs a tile of an A whose columns lie in order, without gaps."""
-    code = LoopNest(Function(module))
-    with code.loop("0", "%k", 1) as loop:
-        b = code.current
-        source = _gep(b, gemm.kind, "%a", _times(b, loop.counter.text, gemm.a_strides[1]))
-        target = _gep(b, gemm.kind, "%packed", _times(b, loop.counter.text, rows))
-        for number in range(-(-rows // gemm.lanes)):
-            mask = _mask(gemm.lanes, rows - number * gemm.lanes)
-            place = _gep(b, gemm.kind, source, number * gemm.lanes)
-            value = load_vector(b, gemm.kind, place, (gemm.lanes, 1, 0, mask), [], None, place)
-            # Written whole: what runs over is overwritten by the next column.
-            store_vector(b, value, _gep(b, gemm.kind, target, number * gemm.lanes), (gemm.lanes, 1, 0, None))
-    code.current.raw("ret void")
-    head = f"define internal void @{name}(ptr %a, ptr %packed, i64 %k) noinline #0"
-    return f"{head} {{\nentry:\n" + "\n".join(code.current.lines) + "\n}\n"
-
-
-def transposed(b: Builder, rows: list[Value]) -> list[Value]:
-    """Transpose a square block in registers: log2(n) rounds of exchanging halves between pairs of rows."""
-    lanes = len(rows)
-    distance = lanes // 2
-    while distance:
-        keep = [lane if not lane & distance else lanes + lane - distance for lane in range(lanes)]
-        swap = [lane + distance if not lane & distance else lanes + lane for lane in range(lanes)]
-        for row in range(lanes):
-            if not row & distance:
-                first, second = rows[row], rows[row + distance]
-                rows[row], rows[row + distance] = _shuffle(b, first, second, keep), _shuffle(b, first, second, swap)
-        distance //= 2
-    return rows
-
-
-def _shuffle(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
-    mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    kind = type_name(x.kind, x.lanes)
-    return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)
-
-
 # --- the loops around the tiles -------------------------------------------------------------------
 
 
+def product_call(b: Builder, gemm: Gemm, name: str, places: tuple[str, str, str, str], sizes: tuple[str, str]) -> None:
+    """Call the function that a `GemmWriter` wrote: `places` are A, B, C and scratch, `sizes` rows and columns."""
+    (a_row, a_term), (b_row, b_column) = gemm.a_strides, gemm.b_strides
+    numbers = (*sizes, gemm.k, gemm.blocks[1], max(a_row, a_term), max(b_row, b_column), gemm.c_stride)
+    arguments = [*(f"ptr {one}" for one in places), *(f"i64 {one}" for one in numbers)]
+    b.raw(f"call void @{name}({', '.join(arguments)})")
+
+
 class GemmWriter:
-    """Writes one product as a function (a, b, c, panel, rows, columns) of starting addresses and sizes of a share."""
+    """Writes one product as a function of starting addresses, the sizes of a share, and distances of rows or columns.
+
+    Products with tiles of the same shapes come out as the same function.
+    """
 
     def __init__(self, module: Module, gemm: Gemm) -> None:
         self.module = module
         self.gemm = gemm
         self.rows = best_rows(gemm.rows, gemm.shape.rows)
         self.code = LoopNest(Function(module))
+        self.a_strides = ("%lda", "1") if gemm.a_strides[1] == 1 else ("1", "%lda")
+        self.b_strides = ("%ldb", "1") if gemm.b_strides[1] == 1 else ("1", "%ldb")
 
     @property
     def b(self) -> Builder:
@@ -294,115 +139,120 @@ class GemmWriter:
 
     def definition(self, name: str) -> str:
         """Return the whole function."""
-        count, depth = self.gemm.blocks
-        for block in range(min(count, 1)):
-            self._block(str(block * depth), min(depth, self.gemm.k), adds=self.gemm.accumulate)
-        if count > 2:
-            with self.code.loop(str(depth), str(depth * (count - 1)), depth) as loop:
-                self._block(loop.counter.text, depth, adds=True)
-        if count > 1:
-            self._block(str(depth * (count - 1)), self.gemm.k - depth * (count - 1), adds=True)
+        with self._if_more("0", "%k"), self.code.loop("0", "%k", "%depth") as loop:
+            start = loop.counter.text
+            left = self.b.define(f"sub i64 %k, {start}", "i64").text
+            terms = self.b.call("umin", Value("%depth", "u64"), Value(left, "u64")).text
+            adds = "true"
+            if not self.gemm.accumulate:
+                adds = self.b.define(f"icmp ne i64 {start}, 0", "b1").text
+            self._block(start, terms, adds)
         self.b.raw("ret void")
-        head = f"define internal void @{name}(ptr %a, ptr %b, ptr %c, ptr %panel, i64 %rows, i64 %columns) #0"
-        return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+        params = ", ".join(["ptr %a", "ptr %b", "ptr %c", "ptr %panel", *(f"i64 %{one}" for one in _NUMBERS)])
+        return f"define internal void @{name}({params}) #0 {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
 
-    def _block(self, start: str, depth: int, *, adds: bool) -> None:
-        """All tiles for the terms [start, start + depth)."""
-        gemm, b = self.gemm, self.b
-        a = _gep(b, gemm.kind, "%a", _times(b, start, gemm.a_strides[1]))
+    def _times(self, value: str, factor: str | int) -> str:
+        return value if str(factor) == "1" else self.b.define(f"mul i64 {value}, {factor}", "i64").text
+
+    def _place(self, base: str, offset: str | int) -> str:
+        return place(self.b, self.gemm.kind, base, offset)
+
+    def _block(self, start: str, terms: str, adds: str) -> None:
+        """All tiles for the terms [start, start + terms)."""
+        gemm = self.gemm
+        a = self._place("%a", self._times(start, self.a_strides[1]))
         if gemm.pack_a:
-            self._pack_left(a, depth)
-            b = self.b
-        right = _gep(b, gemm.kind, "%b", _times(b, start, gemm.b_strides[0]))
+            self._pack_left(a, terms)
+        right = self._place("%b", self._times(start, self.b_strides[0]))
         width = gemm.width
         if max(gemm.columns) >= width:
-            full = b.define(f"udiv i64 %columns, {width}", "i64")
-            stop = b.define(f"mul i64 {full.text}, {width}", "i64").text
+            full = self.b.define(f"udiv i64 %columns, {width}", "i64")
+            stop = self.b.define(f"mul i64 {full.text}, {width}", "i64").text
             with self._if_more("0", stop), self.code.loop("0", stop, width) as loop:
-                self._panel((a, right, loop.counter.text), width, depth, adds=adds)
-        for rest in sorted({columns % width for columns in gemm.columns} - {0}):
-            b = self.b
-            have = b.define(f"urem i64 %columns, {width}", "i64").text
-            first = b.define(f"sub i64 %columns, {have}", "i64").text
-            with self._if(b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
-                self._panel((a, right, first), rest, depth, adds=adds)
+                self._panel((a, right, loop.counter.text), gemm.shape.vectors, (str(width), terms, adds))
+        for vectors in sorted({-(-(columns % width) // gemm.lanes) for columns in gemm.columns} - {0}):
+            have = self.b.define(f"urem i64 %columns, {width}", "i64").text
+            first = self.b.define(f"sub i64 %columns, {have}", "i64").text
+            needed = self.b.define(f"udiv i64 {self._plus(have, gemm.lanes - 1)}, {gemm.lanes}", "i64").text
+            with self._if(self.b.define(f"icmp eq i64 {needed}, {vectors}", "b1").text):
+                self._panel((a, right, first), vectors, (have, terms, adds))
 
-    def _pack_left(self, a: str, depth: int) -> None:
+    def _plus(self, value: str, number: int) -> str:
+        return self.b.define(f"add i64 {value}, {number}", "i64").text
+
+    def _pack_left(self, a: str, terms: str) -> None:
         """Pack all rows of A for this block, tile after tile."""
-        gemm = self.gemm
 
-        def one(row: str, rows: int) -> None:
-            b = self.b
-            target = self._packed_left(b, row, depth)
-            source = _gep(b, gemm.kind, a, row)
-            key = f"pack_left_{gemm.kind}_{gemm.lanes}_{gemm.a_strides[1]}_{rows}"
-            name = self._named(key, lambda name: pack_left_text(self.module, gemm, rows, name))
-            b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {depth})")
+        def one(row: str, rows: int, count: str) -> None:
+            name = pack_left_function(self.module, self.gemm.kind, rows, self.gemm.lanes)
+            with self.code.loop("0", count, 1) as loop:
+                first = self.b.define(f"add i64 {row}, {self._times(loop.counter.text, rows)}", "i64").text
+                source, target = self._place(a, first), self._packed_left(first, terms)
+                self.b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {terms}, i64 %lda)")
 
         self._over_rows(one)
 
-    def _packed_left(self, b: Builder, row: str, depth: int) -> str:
-        base = _gep(b, self.gemm.kind, "%panel", self.gemm.panel)
-        return _gep(b, self.gemm.kind, base, _times(b, row, depth))
+    def _packed_left(self, row: str, terms: str) -> str:
+        base = "%panel"
+        if self.gemm.pack:
+            base = self._place(base, self._times(self._plus("%depth", self.gemm.lanes), self.gemm.width))
+        return self._place(base, self._times(row, terms))
 
-    def _over_rows(self, one: Callable[[str, int], None]) -> None:
-        """Call `one(first row, rows)` for every tile: a loop over the full ones, then what is left."""
-        gemm, b, height = self.gemm, self.b, self.rows
+    def _over_rows(self, one: Callable[[str, int, str], None]) -> None:
+        """Call `one(first row, rows, how many)` for the full tiles, then for what is left."""
+        gemm, height = self.gemm, self.rows
         if max(gemm.rows) >= height:
-            full = b.define(f"udiv i64 %rows, {height}", "i64")
-            stop = b.define(f"mul i64 {full.text}, {height}", "i64").text
-            with self._if_more("0", stop), self.code.loop("0", stop, height) as loop:
-                one(loop.counter.text, height)
+            count = self.b.define(f"udiv i64 %rows, {height}", "i64").text
+            with self._if_more("0", count):
+                one("0", height, count)
         for rest in sorted({rows % height for rows in gemm.rows} - {0}):
-            b = self.b
-            have = b.define(f"urem i64 %rows, {height}", "i64").text
-            first = b.define(f"sub i64 %rows, {have}", "i64").text
-            with self._if(b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
-                one(first, rest)
+            have = self.b.define(f"urem i64 %rows, {height}", "i64").text
+            first = self.b.define(f"sub i64 %rows, {have}", "i64").text
+            with self._if(self.b.define(f"icmp eq i64 {have}, {rest}", "b1").text):
+                one(first, rest, "1")
 
-    def _panel(self, places: tuple[str, str, str], columns: int, depth: int, *, adds: bool) -> None:
-        """All rows against one panel."""
-        gemm, b = self.gemm, self.b
-        a, right, column = places
-        source = _gep(b, gemm.kind, right, _times(b, column, gemm.b_strides[1]))
-        c = _gep(b, gemm.kind, "%c", column)
-        stride = gemm.b_strides[0]
-        if gemm.pack:
-            b.raw(f"call void @{self._packer(columns)}(ptr {source}, ptr %panel, i64 {depth})")
-            source, stride = "%panel", gemm.width
-        micro = Micro(
-            gemm.kind, self.rows, -(-columns // gemm.lanes), gemm.lanes, columns, gemm.a_strides, stride, gemm.c_stride,
-            adds, gemm.fetch,
-        )  # fmt: skip
-        if gemm.pack:
-            micro = replace(micro, vectors=gemm.shape.vectors if columns > gemm.lanes else 1)
-        self._over_rows(lambda row, rows: self._tile(replace(micro, rows=rows), (a, source, c), row, depth))
-
-    def _tile(self, micro: Micro, places: tuple[str, str, str], row: str, depth: int) -> None:
-        b = self.b
-        if self.gemm.pack_a:
-            micro = replace(micro, a_strides=(1, micro.rows))
-            a = self._packed_left(b, row, depth)
-        else:
-            a = _gep(b, micro.kind, places[0], _times(b, row, micro.a_strides[0]))
-        c = _gep(b, micro.kind, places[2], _times(b, row, micro.c_stride))
-        name = self._named(f"tile_{_key(micro)}", lambda name: micro_text(self.module, micro, name))
-        b.raw(f"call void @{name}(ptr {a}, ptr {places[1]}, ptr {c}, i64 {depth})")
-
-    def _packer(self, columns: int) -> str:
+    def _panel(self, places: tuple[str, str, str], vectors: int, sizes: tuple[str, str, str]) -> None:
+        """All rows against one panel; `sizes` are its columns and terms, and whether C is added to."""
         gemm = self.gemm
-        in_rows = gemm.b_strides[1] == 1
-        write = pack_rows_text if in_rows else pack_columns_text
-        stride = gemm.b_strides[0 if in_rows else 1]
-        # Two products in one program may have panels of different widths: everything the function depends on is named.
-        key = f"pack_{gemm.kind}_{gemm.lanes}_{'rows' if in_rows else 'columns'}_{stride}_{columns}_{gemm.width}"
-        return self._named(key, lambda name: write(self.module, gemm, columns, name))
+        a, right, column = places
+        columns, terms, adds = sizes
+        source, stride = self._place(right, self._times(column, self.b_strides[1])), "%ldb"
+        c = self._place("%c", column)
+        if gemm.pack:
+            self._pack(source, vectors, columns, terms)
+            source, stride = "%panel", str(gemm.width)
 
-    def _named(self, name: str, write: Callable[[str], str]) -> str:
-        if name not in self.module.definitions:
-            self.module.definitions[name] = ""  # reserves the place before what it calls
-            self.module.definitions[name] = write(name)
-        return name
+        def one(row: str, rows: int, count: str) -> None:
+            target = self._place(c, self._times(row, "%ldc"))
+            if gemm.pack_a:
+                left, (a_row, a_term) = self._packed_left(row, terms), (1, rows)
+                further = self._times(terms, rows)
+            else:
+                left, (a_row, a_term) = self._place(a, self._times(row, self.a_strides[0])), gemm.a_strides
+                further = str(rows * a_row)
+            tile = Tile(gemm.kind, rows, vectors, gemm.lanes, a_row, self._is_cut(columns, vectors), gemm.pack)
+            name = tile_function(self.module, tile)
+            numbers = (terms, a_term, further, stride, "%ldc", columns, count)
+            arguments = [f"ptr {left}", f"ptr {source}", f"ptr {target}", *(f"i64 {one}" for one in numbers)]
+            self.b.raw(f"call void @{name}({', '.join(arguments)}, i1 {adds}, i1 {'true' if gemm.fetch else 'false'})")
+
+        self._over_rows(one)
+
+    def _is_cut(self, columns: str, vectors: int) -> bool:
+        """Tell whether a panel of so many vectors may have fewer columns than they hold."""
+        rests = {size % self.gemm.width for size in self.gemm.columns}
+        return columns != str(self.gemm.width) and any(
+            rest % self.gemm.lanes for rest in rests if -(-rest // self.gemm.lanes) == vectors
+        )
+
+    def _pack(self, source: str, vectors: int, columns: str, terms: str) -> None:
+        gemm = self.gemm
+        if gemm.b_strides[1] == 1:
+            name = pack_rows_function(self.module, gemm.kind, vectors, gemm.lanes)
+        else:
+            name = pack_columns_function(self.module, gemm.kind, gemm.lanes)
+        numbers = f"i64 {terms}, i64 %ldb, i64 {gemm.width}, i64 {columns}"
+        self.b.raw(f"call void @{name}(ptr {source}, ptr %panel, {numbers})")
 
     def _if(self, condition: str) -> _Branch:
         return _Branch(self.code, condition)
@@ -427,11 +277,3 @@ class _Branch:
         b = self.code.current
         b.raw(f"br label %{self.after}")
         b.start(self.after)
-
-
-def _key(micro: Micro) -> str:
-    return (
-        f"{micro.kind}_{micro.rows}x{micro.columns}_{micro.vectors}x{micro.lanes}"
-        f"_{micro.a_strides[0]}_{micro.a_strides[1]}_{micro.b_stride}"
-        f"_{micro.c_stride}_{'add' if micro.adds else 'set'}{'_fetch' if micro.fetch else ''}"
-    )

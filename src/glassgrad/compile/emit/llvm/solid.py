@@ -15,7 +15,7 @@ from glassgrad.compile.access import Index, row_strides
 from glassgrad.compile.emit.llvm.blas import blas
 from glassgrad.compile.emit.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
 from glassgrad.compile.emit.llvm.cuts import product_cuts, product_time
-from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, tile_shape
+from glassgrad.compile.emit.llvm.gemm import Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.emit.llvm.ir import BITS, Builder
 from glassgrad.compile.emit.llvm.matmul import (
     Call,
@@ -116,13 +116,13 @@ class ProductCode(SolidCode):
             bounds = task.cut.bounds
             sizes = tuple(sorted({high - low for low, high in pairwise(bounds)} - {0}))
             rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
-        text = GemmWriter(step.module, self._gemm(rows, columns)).definition("NAME")
+        gemm = self._gemm(rows, columns)
+        text = GemmWriter(step.module, gemm).definition("NAME")
         name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
         panel = step.scratch_pointer(b)
 
         def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:
-            addresses = ", ".join(f"ptr {place}" for place in places)
-            b.raw(f"call void @{name}({addresses}, ptr {panel}, i64 {m}, i64 {n})")
+            product_call(b, gemm, name, (*places, panel), (m, n))
 
         return call
 

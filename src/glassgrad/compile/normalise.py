@@ -289,27 +289,25 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 # The gradient of a convolution's weight is summed over images in so many parts, whatever the number of threads: the
-# order of summation, and with it the last bit, stays the same.
-_PARTS = 16
+# order of summation, and with it the last bit, stays the same. A large weight has fewer, for they take memory.
+_PARTS, _FEW_PARTS, _PART_ELEMENTS = 16, 4, 1 << 22
 
 
 def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
-    """Parts of the sum over images, then their sum, then the weight's order of axes."""
+    """Parts of the sum over images, then their sum."""
     x, gradient = map(rewriter.now, instr.inputs)
     if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
         return False
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups
-    parts = min(_PARTS, x.shape[0])
-    made = rewriter.var((parts, groups, channels * kh * kw, outputs), instr.output.dtype)
+    parts = min(_PARTS, x.shape[0], max(_FEW_PARTS, _PART_ELEMENTS // instr.output.size))
+    made = rewriter.var((parts, groups, outputs, channels * kh * kw), instr.output.dtype)
     candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
     if not parts or not rewriter.is_native(candidate):
         return False
     rewriter._append(candidate)
     total = rewriter.apply("sum", made, like=instr, axis=(0,), keepdims=False)
-    split = rewriter.reshaped(total, (groups, channels, kh, kw, outputs), instr)
-    turned = rewriter.apply("permute_dims", split, like=instr, axes=(0, 4, 1, 2, 3))
-    rewriter.instead(instr.output, rewriter.reshaped(turned, instr.output.shape, instr))
+    rewriter.instead(instr.output, rewriter.reshaped(total, instr.output.shape, instr))
     return True
 
 

@@ -30,9 +30,6 @@ from glassgrad.ops.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blo
 # From so many positions an image's product with the cotangent is large enough to be done on its own.
 _MANY = 64
 
-# Native code takes one image after the other. With fewer positions it reads the weights more often than it uses them.
-_MANY_FOR_NATIVE = 128
-
 
 def _check_channels(channels: int, outputs: int, weight: Shape, groups: int) -> None:
     if channels != weight[1] * groups:
@@ -72,8 +69,7 @@ def _native(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], p
     """The result of native code, where there is enough to do for it; `sizes` are images, channels and outputs."""
     n, c, o = sizes
     # For a 1x1 kernel NumPy has nothing to gather either.
-    pays = n > 1 and math.prod(plan.kernel) > 1 and math.prod(plan.out) >= _MANY_FOR_NATIVE
-    if not pays or _is_depthwise((o, c // plan.groups), plan.groups):
+    if n == 1 or math.prod(plan.kernel) == 1 or _is_depthwise((o, c // plan.groups), plan.groups):
         return None
     shape, own = {
         "conv2d": ((n, o, *plan.out), {}),

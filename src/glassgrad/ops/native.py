@@ -27,8 +27,8 @@ Kernel = Callable[..., Array]
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.single", "kernel_for")
 
-# From so many multiplications. NumPy takes 0.5 to 1.5 ms for them forwards and back, native code 0.2 to 0.5.
-_FROM = 10_000_000
+# From so many multiplications. NumPy takes about 1 ms for them forwards and back, native code a quarter to half of it.
+_FROM = 5_000_000
 # Data whose sizes change from call to call would wait for a kernel each time. So many are made in any case, and further
 # ones as long as those that were made are used again.
 _MADE_FREELY = 128

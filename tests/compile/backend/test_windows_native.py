@@ -20,6 +20,14 @@ CONVOLUTIONS = {
     "1x1": ((2, 40, 8, 16), (21, 40, 1, 1), {}),
     "many channels": ((2, 50, 6, 6), (33, 50, 3, 3), {"padding": ((1, 1), (1, 1))}),
     "long rows": ((1, 2, 5, 40), (3, 2, 3, 3), {}),
+    # Small images, several at a time.
+    "small": ((6, 10, 7, 7), (12, 10, 3, 3), {"padding": ((1, 1), (1, 1))}),
+    "small, prime": ((7, 5, 4, 5), (70, 5, 3, 2), {"padding": ((0, 2), (1, 0))}),
+    "small, strided": ((8, 6, 9, 8), (5, 6, 3, 3), {"stride": (2, 3), "padding": ((1, 1), (2, 0))}),
+    "small, dilated": ((4, 3, 7, 20), (9, 3, 2, 3), {"dilation": (3, 2), "padding": ((2, 1), (0, 3))}),
+    "small, groups": ((8, 8, 6, 5), (12, 4, 3, 3), {"groups": 2, "padding": ((1, 1), (1, 1))}),
+    "small, wide": ((4, 2, 2, 40), (3, 2, 2, 5), {"padding": ((1, 0), (2, 2))}),
+    "one window": ((16, 9, 3, 3), (20, 9, 3, 3), {}),
 }
 DEFAULTS = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
 

@@ -254,14 +254,14 @@ class GemmWriter:
         numbers = f"i64 {terms}, i64 %ldb, i64 {gemm.width}, i64 {columns}"
         self.b.raw(f"call void @{name}(ptr {source}, ptr %panel, {numbers})")
 
-    def _if(self, condition: str) -> _Branch:
-        return _Branch(self.code, condition)
+    def _if(self, condition: str) -> Branch:
+        return Branch(self.code, condition)
 
-    def _if_more(self, start: str, stop: str) -> _Branch:
-        return _Branch(self.code, self.b.define(f"icmp ult i64 {start}, {stop}", "b1").text)
+    def _if_more(self, start: str, stop: str) -> Branch:
+        return Branch(self.code, self.b.define(f"icmp ult i64 {start}, {stop}", "b1").text)
 
 
-class _Branch:
+class Branch:
     """Code that runs if a condition holds."""
 
     def __init__(self, code: LoopNest, condition: str) -> None:

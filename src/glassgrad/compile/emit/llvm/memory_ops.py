@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import llvmlite.binding as llvm
 
 from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Value, suffix, type_name
@@ -10,6 +12,18 @@ Layout = tuple[int, int, int, Value | None]
 
 # LLVM 22 moved the alignment of masked accesses from an argument into an attribute.
 _ALIGN_IS_ATTRIBUTE = llvm.llvm_version_info[0] >= 22
+
+
+def mask_of(lanes: Sequence[bool]) -> Value | None:
+    """Return a constant mask; None, which is no mask, for all lanes."""
+    if all(lanes):
+        return None
+    return Value(f"<{', '.join(f'i1 {str(lane).lower()}' for lane in lanes)}>", "b1", len(lanes))
+
+
+def first_lanes(count: int, lanes: int) -> Value | None:
+    """Return the mask of the first `count` lanes; None for all."""
+    return mask_of([lane < count for lane in range(lanes)])
 
 
 def memory_kind(kind: str) -> str:
@@ -124,20 +138,13 @@ def _load_every_second(b: Builder, kind: str, pointer: str, lanes: int, count: i
     """Load elements 0, 2, 4, ...: two vectors side by side and a shuffle; nothing behind the last is touched."""
     span = 2 * count - 1
     halves = [
-        _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, _first_lanes(span - start, lanes))
+        _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, first_lanes(span - start, lanes))
         if span > start else Value("zeroinitializer", kind, lanes)
         for start in (0, lanes)
     ]  # fmt: skip
     order = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
     text = f"shufflevector {halves[0].typed}, {halves[1].typed}, <{lanes} x i32> <{order}>"
     return b.define(text, kind, lanes)
-
-
-def _first_lanes(count: int, lanes: int) -> Value | None:
-    if count >= lanes:
-        return None
-    bits = ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(lanes))
-    return Value(f"<{bits}>", "b1", lanes)
 
 
 def _spread_pointers(b: Builder, kind: str, base: tuple[str, Value | None], layout: Layout) -> str:

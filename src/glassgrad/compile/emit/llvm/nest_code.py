@@ -10,7 +10,7 @@ from glassgrad.compile.access import Axis
 from glassgrad.compile.emit.llvm import reduce
 from glassgrad.compile.emit.llvm.ir import Builder, Module, Value, type_name
 from glassgrad.compile.emit.llvm.loops import BLOCK, Chunk, NestEmitter, NestPlan, pass_roots
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Expr, Nest, Reduction
 
@@ -153,7 +153,7 @@ class NestWriter(NestEmitter):
         lanes = self.plan.lanes
         chunks = [Chunk(offset) for offset in range(0, rest - rest % lanes, lanes)]
         if rest % lanes:
-            chunks.append(Chunk(rest - rest % lanes, _constant_mask(lanes, rest % lanes)))
+            chunks.append(Chunk(rest - rest % lanes, first_lanes(rest % lanes, lanes)))
         return chunks
 
     # --- sweeps ------------------------------------------------------------------------------------
@@ -403,11 +403,6 @@ class NestWriter(NestEmitter):
             reduce.start(b, slots[slot][0], self._lanes_of(slots[slot][0])) if state is None else state
             for slot, state in enumerate(totals)
         ]
-
-
-def _constant_mask(lanes: int, count: int) -> Value:
-    bits = ", ".join(f"i1 {'true' if lane < count else 'false'}" for lane in range(lanes))
-    return Value(f"<{bits}>", "b1", lanes)
 
 
 __all__ = ["Builder", "NestFunction", "emit_nest"]

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.access import Index, row_strides
-from glassgrad.compile.emit.llvm.conv import ConvWriter, Shape
+from glassgrad.compile.emit.llvm.conv_windows import ConvWriter, Shape
 from glassgrad.compile.emit.llvm.ir import BITS, Builder, Module, Value, kind_of
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.emit.llvm.solid_base import SolidCode
 from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.graph import Instr, Var
@@ -132,18 +132,11 @@ class SpreadWriter(ConvWriter):
 
         self.nest([shape.out[0]], row)
 
-    def _mask(self, left: int) -> Value | None:
-        lanes = self.shape.lanes
-        if left >= lanes:
-            return None
-        bits = ", ".join(f"i1 {'true' if lane < left else 'false'}" for lane in range(lanes))
-        return Value(f"<{bits}>", "b1", lanes)
-
     def _chunk(self, places: tuple[str, str, str, str], left: int, wide: int) -> None:
         """One vector of windows of a row."""
         shape, b = self.shape, self.b
         gradient_at, y_at, x_at, target = places
-        mask, lanes = self._mask(left), shape.lanes
+        mask, lanes = first_lanes(left, shape.lanes), shape.lanes
         gradient = load_vector(b, shape.kind, gradient_at, (lanes, 1, 0, mask), [], None, gradient_at)
         y = load_vector(b, shape.kind, y_at, (lanes, 1, 0, mask), [], None, y_at) if self.by_maximum else gradient
         taken = b.const(0, "b1", lanes)
@@ -172,12 +165,12 @@ class SpreadWriter(ConvWriter):
             for number, value in enumerate(mixed):
                 count = min(left * len(values) - number * lanes, lanes)
                 if count > 0:
-                    layout = (lanes, 1, 0, self._mask(count))
+                    layout = (lanes, 1, 0, first_lanes(count, lanes))
                     self._add(value, self.at(place, number * lanes), layout, adds=not self.rows_disjoint)
             return
         for j, value in enumerate(values):
             where = self.at(place, j * shape.dilation[1])
-            self._add(value, where, (lanes, step, 0, self._mask(left)), adds=True)
+            self._add(value, where, (lanes, step, 0, first_lanes(left, lanes)), adds=True)
 
     def _add(self, value: Value, place: str, layout: tuple[int, int, int, Value | None], *, adds: bool) -> None:
         b = self.b

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from glassgrad.compile.access import row_strides
 from glassgrad.compile.emit.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
 from glassgrad.compile.emit.llvm.scalar import ELEMENTWISE, emit_elementwise
 from glassgrad.compile.emit.llvm.table import array_layout
 from glassgrad.compile.graph import Instr, Var
@@ -241,8 +241,7 @@ class ScatterWriter:
                 self._move(self.lanes, None)
         if extent % self.lanes:
             self.counters[dim] = Value(str(full), "i64")
-            bits = ", ".join(f"i1 {'true' if lane < extent - full else 'false'}" for lane in range(self.lanes))
-            self._move(self.lanes, Value(f"<{bits}>", "b1", self.lanes))
+            self._move(self.lanes, first_lanes(extent - full, self.lanes))
             del self.counters[dim]
 
     def _move(self, lanes: int, mask: Value | None) -> None:

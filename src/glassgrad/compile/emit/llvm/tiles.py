@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from glassgrad.compile.emit.llvm.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
-from glassgrad.compile.emit.llvm.memory_ops import load_vector, prefetch, store_vector
+from glassgrad.compile.emit.llvm.memory_ops import first_lanes, load_vector, prefetch, store_vector
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,9 @@ def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
             source = place(b, kind, "%a", b.define(f"mul i64 {loop.counter.text}, %a_term", "i64").text)
             target = place(b, kind, "%packed", b.define(f"mul i64 {loop.counter.text}, {rows}", "i64").text)
             for start in range(0, rows, lanes):
-                bits = ", ".join(f"i1 {'true' if start + lane < rows else 'false'}" for lane in range(lanes))
-                mask = Value(f"<{bits}>", "b1", lanes) if start + lanes > rows else None
                 address = place(b, kind, source, start)
-                value = load_vector(b, kind, address, (lanes, 1, 0, mask), [], None, address)
+                exists = first_lanes(rows - start, lanes)
+                value = load_vector(b, kind, address, (lanes, 1, 0, exists), [], None, address)
                 # Written whole: what runs over is overwritten by the next column.
                 store_vector(b, value, place(b, kind, target, start), (lanes, 1, 0, None))
         code.current.raw("ret void")

@@ -17,7 +17,7 @@ from ..train.config import Rule, flag, rules
 from ..train.monitoring import RECORD, Monitoring, draw
 from ..train.task import TaskKind
 
-_METAVARS = {int: "N", float: "X", str: "TEXT"}
+_METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}  # short, so that 80 columns have room for the words
 
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read hyperparameters from a TOML file.")]
@@ -58,14 +58,14 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
 
 
 def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect.Parameter:
-    metavar = "|".join(rule.choices) if rule.choices else _METAVARS.get(kind)
+    words = f"{rule.help}; {rule.describe(kind)}" if len(rule.choices) > 1 else rule.help
     shown = "" if entry.default == "" or kind is bool else f" (default: {entry.default})"
     names = [f"{flag(entry.name)}/--no-{flag(entry.name)[2:]}"] if kind is bool else [flag(entry.name)]
     option = typer.Option(
         *names,
-        help=rule.help[0].upper() + rule.help[1:] + shown,
+        help=words[0].upper() + words[1:] + shown,
         show_default=False,
-        metavar=metavar,
+        metavar="NAME" if rule.choices else _METAVARS[kind],
         rich_help_panel="Hyperparameters",
     )
     annotation = Annotated[kind | None, option]  # type: ignore[valid-type]  # made at run time, for typer to read
@@ -79,7 +79,7 @@ def _watching(name: str, kind: Any, flags: str, **options: Any) -> inspect.Param
 
 _WATCHING = (
     _watching(
-        "monitor", bool | None, "--monitor/--no-monitor",
+        "monitor", bool | None, "--monitor/--no-monitor", metavar="",
         help="Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for "
         "bit.",
     ),

@@ -15,9 +15,10 @@ from ..data.batches import EpochBatches, shifted
 from ..data.download import fetch_mnist
 from ..data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from ..data.names import Examples
+from . import shared_options
 from .classify import final_lines, final_measures, first_weights, loss_and_accuracy
 from .config import Layer, option, resolve
-from .learner import ENGINES, Learner
+from .learner import Learner
 from .rates import warm_up_and_cosine
 from .task import TaskKind, settled
 
@@ -32,12 +33,7 @@ class ImagesConfig:
     """Every hyperparameter of `glassgrad train digits`, with its defaults."""
 
     model: str = option("mlp", "which model to train", choices=("mlp", "cnn"))
-    engine: str = option(
-        "compiled",
-        "what computes the gradients; compiled falls back to eager where there is no llvmlite",
-        choices=ENGINES,
-        resumable=True,
-    )
+    engine: str = shared_options.engine()
     hidden: int = option(128, "units of each hidden layer", low=1, high=1_000_000)
     layers: int = option(2, "hidden layers of the mlp", low=1, high=100)
     channels: int = option(
@@ -51,11 +47,11 @@ class ImagesConfig:
     alpha: float = option(0.99, "share of the mean square that RMSprop keeps", low=0, high=1)
     momentum: float = option(0.9, "momentum of RMSprop", low=0, high=1)
     shift: int = option(1, "pixels by which an image is moved at most, at random, while training", low=0, high=100)
-    seed: int = option(42, "seed of the initial weights and of the batches", low=0, high=2**63 - 1)
-    device: str = option("cpu", "where to compute", choices=("cpu",))
-    log_every: int = option(10, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
+    seed: int = shared_options.seed()
+    device: str = shared_options.device()
+    log_every: int = shared_options.log_every(10)
     eval_every: int = option(0, "steps between tests; 0 for once an epoch", low=0, high=1e12, resumable=True)
-    save_every: float = option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)
+    save_every: float = shared_options.save_every()
 
 
 @dataclass(frozen=True)

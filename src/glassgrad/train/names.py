@@ -11,8 +11,9 @@ from typing import Any
 
 from .. import errors
 from ..data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
+from . import shared_options
 from .config import Layer, check_divides, name_of, option, resolve
-from .learner import ENGINES, Learner, measure
+from .learner import Learner, measure
 from .rates import warm_up_and_cosine
 from .task import TaskKind, settled
 
@@ -30,18 +31,11 @@ _CHUNK = 8_192
 class NamesConfig:
     """Every hyperparameter of `glassgrad train names`."""
 
-    model: str = option(
-        "mlp", "which model to train", choices=("mlp", "rnn", "lstm", "gru", "gpt", "bigram")
-    )
+    model: str = option("mlp", "which model to train", choices=("mlp", "rnn", "lstm", "gru", "gpt", "bigram"))
     data: str = option(
         "", "text file with one word per line; empty for the word list that comes with glassgrad", resumable=True
     )
-    engine: str = option(
-        "compiled",
-        "what computes the gradients; compiled falls back to eager where there is no llvmlite",
-        choices=ENGINES,
-        resumable=True,
-    )
+    engine: str = shared_options.engine()
     lowercase: bool = option(False, "put all words into lowercase first")
     context: int = option(3, "how many characters the mlp looks back", low=1, high=1_000)
     embedding: int = option(
@@ -66,13 +60,13 @@ class NamesConfig:
     momentum: float = option(0.0, "momentum of SGD", low=0, high=1)
     weight_decay: float = option(0.0, "weight decay (0.01 for rnn, lstm, gru and gpt)", low=0, high=1e6)
     clip: float = option(1.0, "largest norm of the gradient of rnn, lstm, gru and gpt; 0 for any", low=0, high=1e12)
-    seed: int = option(42, "seed of the initial weights and of the batches", low=0, high=2**63 - 1)
-    device: str = option("cpu", "where to compute", choices=("cpu",))
-    log_every: int = option(100, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
+    seed: int = shared_options.seed()
+    device: str = shared_options.device()
+    log_every: int = shared_options.log_every(100)
     eval_every: int = option(
         10_000, "steps between validations (1,000 for rnn, lstm, gru and gpt)", low=1, high=1e12, resumable=True
     )
-    save_every: float = option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)
+    save_every: float = shared_options.save_every()
 
 
 @dataclass(frozen=True)

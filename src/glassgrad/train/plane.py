@@ -12,9 +12,10 @@ import numpy as np
 from ..data import RandomBatches
 from ..data.names import Examples
 from ..data.plane import plane_data
+from . import shared_options
 from .classify import final_lines, final_measures, first_weights, loss_and_accuracy
 from .config import Layer, option, resolve
-from .learner import ENGINES, Learner
+from .learner import Learner
 from .task import TaskKind, settled
 
 Array = Any
@@ -30,12 +31,7 @@ class PlaneConfig:
     """Every hyperparameter of `glassgrad train xor`, with its defaults."""
 
     model: str = option("mlp", "which model to train", choices=("mlp",))
-    engine: str = option(
-        "compiled",
-        "what computes the gradients; compiled falls back to eager where there is no llvmlite",
-        choices=ENGINES,
-        resumable=True,
-    )
+    engine: str = shared_options.engine()
     points: int = option(200, "points to train on; a quarter as many others are tested on", low=4, high=1_000_000)
     noise: float = option(0.3, "standard deviation of the points around where they belong", low=0, high=1e6)
     hidden: int = option(8, "units of each hidden layer", low=1, high=1_000_000)
@@ -44,11 +40,11 @@ class PlaneConfig:
     batch: int = option(32, "points per step", low=1, high=1_000_000)
     rate: float = option(0.02, "learning rate of SGD", above=0, high=1e6)
     momentum: float = option(0.9, "momentum of SGD", low=0, high=1)
-    seed: int = option(42, "seed of the points, of the initial weights and of the batches", low=0, high=2**63 - 1)
-    device: str = option("cpu", "where to compute", choices=("cpu",))
-    log_every: int = option(10, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
+    seed: int = shared_options.seed("the points, of the initial weights and of the batches")
+    device: str = shared_options.device()
+    log_every: int = shared_options.log_every(10)
     eval_every: int = option(100, "steps between tests", low=1, high=1e12, resumable=True)
-    save_every: float = option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)
+    save_every: float = shared_options.save_every()
 
 
 @dataclass(frozen=True)

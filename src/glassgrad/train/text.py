@@ -12,6 +12,7 @@ from typing import Any
 from .. import errors
 from ..data import Examples, RandomBatches
 from ..data.text import TextData, all_windows, some_windows
+from . import shared_options
 from .config import Layer, check_divides, flag, option, resolve
 from .learner import Learner, measure
 from .rates import warm_up_and_cosine
@@ -34,12 +35,7 @@ class TextConfig:
 
     model: str = option("gpt", "which model to train", choices=("gpt",))
     data: str = option("", "text file in UTF-8; its last tenth is kept for validation", resumable=True)
-    engine: str = option(
-        "compiled",
-        "what computes the gradients; compiled falls back to eager where there is no llvmlite",
-        choices=("eager", "compiled"),
-        resumable=True,
-    )
+    engine: str = shared_options.engine(("eager", "compiled"))
     context: int = option(64, "how many characters the model sees at most", low=1, high=10_000)
     width: int = option(128, "numbers that stand for a character in the model", low=1, high=100_000)
     heads: int = option(4, "heads of attention; they divide the width", low=1, high=1_000)
@@ -54,11 +50,11 @@ class TextConfig:
     beta2: float = option(0.99, "share of its mean of squares that AdamW keeps", low=0, high=0.999999)
     weight_decay: float = option(0.1, "weight decay of AdamW", low=0, high=1e6)
     clip: float = option(1.0, "largest norm of the gradient; 0 for any", low=0, high=1e12)
-    seed: int = option(42, "seed of the initial weights and of the batches", low=0, high=2**63 - 1)
-    device: str = option("cpu", "where to compute", choices=("cpu",))
-    log_every: int = option(50, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
+    seed: int = shared_options.seed()
+    device: str = shared_options.device()
+    log_every: int = shared_options.log_every(50)
     eval_every: int = option(500, "steps between validations", low=1, high=1e12, resumable=True)
-    save_every: float = option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)
+    save_every: float = shared_options.save_every()
 
 
 def configure(layers: list[Layer]) -> TextConfig:

@@ -140,12 +140,12 @@ class Compiled:
         )
         traced = time.perf_counter()
         _warn_of_python_state(captured)
-        graph, program = backends.build(captured.graph, self.backend, self.threads)
+        program = backends.build(captured.graph, self.backend, self.threads)
         if captured.boundary is not None:
-            _, captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
+            captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
         if self.backend == "llvm":
             program.step.lock = self._lock  # held in every call
-        made = TraceCall(captured, graph, program, signature(args, kwargs, self._moving)[0], self.backend)
+        made = TraceCall(captured, program, signature(args, kwargs, self._moving)[0], self.backend)
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
 

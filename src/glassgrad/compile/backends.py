@@ -43,16 +43,18 @@ def _why_no_llvm() -> str | None:
     return None
 
 
-def build(graph: Graph, backend: str, threads: int | None) -> tuple[Graph, Any]:
-    """Return the graph after its passes, and the program that runs it."""
+def build(graph: Graph, backend: str, threads: int | None) -> Any:
+    """Return the program that runs a graph, whose attribute `graph` is what the passes made of it."""
     if backend == "llvm":
         lower = importlib.import_module("glassgrad.compile.lower").lower
-        graph = _prepared(passes.decompose(graph))
-        return graph, lower(graph, threads=threads)
+        return lower(graph, threads=threads, prepare=_for_native_code)
     from glassgrad.compile.emit.numpy.program import NumpyStep
 
-    graph = _prepared(graph)
-    return graph, NumpyStep(graph)
+    return NumpyStep(_prepared(graph))
+
+
+def _for_native_code(graph: Graph) -> Graph:
+    return _prepared(passes.decompose(graph))
 
 
 def _prepared(graph: Graph) -> Graph:

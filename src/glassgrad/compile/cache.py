@@ -1,9 +1,9 @@
 """Compiled steps on disk: a second process that compiles the same graph finds the machine code there.
 
-An entry's name is a hash of everything that the code depends on: the graph (or the module's text), the processor and
-its features, and the versions of glassgrad and LLVM. An entry is written under another name and moved into place, so
-that readers see all of it or nothing, however many write at once; a checksum finds files that were damaged since.
-Whatever goes wrong with the disk, compiling goes on without it.
+An entry's name is a hash of everything that the code depends on: the graph as it was traced (or the module's text), the
+processor and its features, and the versions of glassgrad and LLVM. An entry is written under another name and moved
+into place, so that readers see all of it or nothing, however many write at once; a checksum finds files that were
+damaged since. Whatever goes wrong with the disk, compiling goes on without it.
 
 The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to
 an empty string turns the cache off.
@@ -39,15 +39,15 @@ def folder() -> Path | None:
 
 @lru_cache(maxsize=1)
 def _versions() -> str:
-    """Return what identifies the compiler: versions, and the state of its own source files."""
+    """Return what identifies the compiler: versions, and the state of its own source files and of those of the ops."""
     import llvmlite
     from llvmlite.binding import llvm_version_info
 
     from glassgrad._version import __version__
 
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     sources = []
-    for path in sorted(here.rglob("*.py")):
+    for path in sorted([*(here / "compile").rglob("*.py"), *(here / "ops").rglob("*.py")]):
         with contextlib.suppress(OSError):  # removed while we looked
             found = path.stat()
             sources.append(f"{path.relative_to(here)} {found.st_size} {found.st_mtime_ns}")

@@ -11,8 +11,8 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from glassgrad.compile import runtime
 from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.emit.llvm.target import LoadedCode
 from glassgrad.compile.graph import Var, type_text
-from glassgrad.compile.indexing import IndexCheck
+from glassgrad.compile.indexing import Computed, IndexBounds, IndexCheck
 
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -91,7 +91,7 @@ class Context:
         self.set(support.TUPLE_ITEMS, items)
         self.set(support.ARRAY_DATA, data)
 
-    def describe_checks(self, checks: Sequence[tuple[int, IndexCheck]]) -> None:
+    def describe_checks(self, checks: Sequence[tuple[int, IndexBounds]]) -> None:
         """State which arguments, in which slots, are indices."""
         rows = []
         for slot, check in checks:
@@ -125,7 +125,13 @@ class HostCall:
 
 @dataclass
 class Layout:
-    """Everything a `NativeStep` is made of, besides its code."""
+    """Everything a `NativeStep` is made of, besides its code.
+
+    Attributes:
+        checks: the indices among the arguments.
+        guards: results that tell whether the indices the step computes are in range.
+        uses: finds both kinds of indices in the graph once more, with what it takes to say what is wrong with one.
+    """
 
     shares: int
     phases: int
@@ -136,11 +142,12 @@ class Layout:
     written: set[Var]
     buffers: Mapping[Var, int]
     constants: Sequence[tuple[Var, Any]]
-    checks: Sequence[IndexCheck]
+    checks: Sequence[IndexBounds]
     segments: Sequence[tuple[int, HostCall | None]]
     arena: int
     scratch: int
-    guards: Sequence[tuple[Var, Any]] = field(default_factory=list)
+    guards: Sequence[Var]
+    uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
 
 
 class NativeStep:
@@ -288,7 +295,7 @@ class NativeStep:
         """Convert arguments and run, or raise what is wrong with them."""
         pairs = enumerate(zip(arrays, self.inputs, strict=True))
         fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
-        for check in self.layout.checks:
+        for check in self._uses[0]:
             check.verify(fitted[self.inputs.index(check.var)])
         # Positions that are never used may hold anything: run without the quick check.
         count = self.context.words[support.CHECK_COUNT // 8].item()
@@ -312,10 +319,16 @@ class NativeStep:
 
     def _check_guards(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         count = len(self.layout.guards)
-        for result, (_, where) in zip(results[-count:], self.layout.guards, strict=True):
-            if not result:
-                raise errors.STEP_COMPUTED_INDEX(where=where)
+        if not all(results[-count:]):
+            for result, index in zip(results[-count:], self._uses[1], strict=True):
+                if not result:
+                    raise errors.STEP_COMPUTED_INDEX(where=index.where)
         return results[:-count]
+
+    @cached_property
+    def _uses(self) -> tuple[list[IndexCheck], list[Computed]]:
+        # For a step from the disk the graph has to be prepared for that, so not before somebody needs it.
+        return self.layout.uses()
 
 
 def _release(context: Context, *_alive: Any) -> None:

@@ -60,6 +60,7 @@ class Stats:
         threads: into how many shares the work is cut.
         plan_seconds, compile_seconds: what making it took.
         cached: whether the machine code came from the disk.
+        instructions: of the graph, after the passes.
     """
 
     flops: int
@@ -73,6 +74,7 @@ class Stats:
     cached: bool = False
     functions: int = 0
     reused_buffers: int = 0
+    instructions: int = 0
     extra: Mapping[str, float] = field(default_factory=dict)
 
 

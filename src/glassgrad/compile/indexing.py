@@ -21,21 +21,31 @@ from glassgrad.ops.places import PLACES, IndexArray
 
 
 @dataclass(frozen=True)
-class IndexCheck:
-    """An argument that is used as an index into an axis of `extent` places.
+class IndexBounds:
+    """An argument that is used as an index into an axis of `extent` places: what native code compares it with.
 
     Attributes:
-        select: returns the part of the array that really is one.
         low: the least index allowed; -extent where negative ones count from the end.
         spare: one value that need not be an index, because the program puts another into its place.
     """
 
     var: Var
     extent: int
-    select: Callable[[Any], Any]
-    where: Any = None
     low: int = 0
     spare: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexCheck(IndexBounds):
+    """The same with what it takes to say what is wrong.
+
+    Attributes:
+        select: returns the part of the array that really is an index.
+        where: the line that uses it.
+    """
+
+    select: Callable[[Any], Any]
+    where: Any = None
 
     def verify(self, array: Any) -> None:
         """Raise if an index in the argument is out of range."""
@@ -119,10 +129,12 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
             base, select = _origin(operand, producer)
             chosen = _labels(base, producer)
             if base in inputs:
-                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, low))
+                check = IndexCheck(base, extent, low, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
             elif chosen is not None and chosen[0] in inputs:
                 base, select, spare = chosen
-                checks.setdefault((base, extent, operand), IndexCheck(base, extent, select, instr.where, low, spare))
+                check = IndexCheck(base, extent, low, spare, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
             elif base in constants:
                 _check_constant(np.asarray(constants[base]), low, extent, instr)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from glassgrad.compile import cache
@@ -19,7 +20,7 @@ from glassgrad.compile.emit.llvm.target import host
 from glassgrad.compile.executable import HostCall, Layout, NativeStep
 from glassgrad.compile.explain import Row, Stats, rows_of
 from glassgrad.compile.graph import Graph, Instr, Var
-from glassgrad.compile.indexing import find_checks, with_guards
+from glassgrad.compile.indexing import Computed, IndexCheck, find_checks, with_guards
 from glassgrad.compile.memory import MemoryPlan, plan_memory
 from glassgrad.compile.normalise import normalise
 from glassgrad.compile.order import dependencies, place_updates
@@ -38,27 +39,31 @@ class Executable:
     Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
 
     Attributes:
-        graph: what was compiled.
         inputs, outputs: types of arguments and results.
         stats: totals.
     """
 
-    def __init__(self, graph: Graph, step: NativeStep, stats: Stats, lowering: Lowering | None = None) -> None:
-        self.graph = graph
+    def __init__(self, prepared: Prepared, step: NativeStep, stats: Stats, lowering: Lowering | None = None) -> None:
         self.step = step
         self.stats = stats
-        self.inputs = graph.inputs
-        self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
+        self.inputs = step.inputs
+        self.outputs = step.outputs[: len(step.outputs) - len(step.layout.guards)]
+        self._prepared = prepared
         self._lowering = lowering
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the program; safe from any number of threads."""
         return self.step(*arrays)
 
+    @property
+    def graph(self) -> Graph:
+        """What was compiled; a step that came from the disk goes through the passes when somebody asks."""
+        return self._prepared.graph
+
     def _plan(self) -> Lowering:
         # A step that came from the disk was never planned in this process.
         if self._lowering is None:
-            self._lowering = Lowering(self.graph, self.stats.threads)
+            self._lowering = Lowering(self._prepared, self.stats.threads)
         return self._lowering
 
     @property
@@ -77,23 +82,47 @@ class Executable:
         return rows_of(plan.schedule, plan.module)
 
 
-def lower(graph: Graph, *, threads: int | None = None) -> Executable:
+class Prepared:
+    """A graph and what it becomes before it is compiled: by the passes, which run when somebody asks."""
+
+    def __init__(self, given: Graph, prepare: Callable[[Graph], Graph] | None) -> None:
+        self.given = given
+        self._prepare = prepare
+
+    @property
+    def key(self) -> str:
+        """What decides about the code: the graph as it was given, and whether passes change it."""
+        return f"{'as it is' if self._prepare is None else 'prepared'} {self.given.key()}"
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self.given if self._prepare is None else self._prepare(self.given)
+
+    def uses(self) -> tuple[list[IndexCheck], list[Computed]]:
+        """Find the indices in the graph."""
+        return find_checks(self.graph)
+
+
+def lower(
+    graph: Graph, *, threads: int | None = None, prepare: Callable[[Graph], Graph] | None = None
+) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
     `threads` is into how many shares the work is cut; by default the size of the step and the number of cores that this
-    process may use decide.
+    process may use decide. `prepare` runs the passes, of which there is one kind only: a graph that was compiled before
+    is found by what it was before them, and spares them.
     """
     started = time.perf_counter()
-    key = cache.key_of("step", graph.key(), threads or f"auto {available_cores()}", blas().name)
+    prepared = Prepared(graph, prepare)
+    key = cache.key_of("step", prepared.key, threads or f"auto {available_cores()}", blas().name)
     entry = cache.read(key)
     if entry is not None:
         header, code = entry
-        checks, computed = find_checks(graph)
-        layout, stats = to_layout(graph, header, checks, [(index.var, index.where) for index in computed])
+        layout, stats = to_layout(graph, header, prepared.uses)
         step = NativeStep(code, layout)
         took = time.perf_counter() - started
-        return Executable(graph, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
-    lowering = Lowering(graph, threads)
+        return Executable(prepared, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
+    lowering = Lowering(prepared, threads)
     executable = lowering.finish()
     header_of_entry = to_header(graph, lowering.layout, executable.stats)
     if header_of_entry is not None:
@@ -114,15 +143,14 @@ def _has_kinds(instr: Instr) -> bool:
 class Lowering:
     """The stages from graph to executable, and what each leaves for the next."""
 
-    def __init__(self, graph: Graph, threads: int | None, *, separate: bool = False) -> None:
+    def __init__(self, given: Prepared, threads: int | None, *, separate: bool = False) -> None:
         self.started = time.perf_counter()
-        self.graph = graph
-        self.checks, computed = find_checks(graph)
-        settled = with_guards(settle(graph), computed)
+        self.given = given
+        self.checks, computed = given.uses()
+        settled = with_guards(settle(given.graph), computed)
         prepared = normalise(settled, is_loop, lambda instr: not _is_host(instr), expected_threads(settled, threads))
-        guards = prepared.outputs[len(prepared.outputs) - len(computed) :] if computed else ()
-        pairs = zip(guards, computed, strict=True)
-        self.guards = [(var, index.where) for var, index in pairs if isinstance(var, Var)]
+        guards = prepared.outputs[len(prepared.outputs) - len(computed) :]
+        self.guards = [var for var in guards if isinstance(var, Var)]
         self.prepared = prepared
         loops = {op: LOOPS[op] for op in LOOPS}
         self.plan = make_plan(prepared, Lowerings(loops, kind_of, accepts_layout, COSTS, _is_host))
@@ -149,12 +177,13 @@ class Lowering:
             buffers=self.memory.offsets, constants=self.prepared.constants, checks=self.checks,
             segments=[(count, None if task is None else self._host_call(task.kernel))
                       for count, task in self.schedule.segments()],
-            arena=self.memory.size, scratch=self.module.scratch, guards=self.guards,
+            arena=self.memory.size, scratch=self.module.scratch, guards=self.guards, uses=self.given.uses,
         )  # fmt: skip
         step = NativeStep(self.object_code, self.layout)
         rows = rows_of(self.schedule, self.module)
         stats = make_stats(rows, self.schedule, self.memory, self.module, (self.started, self.planned))
-        return Executable(self.graph, step, replace(stats, cached=cached), self)
+        stats = replace(stats, cached=cached, instructions=len(self.given.graph.instrs))
+        return Executable(self.given, step, stats, self)
 
     def _host_call(self, kernel: Kernel) -> HostCall:
         instr = kernel.instrs[0]

@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.explain import Row
 from glassgrad.compile.graph import Graph
-from glassgrad.compile.lower import Lowering
+from glassgrad.compile.lower import Lowering, Prepared
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
@@ -44,7 +44,7 @@ def profile(graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: flo
 
     Each is called until `budget` seconds are used, `repeat` times; the best average counts.
     """
-    executable = Lowering(graph, 1, separate=True).finish()
+    executable = Lowering(Prepared(graph, None), 1, separate=True).finish()
     step = executable.step
     copies = tuple([np.array(array, copy=True) for array in arrays])
     # The context keeps the addresses of the arrays of its last call, which stay alive here.

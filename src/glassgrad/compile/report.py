@@ -39,10 +39,10 @@ class Stats:
 def stats(call: Any) -> Stats:
     """Return the totals of a trace's program."""
     native = getattr(call.program, "stats", None)
-    graph: Graph = call.graph
     if native is not None:
-        totals = (native.flops, native.bytes, native.kernels, native.peak_bytes, len(graph.instrs), native.threads)
+        totals = (native.flops, native.bytes, native.kernels, native.peak_bytes, native.instructions, native.threads)
     else:
+        graph: Graph = call.graph
         work = [instr for instr in graph.instrs if not is_view(instr)]
         totals = (sum(map(flops, work)), sum(map(traffic, work)), len(work), peak(graph), len(graph.instrs), 1)
     return Stats(*totals, call.trace_seconds, call.compile_seconds)
@@ -54,7 +54,7 @@ def table(call: Any, backend: str, retraces: Sequence[str]) -> str:
     made = f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s"
     work = f"{count(totals.flops)}flop, {count(totals.bytes)}B moved, {count(totals.peak_bytes)}B between kernels"
     lines = [
-        f"{call.graph.name}: {totals.kernels} kernels on {backend}, {totals.threads} thread(s), {work}; {made}",
+        f"{call.capture.graph.name}: {totals.kernels} kernels on {backend}, {totals.threads} thread(s), {work}; {made}",
         "",
         f"{'kind':<8} {'result':<26} {'flop':>8} {'bytes':>8}  {'ops':<44} from",
     ]

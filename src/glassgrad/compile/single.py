@@ -27,7 +27,7 @@ def kernel_for(
     operands = [builder.input(*one) for one in types]
     output = builder.apply(op, operands, shape, np.result_type(*(dtype for _, dtype in types)), params)
     most = None if threads is None else min(threads, available_cores())
-    _, program = backends.build(builder.build([output]), "llvm", most)
+    program = backends.build(builder.build([output]), "llvm", most)
     step = program.step
     if not step.is_plain:
         return None

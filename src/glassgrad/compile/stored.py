@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,17 @@ from glassgrad.compile.emit.llvm.blas import GEMM, blas
 from glassgrad.compile.executable import Layout
 from glassgrad.compile.explain import Stats
 from glassgrad.compile.graph import Graph, Var
-from glassgrad.compile.indexing import IndexCheck
+from glassgrad.compile.indexing import Computed, IndexBounds, IndexCheck
 
 # Constants that the compiler made itself and that are larger are not worth storing.
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
 
 
 def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | None:
-    """Return what an entry says besides its code; None for a step that cannot be stored."""
+    """Return what an entry says besides its code; None for a step that cannot be stored.
+
+    `graph` is the one that the entry is found by: its inputs and constants need not be stored.
+    """
     if any(host is not None for _, host in layout.segments):
         return None  # it calls Python functions
     variables = list(layout.slots)
@@ -43,15 +47,16 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
         "constants": constants,
         "segments": [count for count, _ in layout.segments],
         "guards": len(layout.guards),
+        "checks": [[number[check.var], check.extent, check.low, check.spare] for check in layout.checks],
         "sizes": [layout.shares, layout.phases, layout.arena, layout.scratch],
-        "stats": {key: value for key, value in asdict(stats).items() if key != "extra"},
+        "stats": {one.name: getattr(stats, one.name) for one in fields(stats) if one.name != "extra"},
     }
 
 
 def to_layout(
-    graph: Graph, header: dict[str, Any], checks: list[IndexCheck], guards: list[tuple[Var, Any]]
+    graph: Graph, header: dict[str, Any], uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
 ) -> tuple[Layout, Stats]:
-    """Return the layout that an entry describes, for a graph with the same structure."""
+    """Return the layout that an entry describes, for a graph with the same structure; `uses` as in `Layout`."""
     variables = [Var(-1 - place, tuple(shape), np.dtype(dtype)) for place, (shape, dtype) in enumerate(header["vars"])]
     for place, var in zip(header["inputs"], graph.inputs, strict=True):
         variables[place] = var
@@ -64,14 +69,13 @@ def to_layout(
             constants.append((var, np.frombuffer(bytes.fromhex(source), var.dtype).reshape(var.shape)))
     shares, phases, arena, scratch = header["sizes"]
     outputs = [variables[place] for place in header["outputs"]]
-    count = header["guards"]
-    flags = outputs[len(outputs) - count :] if count else []
     layout = Layout(
         shares=shares, phases=phases, slots=dict(zip(variables, header["slots"], strict=True)),
         pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=graph.inputs, outputs=outputs,
         written={variables[place] for place in header["written"]},
-        buffers={variables[place]: offset for place, offset in header["buffers"]}, constants=constants, checks=checks,
+        buffers={variables[place]: offset for place, offset in header["buffers"]}, constants=constants,
+        checks=[IndexBounds(variables[place], *bounds) for place, *bounds in header["checks"]],
         segments=[(turns, None) for turns in header["segments"]], arena=arena, scratch=scratch,
-        guards=[(flag, where) for flag, (_, where) in zip(flags, guards, strict=True)],
+        guards=outputs[len(outputs) - header["guards"] :], uses=uses,
     )  # fmt: skip
     return layout, Stats(**header["stats"])

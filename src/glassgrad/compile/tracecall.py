@@ -93,7 +93,6 @@ class TraceCall:
 
     Attributes:
         capture: the trace and its surroundings.
-        graph: what runs.
         program: runs it.
         key: the signature of the arguments.
         backend: what made the program.
@@ -104,10 +103,9 @@ class TraceCall:
     trace_seconds = 0.0
     compile_seconds = 0.0
 
-    def __init__(self, capture: Capture, graph: Graph, program: Any, key: Any, backend: str) -> None:
+    def __init__(self, capture: Capture, program: Any, key: Any, backend: str) -> None:
         self.capture = capture
         self.backend = backend
-        self.graph = graph
         self.program = program
         self.key = key
         self.guards = Guards(
@@ -119,6 +117,12 @@ class TraceCall:
         self._at = capture.arguments
         self.quick: Quick | None = None
         self.writer = Writer()
+
+    @property
+    def graph(self) -> Graph:
+        """What runs: the trace after the passes."""
+        graph: Graph = self.program.graph
+        return graph
 
     def prepare(self, leaves: list[Any]) -> None:
         """Write the fast way of calls like this one."""

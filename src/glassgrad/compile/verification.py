@@ -162,10 +162,9 @@ def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Any], backend
     exposed = Graph(
         graph.inputs, graph.instrs, tuple(var for instr in graph.instrs for var in instr.outputs), graph.constants
     )
-    built, program = backends.build(exposed, backend, 1)
+    program = backends.build(exposed, backend, 1)
     results = program(*[np.array(array) for array in inputs])
     found = dict(zip((out for out in exposed.outputs if isinstance(out, Var)), results, strict=True))
-    del built
     for instr in graph.instrs:
         for var in instr.outputs:
             told = difference(found[var], wanted[var])

@@ -1,15 +1,22 @@
-"""What keeps compiling quick, by counting: the same code is emitted once, however many places use it."""
+"""What keeps compiling quick, by counting: no code is written twice, and none that lies on the disk already."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+import glassgrad as gg
+from glassgrad import nn
+from glassgrad.compile import backends, passes
 from glassgrad.compile.emit.llvm.blas import Blas
 from glassgrad.compile.graph import Graph, GraphBuilder
-from glassgrad.compile.lower import lower
+from glassgrad.compile.lower import Lowering, lower
 
 
 @pytest.fixture
@@ -48,3 +55,133 @@ def test_products_share_the_functions_of_their_tiles():
 def test_one_function_packs_columns_for_all_products():
     text = lower(products((96, 64, 96), (96, 128, 100), (96, 32, 17), transposed=True), threads=1).llvm
     assert len(functions(text, "pack_columns_")) == 1
+
+
+# --- the second process ---------------------------------------------------------------------------
+
+
+def training():
+    """A small network's compiled step, and what it gives in three calls: losses and parameters."""
+    gg.manual_seed(0)
+    hidden = nn.Linear(12, 7), nn.BatchNorm1d(7), nn.GELU()
+    net = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), *hidden, nn.Linear(7, 9))
+    optimizer = gg.optim.AdamW(net.parameters())
+    scale = np.linspace(1, 2, 9, dtype=np.float32)
+
+    @gg.compile(backend="llvm", threads=1)
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x) * gg.tensor(scale), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, (6, 3)), rng.integers(0, 9, 6)
+    losses = [step(gg.tensor(x), gg.tensor(y)).item() for _ in range(3)]
+    return step, losses, [parameter.detach().numpy().copy() for parameter in net.parameters()]
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """A cache of its own, and how often the passes and the planning ran."""
+    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
+    calls = {"passes": 0, "plans": 0}
+    run, make = passes.run, Lowering.__init__
+
+    def counting_run(*args, **kwargs):
+        calls["passes"] += 1
+        return run(*args, **kwargs)
+
+    def counting_make(*args, **kwargs):
+        calls["plans"] += 1
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(backends.passes, "run", counting_run)
+    monkeypatch.setattr(Lowering, "__init__", counting_make)
+    return calls
+
+
+def test_a_step_from_the_disk_needs_neither_passes_nor_a_plan(counted):
+    cold, losses, parameters = training()
+    assert counted == {"passes": 1, "plans": 1}
+    warm, again, same = training()
+    assert counted == {"passes": 1, "plans": 1}
+    assert not cold.program.stats.cached
+    assert warm.program.stats.cached
+    assert again == losses
+    for one, two in zip(parameters, same, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_what_the_passes_made_of_a_step_from_the_disk_can_be_looked_at(counted):
+    cold, _, _ = training()
+    warm, _, _ = training()
+    assert warm.stats.instructions == cold.stats.instructions == len(cold.graph.instrs)
+    assert counted == {"passes": 1, "plans": 1}, "totals are stored"
+    assert str(warm.graph) == str(cold.graph)
+    assert warm.llvm == cold.llvm
+    assert counted == {"passes": 2, "plans": 2}, "once for all that somebody asks"
+
+
+def test_a_wrong_index_is_told_by_a_step_from_the_disk(counted):
+    messages = []
+    for _ in range(2):
+        step, _, _ = training()
+        with pytest.raises(IndexError) as caught:
+            step(gg.tensor(np.full((6, 3), 9)), gg.tensor(np.zeros(6, np.int64)))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "9" in messages[0]
+    assert counted["plans"] == 1
+
+
+def test_other_passes_or_none_are_another_entry(counted):
+    graph = products((4, 5, 6))
+    for planned in (2, 2):
+        lower(graph, threads=1)
+        lower(graph, threads=1, prepare=passes.eliminate_dead)
+        assert counted["plans"] == planned
+
+
+def test_a_constant_that_the_passes_computed_comes_back_from_the_disk(counted):
+    def shifted():
+        table = gg.arange(12, dtype=gg.float32).reshape(3, 4)
+
+        @gg.compile(backend="llvm")
+        def step(x):
+            return x + (table * 2).exp().sum(0)
+
+        return step
+
+    x = gg.ones(4)
+    first, second = shifted(), shifted()
+    np.testing.assert_array_equal(first(x).numpy(), second(x).numpy())
+    assert second.program.stats.cached
+    assert counted == {"passes": 1, "plans": 1}
+
+
+_SECOND_PROCESS = """
+import hashlib
+from glassgrad.compile import backends
+from glassgrad.compile.lower import Lowering
+from tests.compile.backend.test_compile_time import training
+
+def refuse(*args, **kwargs):
+    raise AssertionError("this was done before")
+
+backends.passes.run = Lowering.__init__ = refuse
+_, losses, parameters = training()
+print(repr(losses), hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest())
+"""
+
+
+def test_a_second_process_finds_all_of_it(counted):
+    _, losses, parameters = training()
+    summary = hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(
+        [sys.executable, "-c", _SECOND_PROCESS], capture_output=True, text=True, env=environment, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == f"{losses!r} {summary}"

@@ -38,11 +38,13 @@ class NumpyStep:
     """A graph as a Python function over NumPy arrays; same calling convention as the native step.
 
     Attributes:
+        graph: what runs.
         inputs, outputs: the types of arguments and results.
         source: the program.
     """
 
     def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
         writer = Writer(graph)

@@ -1,4 +1,4 @@
-"""One primitive alone as native code: what eager mode asks for where NumPy is slow (`ops/native.py`)."""
+"""One primitive alone as native code: what eager mode asks for where NumPy is slow (`ops/compiled.py`)."""
 
 from __future__ import annotations
 

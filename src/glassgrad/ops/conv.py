@@ -22,13 +22,16 @@ import math
 import operator
 from typing import Any
 
-from glassgrad.ops import native, parallel
+from glassgrad.ops import compiled, parallel
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 
 # From so many positions an image's product with the cotangent is large enough to be done on its own.
 _MANY = 64
+
+# What NumPy takes for one multiplication and addition, and to turn or gather one element.
+_NS_A_PRODUCT, _NS_A_COPY = 0.05, 1.0
 
 
 def _check_channels(channels: int, outputs: int, weight: Shape, groups: int) -> None:
@@ -65,7 +68,7 @@ def _is_depthwise(w: Shape, groups: int) -> bool:
     return groups > 1 and w[1] == 1
 
 
-def _native(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], plan: Plan) -> Array | None:
+def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], plan: Plan) -> Array | None:
     """The result of native code, where there is enough to do for it; `sizes` are images, channels and outputs."""
     n, c, o = sizes
     # For a 1x1 kernel NumPy has nothing to gather either.
@@ -77,8 +80,10 @@ def _native(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], p
         "conv2d_weight": ((o, c // plan.groups, *plan.kernel), {"kernel": plan.kernel}),
     }[op]
     params = {**own, **_settings(plan.stride, plan.padding, plan.dilation, plan.groups)}
-    work = n * math.prod(plan.out) * math.prod(plan.kernel) * c * o // plan.groups
-    return native.computed(op, arrays, shape, params, work)
+    windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
+    copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
+    work = _NS_A_PRODUCT * windows * o / plan.groups + _NS_A_COPY * copied
+    return compiled.result(op, arrays, shape, params, work)
 
 
 # --- forward --------------------------------------------------------------------------------------
@@ -91,7 +96,7 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
     if _is_depthwise(w.shape, groups):
         return _depthwise(xp, x, w, plan, dtype)
     n, o = x.shape[0], w.shape[0]
-    ready = _native("conv2d", (x, w), (n, x.shape[1], o), plan)
+    ready = _compiled("conv2d", (x, w), (n, x.shape[1], o), plan)
     if ready is not None:
         return ready
     out = xp.empty((n, *plan.out, o), dtype)
@@ -151,7 +156,7 @@ def _conv_input(
         return _conv_input_cut(xp, g, w, plan)
     c = w.shape[1] * groups
     depthwise = _is_depthwise(w.shape, groups)
-    ready = _native("conv2d_input", (g, w), (g.shape[0], c, w.shape[0]), plan)
+    ready = _compiled("conv2d_input", (g, w), (g.shape[0], c, w.shape[0]), plan)
     if ready is not None:
         return ready
     if not depthwise and groups > 1 and stride == (1, 1):
@@ -291,7 +296,7 @@ def _conv_weight(
     dtype = xp.result_type(x.dtype, g.dtype)
     if _is_depthwise(shape, groups):
         return _depthwise_weight(xp, x, g, plan, dtype).reshape(shape)
-    ready = _native("conv2d_weight", (x, g), (n, c, o), plan)
+    ready = _compiled("conv2d_weight", (x, g), (n, c, o), plan)
     if ready is not None:
         return ready
     if groups == 1 and stride[0] == 1 and math.prod(plan.out) >= _MANY and kernel[1] * c >= 16:

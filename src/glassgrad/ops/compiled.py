@@ -1,9 +1,10 @@
-"""Native code for the few eager ops where NumPy and BLAS leave a factor of two on the table: large convolutions.
+"""Native code for the few eager ops where NumPy leaves a factor of two or more on the table: windows of large images.
 
-The compiler has kernels for them already, which gather windows with the processor's full width and multiply them
-without NumPy's calls in between. The first call with some sizes makes such a kernel (about 0.2 s, and little once it is
-on the disk), every later one uses it. Small work stays with NumPy, where it would never earn that back, and so does
-everything where llvmlite is not installed or the environment variable ``GLASSGRAD_NATIVE`` is ``0``.
+The compiler has kernels for convolutions and for pooling by the maximum already, which go over windows with the
+processor's full width and without NumPy's calls in between. The first call with some sizes makes such a kernel (about
+0.2 s, and little once it is on the disk), every later one uses it. Small work stays with NumPy, where it would never
+earn that back, and so does everything where llvmlite is not installed or the environment variable ``GLASSGRAD_NATIVE``
+is ``0``.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ Kernel = Callable[..., Array]
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.single", "kernel_for")
 
-# From so many multiplications. NumPy takes about 1 ms for them forwards and back, native code a quarter to half of it.
-_FROM = 5_000_000
+# From so many nanoseconds of NumPy's work, of which native code takes a half to a tenth.
+_FROM = 1_000_000
 # Data whose sizes change from call to call would wait for a kernel each time. So many are made in any case, and further
 # ones as long as those that were made are used again.
 _MADE_FREELY = 128
@@ -79,14 +80,14 @@ class Kernels:
 _kernels = Kernels()
 
 
-def computed(
-    op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any], multiplications: int
+def result(
+    op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any], work: float
 ) -> Array | None:
     """Return the result of a primitive from native code; None where NumPy is to compute it.
 
-    `params` are the primitive's own, `shape` is its result's.
+    `params` are the primitive's own, `shape` is its result's, `work` is about how many nanoseconds NumPy would take.
     """
-    if multiplications < _FROM or _kernels.off or not all(_is_plain(array, arrays[0]) for array in arrays):
+    if work < _FROM or _kernels.off or not all(_is_plain(array, arrays[0]) for array in arrays):
         return None
     kernel = _kernels.find(op, arrays, shape, params)
     return None if kernel is None else kernel(*map(np.ascontiguousarray, arrays))

@@ -13,14 +13,14 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.nn import functional as F
-from glassgrad.ops import conv, native
+from glassgrad.ops import compiled, conv
 from tests.ops.against_torch import compare, real
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 
-class Counted(native.Kernels):
+class Counted(compiled.Kernels):
     """Kernels that note which op was computed by one of them."""
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Counted(native.Kernels):
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Native code however little there is to do."""
     counted = Counted()
-    monkeypatch.setattr(native, "_FROM", 1)
-    monkeypatch.setattr(native, "_kernels", counted)
+    monkeypatch.setattr(compiled, "_FROM", 1)
+    monkeypatch.setattr(compiled, "_kernels", counted)
     return counted
 
 
@@ -61,6 +61,24 @@ def test_convolutions_and_their_transposes(options: dict[str, Any], kernels: Cou
     assert kernels.computed == ["conv2d", "conv2d_input", "conv2d_weight"]
 
 
+POOLS = [
+    {"kernel_size": 2}, {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0)},
+    {"kernel_size": 2, "stride": 3, "ceil_mode": True}, {"kernel_size": 2, "stride": 1, "dilation": (2, 3)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", POOLS, ids=str)
+def test_pooling_by_the_maximum(options: dict[str, Any], kernels: Counted) -> None:
+    x = np.round(real(3, 4, 11, 10), 1)  # ties are common
+    theirs = torch.nn.functional.max_pool2d
+    compare(lambda x: F.max_pool2d(x, **options), lambda x: theirs(x, **options), x)
+    assert kernels.computed == ["max_pool2d", "max_pool2d_scatter"]
+    with_nan = x.copy()
+    with_nan[0, 0, 3, 3] = np.nan
+    found = F.max_pool2d(gg.tensor(with_nan), **options).numpy()
+    np.testing.assert_array_equal(found, theirs(torch.tensor(with_nan), **options).numpy())
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w, g = (real(*shape).astype(dtype) for shape in ((5, 3, 10, 7), (4, 3, 3, 3), (5, 4, 10, 7)))
@@ -74,7 +92,7 @@ def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted, monkeypatch: 
 
     found, again = all_three(), all_three()
     assert len(kernels.computed) == 6
-    monkeypatch.setattr(native, "_FROM", 10**9)
+    monkeypatch.setattr(compiled, "_FROM", 10**9)
     for mine, repeated, expected in zip(found, again, all_three(), strict=True):
         assert mine.dtype == dtype
         np.testing.assert_array_equal(mine, repeated)
@@ -137,8 +155,8 @@ def test_without_llvmlite_numpy_computes_and_nobody_is_bothered(
 ) -> None:
     expected = large()
     bare = Counted()
-    monkeypatch.setattr(native, "_kernels", bare)
-    monkeypatch.setattr(native, "_MAKER", ("glassgrad.compile.no_such_module", "kernel_for"))
+    monkeypatch.setattr(compiled, "_kernels", bare)
+    monkeypatch.setattr(compiled, "_MAKER", ("glassgrad.compile.no_such_module", "kernel_for"))
     np.testing.assert_allclose(large(), expected, rtol=1e-12)
     assert bare.off
     assert not bare.computed
@@ -160,16 +178,16 @@ def test_where_native_code_fails_one_warning_says_so(kernels: Counted, monkeypat
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSGRAD_NATIVE", "0")
-    monkeypatch.setattr(native, "_FROM", 1)
+    monkeypatch.setattr(compiled, "_FROM", 1)
     off = Counted()
-    monkeypatch.setattr(native, "_kernels", off)
+    monkeypatch.setattr(compiled, "_kernels", off)
     assert large().shape == (2, 4, 4, 4)
     assert not off.computed
 
 
 def test_ever_new_sizes_stop_being_compiled(kernels: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_MADE_FREELY", 2)
-    monkeypatch.setattr(native, "_USES_FOR_ANOTHER", 3)
+    monkeypatch.setattr(compiled, "_MADE_FREELY", 2)
+    monkeypatch.setattr(compiled, "_USES_FOR_ANOTHER", 3)
 
     def run(size: int) -> int:
         before = len(kernels.computed)
@@ -208,7 +226,7 @@ def test_small_convolutions_load_no_compiler() -> None:
 
 def test_the_bar_is_crossed_by_real_work(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted()
-    monkeypatch.setattr(native, "_kernels", counted)
+    monkeypatch.setattr(compiled, "_kernels", counted)
     x, w = (gg.tensor(real(*shape).astype(np.float32)) for shape in ((64, 32, 14, 14), (64, 32, 3, 3)))
     F.conv2d(x, w, padding=1)
     F.conv2d(x[:1, :, :8, :8], w, padding=1)

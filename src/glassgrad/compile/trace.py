@@ -106,7 +106,7 @@ class Tracer:
         self._arrays: dict[int, tuple[Any, Symbol]] = {}
         self._constants: dict[Any, Var] = {}
         self._kept: list[Any] = []
-        self._existing: set[int] = set()
+        self._existing: dict[int, Tensor] = {}  # held, so that no new tensor has the id of one that is gone
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
         self._numbers: dict[tuple[int, str, int | None], Var] = {}
@@ -363,7 +363,7 @@ class Tracer:
     def active(self) -> Iterator[None]:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
         # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
-        self._existing = {id(one) for one in gc.get_objects() if issubclass(type(one), Tensor)}
+        self._existing = {id(one): one for one in gc.get_objects() if issubclass(type(one), Tensor)}
         before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once
         self.grads.start()
         try:
@@ -374,6 +374,7 @@ class Tracer:
         finally:
             MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once = before
             self.grads.stop()
+            self._existing.clear()
 
     def _draws(self, generator: Any) -> Any:
         if not any(known is generator for known in self.generators):

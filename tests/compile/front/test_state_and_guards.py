@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import numpy as np
@@ -213,6 +214,35 @@ def test_state_made_by_the_first_call():
         assert run(x).tolist() == eager(x).tolist()
     assert run.traces == 1
     assert run.retraces == ["the first call made state that the next one finds"]
+
+
+def test_a_new_tensor_in_the_place_of_one_that_is_gone_is_new():
+    """Garbage may be collected while tracing, and its address used again."""
+    left = [[gg.ones(2)] for _ in range(200)]
+    places = {id(one[0]) for one in left}
+    for one in left:
+        one.append(one)
+
+    class Memory:
+        last = None
+
+        def step(self, x):
+            gc.collect()
+            if self.last is None:
+                made = [gg.zeros(2) for _ in range(300)]
+                self.last = next((one for one in made if id(one) in places), made[0])
+                self.last += 100
+            self.last += x
+            return self.last * 1
+
+    run = compiled(Memory().step)
+    gc.disable()
+    try:
+        left.clear()
+        del one
+        assert [run(gg.ones(2))[0].item() for _ in range(3)] == [101, 102, 103]
+    finally:
+        gc.enable()
 
 
 def test_constants_made_inside_start_afresh_in_every_call():

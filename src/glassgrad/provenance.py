@@ -49,6 +49,16 @@ def user_frame(depth: int = 1) -> FrameType:
     return frame
 
 
+def stack_level() -> int:
+    """Return the `stacklevel` with which a warning of the caller's names the user's line."""
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
 def here(depth: int = 1) -> Place:
     """Return the place in the user's code that is being executed now."""
     frame = user_frame(depth + 1)

@@ -23,6 +23,8 @@ from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_diff
 from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.tape import MODE, TRACING
 
+_OFTEN = 16  # traces of one function, after which a warning says why
+
 
 class Compiled:
     """A function that is traced at its first call and runs as one program from then on.
@@ -47,12 +49,15 @@ class Compiled:
         self._traces: dict[Any, list[TraceCall]] = {}
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
+        self._plain = plain_parameters(function)
         self._moving: set[int] = set()
         self._fixed: set[int] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:  # inside of another trace: part of that program
             return self.function(*args, **kwargs)
+        if kwargs and self._plain:
+            args, kwargs = placed(args, kwargs, self._plain)
         with self._lock:
             latest = self._latest
             if latest is not None:
@@ -125,6 +130,8 @@ class Compiled:
     def _note_reason(self, key: Any, leaves: list[Any]) -> None:
         if not self._traces:
             return
+        if self.traces == _OFTEN:
+            self._warn_of_traces()
         same = self._traces.get(key)
         if same:
             nearest = self._latest if self._latest in same else same[-1]
@@ -132,6 +139,11 @@ class Compiled:
         else:
             assert self._latest is not None
             self.retraces.append(describe_difference(self._latest.key, key, self._names))
+
+    def _warn_of_traces(self) -> None:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
+        warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
@@ -227,7 +239,7 @@ def _warn_of_python_state(captured: Capture) -> None:
             text = errors.PYTHON_STATE.text(
                 what=edge.path, kind=type(now).__name__, before=repr(edge.value), after=repr(now)
             )
-            warnings.warn(text, errors.CompileWarning, stacklevel=5)
+            warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
@@ -236,6 +248,32 @@ def parameter_names(function: Callable[..., Any]) -> list[str]:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters if each may be given by position and by name, else none."""
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False).parameters
+    except (TypeError, ValueError):
+        return ()
+    plain = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters.values())
+    return tuple(parameters) if plain else ()
+
+
+def placed(
+    args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call with its keyword arguments in their places, as far as they follow each other.
+
+    ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.
+    """
+    left = dict(kwargs)
+    found = list(args)
+    for name in names[len(args) :]:
+        if name not in left:
+            break
+        found.append(left.pop(name))
+    return tuple(found), dict(sorted(left.items())) if len(left) > 1 else left
 
 
 def compile(

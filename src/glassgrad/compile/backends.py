@@ -31,7 +31,7 @@ def chosen(backend: str) -> str:
     global _warned
     if not _warned or backend == "llvm":
         _warned = True
-        warnings.warn(errors.NO_LLVM.text(reason=reason), errors.CompileWarning, stacklevel=3)
+        warnings.warn(errors.NO_LLVM.text(reason=reason), errors.CompileWarning, stacklevel=provenance.stack_level())
     return "numpy"
 
 

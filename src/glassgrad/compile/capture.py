@@ -46,6 +46,7 @@ def capture(
     found = reach(function, statics)
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
+    tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         with tracer.active(), _read_only([array for _, array in found.arrays]):
             for tensor, path in found.tensors.values():
@@ -96,11 +97,23 @@ def _last_line(error: BaseException) -> object:
 
 
 def _put_back(edges: list[Edge]) -> None:
-    """Undo what a failed trace did to Python numbers that it could reach."""
+    """Undo what a failed trace did to Python numbers that it could reach, and to lists and objects that it added to."""
     for edge in edges:
-        if not is_constant(edge.value) or edge.holds():
+        if edge.holds():
             continue
-        if edge.kind == "cell":
+        if edge.kind == "length":
+            _shorten(edge)
+        elif not is_constant(edge.value):
+            continue
+        elif edge.kind == "cell":
             edge.holder.cell_contents = edge.value
         elif edge.kind == "item" and isinstance(edge.holder, dict):
             edge.holder[edge.key] = edge.value
+
+
+def _shorten(edge: Edge) -> None:
+    if isinstance(edge.holder, list):
+        del edge.holder[edge.value :]
+    elif isinstance(edge.holder, dict) and edge.key is not None:
+        for name in [name for name in edge.holder if name not in edge.key]:
+            del edge.holder[name]

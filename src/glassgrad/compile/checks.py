@@ -122,3 +122,16 @@ def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], li
         if place not in fed and place not in unsteady:
             kept[(edge.kind, *place)] = edge
     return list(kept.values()), changed
+
+
+_COMPARED = 1 << 16  # bytes of an array that are compared before each call; more would take longer than the call
+
+
+def looked_at(before: Reach, tracer: Tracer) -> list[Edge]:
+    """Return the arrays that no op reads, but Python may: as an index, or for a decision."""
+    return [
+        Edge(path, "bytes", array, None, array.tobytes())
+        for path, array in before.arrays
+        if id(array) in tracer.live and id(array) not in tracer.used_arrays
+        and array.nbytes <= _COMPARED and array.dtype != object
+    ]  # fmt: skip

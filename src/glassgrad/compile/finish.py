@@ -172,7 +172,7 @@ class Finish:
             grads=self.grads,
             argument_grads=self.argument_grads,
             result=self.result,
-            edges=edges,
+            edges=edges + checks.looked_at(before, tracer),
             entry=self.entry,
             cotangents=tracer.cotangents,
             nodes=tracer.nodes(),

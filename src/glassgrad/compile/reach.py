@@ -119,12 +119,14 @@ class Reach:
         edges: every place on the way, and every constant that steers the code.
         streams: random streams that are not ours to replay, with their paths.
         arrays: NumPy arrays, with the path that a user would write to each.
+        tables: which of them belong to the library and never change.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     streams: list[tuple[str, Any]] = field(default_factory=list)
     arrays: list[tuple[str, Any]] = field(default_factory=list)
+    tables: set[int] = field(default_factory=set)
 
 
 def reach(function: Any, arguments: Mapping[str, Any]) -> Reach:
@@ -204,6 +206,8 @@ class _Walk:
 
     def array(self, path: str, value: Any) -> None:
         self.found.arrays.append((path, value))
+        if id(value) in self.inside:
+            self.found.tables.add(id(value))
 
     def nothing(self, path: str, value: Any) -> None:
         """Neither state nor a way to some."""

@@ -26,7 +26,7 @@ from glassgrad.compile.symbol import Symbol, View
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import astype_p, broadcast_to_p
 from glassgrad.tape import MODE, TRACING
-from glassgrad.tensor import Tensor
+from glassgrad.tensor import Tensor, make
 
 _GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
 _OPTIMIZERS = f"{provenance._PACKAGE}optim"
@@ -106,6 +106,8 @@ class Tracer:
         self._arrays: dict[int, tuple[Any, Symbol]] = {}
         self._constants: dict[Any, Var] = {}
         self._kept: list[Any] = []
+        self.live: dict[int, str] = {}  # arrays that the function closes over, by their ids
+        self.used_arrays: set[int] = set()
         self._existing: dict[int, Tensor] = {}  # held, so that no new tensor has the id of one that is gone
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
@@ -216,8 +218,11 @@ class Tracer:
         return self.constant(arg)
 
     def constant(self, value: Any) -> Var:
-        """Capture an array; small ones are shared by content."""
+        """Capture an array; small ones are shared by content, those that the user can change become inputs."""
         array = np.asarray(value)
+        owner = array if id(array) in self.live else array.base
+        if id(owner) in self.live and array.dtype != object:
+            return self._closed_over(array, owner)
         if array.dtype == object:
             raise errors.COMPILE_RESULT(kind=type(value).__name__, path="")
         key: Any = id(value)
@@ -229,6 +234,19 @@ class Tracer:
             known = self._constants[key] = self.builder.constant(array)
             self._kept.append(value)  # an id must not be used again
         return known
+
+    def _closed_over(self, array: Any, owner: Any) -> Var:
+        """Return the input for an array that the function closes over, or for a view of one."""
+        self.used_arrays.add(id(owner))
+        shared = self._arrays.get(id(array))
+        if shared is None:
+            holder = make(array, None, False)
+            self._kept.append(holder)
+            path = self.live[id(owner)] if owner is array else ""
+            made = self._state_input(array, path, "an array that the function closes over")
+            self.lifted.append(Lifted(weakref.ref(holder), array, made, made._value, path, False, existed=True))
+            return made.var
+        return shared[1].var
 
     def origin_of(self, var: Var) -> Any:
         """Return the `Origin` of a computed value, or a phrase for any other."""
@@ -342,15 +360,20 @@ class Tracer:
         if shared is not None:
             made = shared[1]
         else:
-            name = path or None
-            var = self.builder.input(array.shape, array.dtype, name)
-            made = self._symbol(var)
-            self._arrays[id(array)] = (array, made)
-            self._labels[var] = "state that the function closes over" if existed else "a tensor made in the function"
+            label = "state that the function closes over" if existed else "a tensor made in the function"
+            made = self._state_input(array, path, label)
         self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
         if not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS):
             self.lifted[-1].by_function = True
         target.array = made
+
+    def _state_input(self, array: Any, path: str, label: str) -> Symbol:
+        """Return a new input for an array that is there in every call."""
+        var = self.builder.input(array.shape, array.dtype, path or None)
+        made = self._symbol(var)
+        self._arrays[id(array)] = (array, made)
+        self._labels[var] = label
+        return made
 
     def path_of(self, target: Tensor, suffix: str) -> str:
         """Return how the user would write a lifted tensor."""

@@ -21,6 +21,7 @@ from glassgrad.tensor import Tensor, make
 _ndarray = np.ndarray
 
 
+_WIDE = 100  # characters of a structure that are still read
 MOVING = ("moving",)  # a float that is an input, since it was another one in another call
 
 
@@ -65,7 +66,7 @@ def changed_floats(before: Any, now: Any) -> set[int]:
 def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
     """Say which argument changed, and how."""
     if before[0] != now[0]:
-        return "the arguments have another structure"
+        return _structures(before[0], now[0])
     if before[2] != now[2]:
         return f"gradients are recorded: was {bool(before[2])}, now {bool(now[2])}"
     for at, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
@@ -73,6 +74,16 @@ def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
             name = names[at] if at < len(names) else f"argument {at}"
             return f"{name} was {_shown(old)}, now {_shown(new)}"
     return "the arguments changed"
+
+
+def _structures(before: Any, now: Any) -> str:
+    """Say how many arguments there were and are, or how they were nested."""
+    if isinstance(before, int) and isinstance(now, int):
+        return f"there were {before} arguments, now {now}"
+    old, new = (str(one).replace("None", "_") for one in (before, now))
+    if max(len(old), len(new)) > _WIDE:
+        return "the arguments have another structure"
+    return f"the arguments were {old}, now {new}"
 
 
 def _shown(kind: Any) -> str:
@@ -117,6 +128,7 @@ class TraceCall:
         self._at = capture.arguments
         self.quick: Quick | None = None
         self.writer = Writer()
+        self._kept: list[Any] = []
 
     @property
     def graph(self) -> Graph:
@@ -126,6 +138,8 @@ class TraceCall:
 
     def prepare(self, leaves: list[Any]) -> None:
         """Write the fast way of calls like this one."""
+        # The key holds the ids of models and other objects, which must not be given to others.
+        self._kept = [leaf for leaf, kind in zip(leaves, self.key[1], strict=True) if kind[0] == "object"]
         self.quick = quick_call(self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves)
 
     # --- does it fit ----------------------------------------------------------------------------------

@@ -59,7 +59,8 @@ class Snapshot:
     def restore(self) -> None:
         """Put everything back."""
         for array, before in self.arrays:
-            array[...] = before
+            if array.flags.writeable:  # the others are as they were
+                array[...] = before
         for leaf, grad in self.grads:
             leaf._grad = grad
         for stream, state in self.streams:
@@ -106,7 +107,7 @@ def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: li
     rng = np.random.default_rng(0)
     for one in [*(state.tensor for state in capture.state), *leaves]:
         array = one.array if isinstance(one, Tensor) else one
-        if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.flags.writeable:
             array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * np.finfo(array.dtype).eps
     moved = _observed(capture, function(*args, **kwargs), leaves)
     return {

@@ -105,6 +105,12 @@ TOO_MANY_TRACES = Message(
     "the compiled function was traced {count} times, expected at most {limit}.{reasons}\n"
     "Next: keep what changed the same, or pass it as a tensor.",
 )
+TRACED_OFTEN = Message(
+    CompileWarning,
+    "{name} was traced {count} times ({where}), the last time because {reason}; tracing takes much longer than a call.\n"
+    "Next: keep what changes the same, or pass it as a tensor; .retraces lists all reasons, and assert_max_traces(n) makes "
+    "an error of them.",
+)
 NOT_CALLED_YET = Message(
     CompileError, "{what} of a compiled function that was not called yet: tracing takes arguments.\nNext: call it once."
 )

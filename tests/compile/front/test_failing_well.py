@@ -128,7 +128,8 @@ def test_traced_values_that_are_stored_away():
     class Keeper:
         pass
 
-    keeper, log = Keeper(), []
+    keeper, log, hidden = Keeper(), [], []
+    keep = hidden.append
 
     def attribute(x):
         keeper.last = x * 2
@@ -137,14 +138,17 @@ def test_traced_values_that_are_stored_away():
     def listed(x):
         doubled = x * 2
         log.append(doubled)
+        keep(doubled)
         return doubled
 
     assert "it was stored in Keeper.last" in refused(attribute, X)
+    assert not hasattr(keeper, "last")
     text = refused(listed, X)
     assert "'doubled' outlives the compiled function" in text
     assert "it was stored in a list" in text
+    assert log == []
     with pytest.raises(errors.CompileError, match="the trace of a compiled function that is over"):
-        log[0] + 1
+        hidden[0] + 1
 
 
 def test_a_write_through_a_view_that_cannot_be_expressed():

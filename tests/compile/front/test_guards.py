@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import types
 
+import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import nn, optim
+from glassgrad import errors, nn, optim
 from glassgrad.compile.code_reads import reads_of
 
 
@@ -247,3 +248,116 @@ def test_which_entries_code_asks_for():
     assert "config" not in reads.whole
     assert "other" in reads.whole
     assert "call" not in reads.attributes
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("size", [3, 5000])
+def test_arrays_are_read_anew_in_every_call(backend, size):
+    factors, mask = np.full((2, size), 2.0, np.float32), np.ones((2, size), bool)
+    run = gg.compile(lambda x: gg.where(mask[1], x * factors[0], 0.0).sum() * factors.mean(), backend=backend)
+    x = gg.ones(size)
+    assert run(x).item() == 4.0 * size
+    factors[0] = 4.0
+    assert run.traces == 1
+    mask[1, 1:] = False
+    # The mean is computed by NumPy while tracing, the rest in every call.
+    assert run(x).item() == 8.0
+
+
+def test_arrays_that_python_looks_at_trace_again():
+    table = np.array([1.0, 2.0, 3.0])
+    run = compiled(lambda x: x * float(table[1]) if table[0] < 5 else x)
+    x = gg.ones(2)
+    assert run(x).tolist() == [2.0, 2.0]
+    table[1] = 4.0
+    assert run(x).tolist() == [4.0, 4.0]
+    table[0] = 9.0
+    assert run(x).tolist() == [1.0, 1.0]
+    assert run.retraces == ["the contents of table have changed"] * 2
+
+
+def test_an_array_that_lies_in_memory_the_step_writes_to_is_refused():
+    w = gg.ones(3)
+    array = w.numpy()[1:]
+
+    def run(x):
+        before = (x * array).sum()
+        w.mul_(2)
+        return before
+
+    with pytest.raises(errors.CompileError, match=r"lie in the same memory .* writes to w;"):
+        compiled(run)(gg.ones(2))
+    assert w.tolist() == [1, 1, 1]
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def test_names_and_places_are_one_program():
+    run = compiled(lambda x, y, scale=1.0: (x - y) * scale)
+    x, y = gg.ones(2), gg.zeros(2)
+    for call in (run(x, y), run(x, y=y), run(x=x, y=y), run(y=y, x=x)):
+        assert call.tolist() == [1.0, 1.0]
+    assert run.traces == 1
+    assert run(scale=3.0, x=x, y=y).tolist() == [3.0, 3.0]
+    assert run(y=y, x=x, scale=3.0).tolist() == [3.0, 3.0]
+    assert run.retraces == ["there were 2 arguments, now 3"]
+    with pytest.raises(TypeError, match="multiple values"):
+        run(x, y, x=x)
+    with pytest.raises(TypeError, match="unexpected"):
+        run(x, y, z=x)
+
+
+def test_keywords_keep_their_order_where_it_can_be_seen():
+    run = compiled(lambda **parts: sum(k * part for k, part in enumerate(parts.values())))
+    x, y = gg.ones(2), gg.zeros(2)
+    assert run(x=x, y=y).tolist() == [0.0, 0.0]
+    assert run(y=y, x=x).tolist() == [1.0, 1.0]
+
+
+def test_structures_are_named():
+    run = compiled(sum)
+    run([gg.ones(2)])
+    run([gg.ones(2), gg.ones(2)])
+    assert run.retraces == ["the arguments were {'args': ([_],), 'kwargs': {}}, now {'args': ([_, _],), 'kwargs': {}}"]
+
+
+def test_objects_of_the_same_address_are_not_the_same():
+    class Options:
+        __slots__ = ("scale",)
+
+        def __init__(self, scale):
+            self.scale = scale
+
+    run = compiled(lambda options, x: x * options.scale)
+    assert [run(Options(float(k)), gg.ones(1)).item() for k in range(6)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_many_traces_are_warned_of_once():
+    run = compiled(lambda x: x * 2)
+    with pytest.warns(errors.CompileWarning, match=r"was traced 16 times .* was a tensor") as found:
+        [run(gg.ones(size)) for size in range(1, 25)]
+    assert len(found) == 1
+    assert found[0].filename == __file__
+
+
+def test_what_a_failed_trace_added_is_taken_away():
+    seen, options = [1], {}
+
+    class Owner:
+        known = None
+
+        def step(self, x):
+            seen.append(2)
+            options["new"] = 1
+            self.added = x * 2
+            return float(x)
+
+    owner = Owner()
+    with pytest.raises(errors.CompileError, match=r"float\(\)"):
+        compiled(owner.step)(gg.ones(()))
+    assert seen == [1]
+    assert vars(owner) == {}

@@ -10,9 +10,9 @@ import numpy as np
 
 from glassgrad.compile import trees
 from glassgrad.compile.boundary import Boundary
+from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.reach import Edge
-from glassgrad.compile.trace import Feed
 from glassgrad.tensor import Tensor, make
 
 

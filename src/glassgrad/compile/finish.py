@@ -13,10 +13,11 @@ from glassgrad.compile import checks, trees
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.boundary import Boundary, Continuation
 from glassgrad.compile.captured import Capture, Given, Output, State
+from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Operand, Var
 from glassgrad.compile.reach import Reach, is_constant, reach
 from glassgrad.compile.symbol import Symbol
-from glassgrad.compile.trace import _GRAD, Feed, Lifted, Tracer
+from glassgrad.compile.trace import _GRAD, Lifted, Tracer
 from glassgrad.tape import Freed
 from glassgrad.tensor import Tensor, make
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from glassgrad import errors, provenance, tape
 from glassgrad.compile import origin, symbol
+from glassgrad.compile.feeds import Draws, Feed, number_reader
 from glassgrad.compile.graph import GraphBuilder, Instr, Operand, Var
 from glassgrad.compile.infer import infer
 from glassgrad.compile.origin import Origin
@@ -57,23 +58,6 @@ class Lifted:
         if target is not None:
             target.array = self.array
             target._tracks = self.tracks
-
-
-@dataclass(eq=False)
-class Feed:
-    """An input that Python computes before every call: a random draw, a learning rate.
-
-    Attributes:
-        var: the input; None for Python code that only has to run again, such as a schedule's step.
-        draw: returns the array of this call.
-        label: what it is, for printing.
-        pure: whether drawing it once more does no harm.
-    """
-
-    var: Var | None
-    draw: Callable[[], Any]
-    label: str
-    pure: bool = False
 
 
 class Tracer:
@@ -328,7 +312,7 @@ class Tracer:
             return value
         key = (id(options), name, at)
         if key not in self._numbers:
-            draw = _number_reader(options, name, at)
+            draw = number_reader(options, name, at)
             label = name if at is None else f"{name}{at + 1}"
             made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", label, pure=True)
             self._numbers[key] = made.var
@@ -421,44 +405,6 @@ class Tracer:
                     interrupted = error
         if interrupted is not None:
             raise interrupted
-
-
-def _number_reader(options: dict[str, Any], name: str, at: int | None = None) -> Callable[[], Any]:
-    """Return a function that gives a number, or one of a tuple, as an array: a new one when the number changed."""
-    known: list[Any] = [None, None]
-
-    def read() -> Any:
-        value = options[name]
-        if value is not known[0]:
-            known[:] = value, np.asarray(value if at is None else value[at], np.float64)
-        return known[1]
-
-    return read
-
-
-# --- random numbers -------------------------------------------------------------------------------
-
-
-class Draws:
-    """Stands for the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
-
-    def __init__(self, tracer: Tracer, generator: Any) -> None:
-        self._tracer = tracer
-        self._generator = generator
-        # Shapes and dtypes are learnt from a stream of its own, so that tracing takes nothing from the real one.
-        self._scratch = np.random.Generator(np.random.PCG64(0))
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._scratch, name)
-
-        def draw(*args: Any, **kwargs: Any) -> Any:
-            if any(isinstance(arg, Symbol) for arg in (*args, *kwargs.values())):
-                raise errors.TRACE_RANDOM_CALL(call=f"{name}()", where=provenance.here())
-            like = np.asarray(method(*args, **kwargs))
-            generator = self._generator
-            return self._tracer.feed(lambda: getattr(generator.rng, name)(*args, **kwargs), like, f"drawn by {name}()")
-
-        return draw
 
 
 # --- gradients ------------------------------------------------------------------------------------

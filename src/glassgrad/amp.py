@@ -45,6 +45,16 @@ class GradScaler:
 
     A step whose gradients are not finite is left out and the scale lowered; after `growth_interval` good ones it
     grows (Micikevicius et al. 2018).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer, scaler = gg.optim.SGD([w], lr=0.5), gg.amp.GradScaler(init_scale=1024.0)
+        >>> scaler.scale((w**2).sum()).backward()
+        >>> scaler.step(optimizer)  # divides the gradients first
+        >>> scaler.update()
+        >>> w.detach()
+        tensor([0.])
     """
 
     def __init__(

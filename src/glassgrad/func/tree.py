@@ -87,7 +87,13 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
 
 
 def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """Apply a function to each leaf (and the leaves at the same places in `others`); keep the structure."""
+    """Apply a function to each leaf (and the leaves at the same places in `others`); keep the structure.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.func.tree_map(lambda leaf: leaf + 1, {"a": 1, "b": [2, 3]})
+        {'a': 2, 'b': [3, 4]}
+    """
     leaves, tree = flatten(value)
     columns = [flatten_like(tree, other, "tree_map") for other in others]
     return unflatten(tree, [function(*row) for row in zip(leaves, *columns, strict=True)])

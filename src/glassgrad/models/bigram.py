@@ -11,6 +11,11 @@ class Bigram(nn.Module):
     """Predicts the next character from the last one alone, by looking up its logits in a table.
 
     Shapes: tokens (batch, context) of int64, of which only the last is used, to logits (batch, tokens).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.models.Bigram(tokens=27)(gg.tensor([[0], [5]])).shape
+        (2, 27)
     """
 
     def __init__(self, tokens: int = 27, generator: Generator | None = None) -> None:

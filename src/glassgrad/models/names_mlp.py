@@ -14,6 +14,11 @@ class NamesMLP(nn.Module):
     added. With the defaults it has 12,297 parameters.
 
     Shapes: tokens (batch, context) of int64 to logits (batch, tokens).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.models.NamesMLP(tokens=27, context=3)(gg.tensor([[0, 5, 13], [1, 1, 2]])).shape
+        (2, 27)
     """
 
     def __init__(

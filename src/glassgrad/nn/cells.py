@@ -61,7 +61,14 @@ class _Cell(Module):
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`: returns the new (h, c)."""
+    """One step of `LSTM`: returns the new (h, c).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> h, c = gg.nn.LSTMCell(3, 4)(gg.zeros(2, 3))
+        >>> h.shape, c.shape
+        ((2, 4), (2, 4))
+    """
 
     gates = 4
     states = 2
@@ -75,7 +82,13 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`: returns the new h."""
+    """One step of `GRU`: returns the new h.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.GRUCell(3, 4)(gg.zeros(2, 3), gg.zeros(2, 4)).shape
+        (2, 4)
+    """
 
     gates = 3
 
@@ -87,7 +100,13 @@ class GRUCell(_Cell):
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`: returns the new h."""
+    """One step of `RNN`: returns the new h.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.RNNCell(3, 4)(gg.zeros(2, 3)).shape
+        (2, 4)
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,

@@ -171,7 +171,14 @@ class ModuleList(_Numbered):
 
 
 class ParameterList(_Numbered):
-    """A list of parameters; tensors in it become parameters."""
+    """A list of parameters; tensors in it become parameters.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> biases = gg.nn.ParameterList([gg.zeros(2), gg.zeros(3)])
+        >>> [name for name, _ in biases.named_parameters()]
+        ['0', '1']
+    """
 
     holds = Parameter
 
@@ -257,7 +264,16 @@ class _Named(Module):
 
 
 class ModuleDict(_Named):
-    """A dictionary of modules that are found by `parameters()` and the rest."""
+    """A dictionary of modules that are found by `parameters()` and the rest.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> heads = gg.nn.ModuleDict({"class": gg.nn.Linear(4, 10), "box": gg.nn.Linear(4, 2)})
+        >>> heads["box"](gg.zeros(1, 4)).shape
+        (1, 2)
+        >>> sorted(heads.state_dict())
+        ['box.bias', 'box.weight', 'class.bias', 'class.weight']
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -265,7 +281,14 @@ class ModuleDict(_Named):
 
 
 class ParameterDict(_Named):
-    """A dictionary of parameters; tensors in it become parameters."""
+    """A dictionary of parameters; tensors in it become parameters.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> scales = gg.nn.ParameterDict({"in": gg.ones(2), "out": gg.ones(3)})
+        >>> [parameter.shape for parameter in scales.parameters()]
+        [(2,), (3,)]
+    """
 
     holds = Parameter
 

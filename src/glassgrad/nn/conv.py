@@ -132,6 +132,11 @@ class Conv1d(_Direct):
         groups: groups of channels that do not mix.
         bias: whether a number is added to each output channel.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Conv1d(2, 6, 3, padding=1)(gg.zeros(4, 2, 8)).shape
+        (4, 6, 8)
     """
 
     dims = 1
@@ -190,7 +195,13 @@ class _ConvTranspose(_Conv):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """The transpose of `Conv1d`: what its gradient does to (N, C, L), with learned kernels."""
+    """The transpose of `Conv1d`: what its gradient does to (N, C, L), with learned kernels.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConvTranspose1d(6, 2, 4, stride=2, padding=1)(gg.zeros(4, 6, 8)).shape
+        (4, 2, 16)
+    """
 
     dims = 1
 
@@ -202,7 +213,13 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transpose of `Conv2d`: what its gradient does to (N, C, H, W), with learned kernels."""
+    """The transpose of `Conv2d`: what its gradient does to (N, C, H, W), with learned kernels.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConvTranspose2d(8, 3, 4, stride=2, padding=1)(gg.zeros(2, 8, 5, 5)).shape
+        (2, 3, 10, 10)
+    """
 
     dims = 2
 

@@ -9,7 +9,13 @@ from glassgrad.nn.module import Module
 
 
 class CosineSimilarity(Module):
-    """x1 . x2 / (|x1| |x2|) along `dim`."""
+    """x1 . x2 / (|x1| |x2|) along `dim`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.CosineSimilarity()(gg.tensor([[3.0, 4.0]]), gg.tensor([[4.0, 3.0]]))
+        tensor([0.96])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
@@ -21,7 +27,13 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The norm of x1 - x2 + eps along the last dimension."""
+    """The norm of x1 - x2 + eps along the last dimension.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.PairwiseDistance()(gg.tensor([[3.0, 4.0]]), gg.zeros(1, 2))
+        tensor([5.])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

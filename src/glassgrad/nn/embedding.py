@@ -54,6 +54,11 @@ class Embedding(_Table):
         norm_type: the norm that this means.
         scale_grad_by_freq: divide the gradient of a row by how often it is used.
         sparse: accepted; gradients are dense.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Embedding(27, 10)(gg.tensor([[0, 5, 13], [26, 1, 1]])).shape
+        (2, 3, 10)
     """
 
     def __init__(
@@ -86,7 +91,14 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sum, mean or largest of the rows of each bag of integers; see `nn.functional.embedding_bag`."""
+    """Sum, mean or largest of the rows of each bag of integers; see `nn.functional.embedding_bag`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bags = gg.nn.EmbeddingBag(27, 10, mode="sum")
+        >>> bags(gg.tensor([0, 5, 13, 26]), gg.tensor([0, 3])).shape  # three, and one
+        (2, 10)
+    """
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,

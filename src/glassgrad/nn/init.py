@@ -28,7 +28,13 @@ def _fill(tensor: Tensor, values: Any) -> Tensor:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor that keeps the variance of a signal through the nonlinearity."""
+    """Return the factor that keeps the variance of a signal through the nonlinearity.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.calculate_gain("tanh")
+        1.6666666666666667
+    """
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         return math.sqrt(2 / (1 + slope**2))
@@ -46,27 +52,57 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with 0."""
+    """Fill with 0.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.zeros_(gg.empty(2))
+        tensor([0., 0.])
+    """
     return _fill(tensor, 0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with 1."""
+    """Fill with 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.ones_(gg.empty(2))
+        tensor([1., 1.])
+    """
     return _fill(tensor, 1)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with `val`."""
+    """Fill with `val`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.constant_(gg.empty(2), 0.5)
+        tensor([0.5, 0.5])
+    """
     return _fill(tensor, val)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers."""
+    """Fill with normal numbers.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.normal_(gg.empty(2, 3), std=0.02).shape
+        (2, 3)
+    """
     return _fill(tensor, mean + std * _normal(_rng(generator), tensor.shape, tensor.dtype))
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Fill with uniform numbers in [a, b)."""
+    """Fill with uniform numbers in [a, b).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bool((gg.nn.init.uniform_(gg.empty(100), -1, 1).abs() <= 1).all())
+        True
+    """
     return _fill(tensor, a + (b - a) * _uniform(_rng(generator), tensor.shape, tensor.dtype))
 
 
@@ -74,7 +110,13 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Fill with normal numbers, redrawn until they lie in [a, b]."""
+    """Fill with normal numbers, redrawn until they lie in [a, b].
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bool((gg.nn.init.trunc_normal_(gg.empty(100)).abs() <= 2).all())
+        True
+    """
     rng = _rng(generator)
     values = mean + std * rng.standard_normal(tensor.shape)
     while (outside := (values < a) | (values > b)).any():
@@ -83,13 +125,25 @@ def trunc_normal_(
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform in ±gain sqrt(6 / (fan_in + fan_out))."""
+    """Uniform in ±gain sqrt(6 / (fan_in + fan_out)).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bool((gg.nn.init.xavier_uniform_(gg.empty(3, 3)).abs() <= 1).all())
+        True
+    """
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out))."""
+    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> round(gg.nn.init.xavier_normal_(gg.empty(100, 100)).std().item(), 1)
+        0.1
+    """
     return normal_(tensor, 0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
@@ -104,7 +158,13 @@ def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Uniform in ±gain sqrt(3 / fan)."""
+    """Uniform in ±gain sqrt(3 / fan).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bool((gg.nn.init.kaiming_uniform_(gg.empty(8, 24)).abs() <= 0.5).all())
+        True
+    """
     bound = math.sqrt(3) * _kaiming(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
@@ -113,12 +173,25 @@ def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Normal with standard deviation gain / sqrt(fan)."""
+    """Normal with standard deviation gain / sqrt(fan).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> round(gg.nn.init.kaiming_normal_(gg.empty(200, 50), nonlinearity="relu").std().item(), 1)
+        0.2
+    """
     return normal_(tensor, 0, _kaiming(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Rows (or columns) that are orthonormal, times `gain`."""
+    """Rows (or columns) that are orthonormal, times `gain`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.nn.init.orthogonal_(gg.empty(3, 3))
+        >>> bool(gg.allclose(w @ w.T, gg.eye(3), atol=1e-6))
+        True
+    """
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     q, r = np.linalg.qr(_rng(generator).standard_normal((max(rows, columns), min(rows, columns))))
     q *= np.sign(np.diag(r))
@@ -126,13 +199,26 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity."""
+    """Fill a matrix with the identity.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.eye_(gg.empty(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     rows, columns = tensor.shape
     return _fill(tensor, np.eye(rows, columns))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution weight so that it passes its input channels through, in each of `groups` of outputs."""
+    """Fill a convolution weight so that it passes its input channels through, in each of `groups` of outputs.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.dirac_(gg.empty(1, 1, 3))
+        tensor([[[0., 1., 0.]]])
+    """
     values = np.zeros(tensor.shape)
     middle = tuple(n // 2 for n in tensor.shape[2:])
     outputs = tensor.shape[0] // groups

@@ -48,7 +48,13 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """y[k] = x1T w[k] x2 + b[k]: shapes (..., in1_features) and (..., in2_features) to (..., out_features)."""
+    """y[k] = x1T w[k] x2 + b[k]: shapes (..., in1_features) and (..., in2_features) to (..., out_features).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Bilinear(3, 4, 2)(gg.zeros(5, 3), gg.zeros(5, 4)).shape
+        (5, 2)
+    """
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
@@ -80,7 +86,13 @@ class Bilinear(Module):
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Identity()(gg.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         super().__init__()

@@ -61,7 +61,14 @@ class CrossEntropyLoss(_Weighted):
 
 
 class NLLLoss(_Weighted):
-    """-input[target] for log-probabilities; see `nn.functional.nll_loss`."""
+    """-input[target] for log-probabilities; see `nn.functional.nll_loss`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> logp = gg.tensor([[0.25, 0.75]]).log()
+        >>> gg.nn.NLLLoss()(logp, gg.tensor([1]))
+        tensor(0.2877)
+    """
 
     def __init__(
         self, weight: Any = None, size_average: _Old = None, ignore_index: int = -100, reduce: _Old = None,
@@ -80,21 +87,39 @@ class NLLLoss(_Weighted):
 
 
 class MSELoss(_Loss):
-    """(input - target)**2, averaged."""
+    """(input - target)**2, averaged.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MSELoss()(gg.tensor([1.0, 3.0]), gg.zeros(2))
+        tensor(5.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """|input - target|, averaged."""
+    """|input - target|, averaged.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.L1Loss()(gg.tensor([1.0, 3.0]), gg.zeros(2))
+        tensor(2.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """A parabola within `beta` of the target, |input - target| - beta / 2 outside (Girshick 2015)."""
+    """A parabola within `beta` of the target, |input - target| - beta / 2 outside (Girshick 2015).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.SmoothL1Loss(reduction="none")(gg.tensor([0.5, 3.0]), gg.zeros(2))
+        tensor([0.125, 2.5  ])
+    """
 
     def __init__(
         self, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean", beta: float = 1.0
@@ -107,7 +132,13 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """A parabola within `delta` of the target, straight lines outside (Huber 1964)."""
+    """A parabola within `delta` of the target, straight lines outside (Huber 1964).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.HuberLoss(reduction="none")(gg.tensor([0.5, 3.0]), gg.zeros(2))
+        tensor([0.125, 2.5  ])
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -121,7 +152,13 @@ class HuberLoss(_Loss):
 
 
 class BCELoss(_Weighted):
-    """Binary cross-entropy of probabilities."""
+    """Binary cross-entropy of probabilities.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.BCELoss()(gg.tensor([0.5, 0.5]), gg.tensor([1.0, 0.0]))
+        tensor(0.6931)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
@@ -131,6 +168,11 @@ class BCEWithLogitsLoss(_Weighted):
     """Binary cross-entropy of sigmoid(input), stable for logits of any size.
 
     `pos_weight` multiplies the loss of the positives.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.BCEWithLogitsLoss()(gg.tensor([2.0, -2.0]), gg.tensor([1.0, 0.0]))
+        tensor(0.1269)
     """
 
     def __init__(
@@ -147,7 +189,14 @@ class BCEWithLogitsLoss(_Weighted):
 
 
 class KLDivLoss(_Loss):
-    """t (log t - input) for log-probabilities `input`; "batchmean" divides the sum by the first size."""
+    """t (log t - input) for log-probabilities `input`; "batchmean" divides the sum by the first size.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> p = gg.tensor([[0.5, 0.5]])
+        >>> gg.nn.KLDivLoss(reduction="batchmean")(gg.tensor([[0.9, 0.1]]).log(), p)
+        tensor(0.5108)
+    """
 
     def __init__(
         self, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean", log_target: bool = False
@@ -160,7 +209,13 @@ class KLDivLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """-log of a normal density with mean `input` and variance `var` (Nix and Weigend 1994)."""
+    """-log of a normal density with mean `input` and variance `var` (Nix and Weigend 1994).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.GaussianNLLLoss()(gg.tensor([1.0]), gg.tensor([3.0]), gg.tensor([4.0]))
+        tensor(1.1931)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -172,7 +227,13 @@ class GaussianNLLLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """-log of a Poisson probability with rate exp(input), or `input` without `log_input`."""
+    """-log of a Poisson probability with rate exp(input), or `input` without `log_input`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.PoissonNLLLoss()(gg.tensor([0.0]), gg.tensor([2.0]))
+        tensor(1.)
+    """
 
     def __init__(
         self, log_input: bool = True, full: bool = False, size_average: _Old = None, eps: float = 1e-8,
@@ -203,7 +264,13 @@ class _Margin(_Loss):
 
 
 class HingeEmbeddingLoss(_Margin):
-    """x where the target is 1, max(0, margin - x) where it is -1."""
+    """x where the target is 1, max(0, margin - x) where it is -1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.HingeEmbeddingLoss()(gg.tensor([0.25, 0.25]), gg.tensor([1.0, -1.0]))
+        tensor(0.5)
+    """
 
     def __init__(
         self, margin: float = 1.0, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean"
@@ -215,28 +282,52 @@ class HingeEmbeddingLoss(_Margin):
 
 
 class MarginRankingLoss(_Margin):
-    """max(0, -t (x1 - x2) + margin)."""
+    """max(0, -t (x1 - x2) + margin).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MarginRankingLoss()(gg.tensor([1.0, 3.0]), gg.tensor([2.0, 2.0]), gg.tensor([1.0, 1.0]))
+        tensor(0.5)
+    """
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return functional_losses.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Margin):
-    """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
+    """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.CosineEmbeddingLoss()(gg.tensor([[1.0, 0.0]]), gg.tensor([[0.0, 1.0]]), gg.tensor([1.0]))
+        tensor(1.)
+    """
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return functional_losses.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-t x)) for targets 1 and -1."""
+    """log(1 + exp(-t x)) for targets 1 and -1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.SoftMarginLoss()(gg.tensor([2.0, -2.0]), gg.tensor([1.0, -1.0]))
+        tensor(0.1269)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiMarginLoss(_Weighted):
-    """How far other classes come within `margin` of the target's number, to the power `p`."""
+    """How far other classes come within `margin` of the target's number, to the power `p`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MultiMarginLoss()(gg.tensor([[0.5, 1.0, 0.0]]), gg.tensor([1]))
+        tensor(0.1667)
+    """
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: _Old = None, reduce: _Old = None,
@@ -253,21 +344,41 @@ class MultiMarginLoss(_Weighted):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """As `MultiMarginLoss`, for several targets an example."""
+    """As `MultiMarginLoss`, for several targets an example.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> scores, classes = gg.tensor([[0.1, 0.2, 0.4, 0.8]]), gg.tensor([[3, 0, -1, -1]])  # two are right
+        >>> gg.nn.MultiLabelMarginLoss()(scores, classes)
+        tensor(0.85)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
-    """Binary cross-entropy of sigmoid(input) for each class, averaged over classes."""
+    """Binary cross-entropy of sigmoid(input) for each class, averaged over classes.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MultiLabelSoftMarginLoss()(gg.tensor([[2.0, -2.0]]), gg.tensor([[1.0, 0.0]]))
+        tensor(0.1269)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_losses.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, |a - p| - |a - n| + margin) (Balntas et al. 2016)."""
+    """max(0, |a - p| - |a - n| + margin) (Balntas et al. 2016).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a, p, n = gg.tensor([[0.0]]), gg.tensor([[1.0]]), gg.tensor([[1.5]])
+        >>> gg.nn.TripletMarginLoss()(a, p, n)
+        tensor(0.5)
+    """
 
     def __init__(
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: _Old = None,
@@ -286,7 +397,14 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own."""
+    """`TripletMarginLoss` with a distance of one's own.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> loss = gg.nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs().sum(-1))
+        >>> loss(gg.tensor([[0.0]]), gg.tensor([[1.0]]), gg.tensor([[1.5]]))
+        tensor(0.5)
+    """
 
     def __init__(
         self, *, distance_function: Callable[..., Any] | None = None, margin: float = 1.0, swap: bool = False,
@@ -308,7 +426,14 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """-log of the probability of a label sequence under every alignment (Graves et al. 2006)."""
+    """-log of the probability of a label sequence under every alignment (Graves et al. 2006).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> logp = gg.full((4, 1, 3), 1 / 3).log()  # 4 times, 1 example, 3 classes
+        >>> gg.nn.CTCLoss()(logp, gg.tensor([[1, 2]]), gg.tensor([4]), gg.tensor([2]))
+        tensor(0.8432)
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

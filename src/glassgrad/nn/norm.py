@@ -107,19 +107,37 @@ class BatchNorm1d(_BatchNorm):
         momentum: weight of a new batch in the running statistics; None for their plain average.
         affine: whether a scale and a shift are learned.
         track_running_stats: without, the statistics of the batch are used outside training too.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.BatchNorm1d(1)(gg.tensor([[1.0], [3.0]])).detach()
+        tensor([[-1.],
+                [ 1.]])
     """
 
     dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W) over all but the channels; see `BatchNorm1d`."""
+    """Batch normalisation of (N, C, H, W) over all but the channels; see `BatchNorm1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.BatchNorm2d(3)(gg.zeros(2, 3, 5, 5)).shape
+        (2, 3, 5, 5)
+    """
 
     dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W) over all but the channels; see `BatchNorm1d`."""
+    """Batch normalisation of (N, C, D, H, W) over all but the channels; see `BatchNorm1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.BatchNorm3d(3)(gg.zeros(2, 3, 4, 5, 5)).shape
+        (2, 3, 4, 5, 5)
+    """
 
     dims = (5,)
 
@@ -146,13 +164,25 @@ class _InstanceNorm(_Tracked):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each example of (N, C, L) or (C, L) (Ulyanov et al. 2016)."""
+    """Normalises each channel of each example of (N, C, L) or (C, L) (Ulyanov et al. 2016).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.InstanceNorm1d(1)(gg.tensor([[[1.0, 3.0]]]))
+        tensor([[[-1.,  1.]]])
+    """
 
     dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises each channel of each example of (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016)."""
+    """Normalises each channel of each example of (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.InstanceNorm2d(3)(gg.zeros(2, 3, 5, 5)).shape
+        (2, 3, 5, 5)
+    """
 
     dims = (3, 4)
 
@@ -201,6 +231,11 @@ class RMSNorm(Module):
     """Divides by the root mean square over the last dimensions (Zhang and Sennrich 2019).
 
     Without `eps` it is the smallest step of the input's dtype.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.RMSNorm(2)(gg.tensor([[3.0, 4.0]])).detach()
+        tensor([[0.8485, 1.1314]])
     """
 
     def __init__(
@@ -227,7 +262,13 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalises each example of (N, C, ...) over groups of channels (Wu and He 2018)."""
+    """Normalises each example of (N, C, ...) over groups of channels (Wu and He 2018).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.GroupNorm(2, 6)(gg.zeros(4, 6, 5, 5)).shape
+        (4, 6, 5, 5)
+    """
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
@@ -259,7 +300,13 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012)."""
+    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LocalResponseNorm(2)(gg.ones(1, 3, 1)).shape
+        (1, 3, 1)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -38,66 +38,126 @@ class _Constant(_Padding):
 
 
 class ConstantPad1d(_Constant):
-    """A border of `value` around (..., L)."""
+    """A border of `value` around (..., L).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConstantPad1d((2, 1), 9.0)(gg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[9., 9., 1., 2., 3., 9.]])
+    """
 
     dims = 1
 
 
 class ConstantPad2d(_Constant):
-    """A border of `value` around (..., H, W)."""
+    """A border of `value` around (..., H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConstantPad2d((1, 1, 2, 2), 9.0)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 8, 6)
+    """
 
     dims = 2
 
 
 class ZeroPad1d(_Padding):
-    """A border of zeros around (..., L)."""
+    """A border of zeros around (..., L).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ZeroPad1d(1)(gg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[0., 1., 2., 3., 0.]])
+    """
 
     dims = 1
 
 
 class ZeroPad2d(_Padding):
-    """A border of zeros around (..., H, W)."""
+    """A border of zeros around (..., H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ZeroPad2d(1)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 6, 6)
+    """
 
     dims = 2
 
 
 class ReflectionPad1d(_Padding):
-    """A border that mirrors (..., L) without repeating its ends."""
+    """A border that mirrors (..., L) without repeating its ends.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReflectionPad1d(2)(gg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[3., 2., 1., 2., 3., 2., 1.]])
+    """
 
     dims = 1
     mode = "reflect"
 
 
 class ReflectionPad2d(_Padding):
-    """A border that mirrors (..., H, W) without repeating its edges."""
+    """A border that mirrors (..., H, W) without repeating its edges.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReflectionPad2d(1)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 6, 6)
+    """
 
     dims = 2
     mode = "reflect"
 
 
 class ReplicationPad1d(_Padding):
-    """A border that repeats the ends of (..., L)."""
+    """A border that repeats the ends of (..., L).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReplicationPad1d(2)(gg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[1., 1., 1., 2., 3., 3., 3.]])
+    """
 
     dims = 1
     mode = "replicate"
 
 
 class ReplicationPad2d(_Padding):
-    """A border that repeats the edges of (..., H, W)."""
+    """A border that repeats the edges of (..., H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReplicationPad2d(1)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 6, 6)
+    """
 
     dims = 2
     mode = "replicate"
 
 
 class CircularPad1d(_Padding):
-    """A border that continues (..., L) from its other end."""
+    """A border that continues (..., L) from its other end.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.CircularPad1d(1)(gg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[3., 1., 2., 3., 1.]])
+    """
 
     dims = 1
     mode = "circular"
 
 
 class CircularPad2d(_Padding):
-    """A border that continues (..., H, W) from the other side."""
+    """A border that continues (..., H, W) from the other side.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.CircularPad2d(1)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 6, 6)
+    """
 
     dims = 2
     mode = "circular"

@@ -8,7 +8,15 @@ from glassgrad.tensor import Tensor
 
 
 class Parameter(Tensor):
-    """A tensor that belongs to the trainable state of the module it is assigned to."""
+    """A tensor that belongs to the trainable state of the module it is assigned to.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Module()
+        >>> model.scale = gg.nn.Parameter(gg.ones(2))
+        >>> [name for name, _ in model.named_parameters()]
+        ['scale']
+    """
 
     def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
         super().__init__(data, requires_grad=requires_grad)
@@ -21,6 +29,13 @@ class Buffer(Tensor):
     """A tensor of the state that is not trained, such as a running mean.
 
     `persistent=False` keeps it out of `state_dict`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Module()
+        >>> model.mean = gg.nn.Buffer(gg.zeros(2))
+        >>> list(model.state_dict()), list(model.parameters())
+        (['mean'], [])
     """
 
     persistent: bool

@@ -37,6 +37,11 @@ class MaxPool1d(_MaxPool):
         kernel_size, stride, padding, dilation: of the window; the stride is the window's size by default.
         return_indices: return the places of the largest as well.
         ceil_mode: keep a window that reaches over the end.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MaxPool1d(2)(gg.tensor([[[1.0, 3.0, 7.0, 5.0]]]))
+        tensor([[[3., 7.]]])
     """
 
     def forward(self, input: Any) -> Any:
@@ -46,7 +51,13 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest number of each window of (N, C, H, W); arguments as for `MaxPool1d`."""
+    """The largest number of each window of (N, C, H, W); arguments as for `MaxPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MaxPool2d(3, stride=2, padding=1)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 4, 4)
+    """
 
     def forward(self, input: Any) -> Any:
         return spatial.max_pool2d(
@@ -61,6 +72,11 @@ class AvgPool1d(Module):
         kernel_size, stride, padding: of the window; the stride is the window's size by default.
         ceil_mode: keep a window that reaches over the end.
         count_include_pad: whether the zeros of the border count.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AvgPool1d(2)(gg.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
+        tensor([[[2., 6.]]])
     """
 
     def __init__(
@@ -88,7 +104,13 @@ def _tuple(value: Any) -> tuple[int, ...]:
 
 
 class AvgPool2d(Module):
-    """The mean of each window of (N, C, H, W); `divisor_override` replaces the count of numbers in it."""
+    """The mean of each window of (N, C, H, W); `divisor_override` replaces the count of numbers in it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AvgPool2d(2)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 4, 4)
+    """
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -122,14 +144,26 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """The means of about equal parts of (N, C, L), as many as `output_size`."""
+    """The means of about equal parts of (N, C, L), as many as `output_size`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveAvgPool1d(2)(gg.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
+        tensor([[[2., 6.]]])
+    """
 
     def forward(self, input: Any) -> Any:
         return spatial.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """The means of a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis."""
+    """The means of a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveAvgPool2d((None, 2))(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 8, 2)
+    """
 
     def forward(self, input: Any) -> Any:
         return spatial.adaptive_avg_pool2d(input, self.output_size)

@@ -230,6 +230,12 @@ class GRU(_Recurrent):
     """Gated recurrent unit (Cho et al. 2014); called as `LSTM`, with one state h.
 
     As in PyTorch the reset gate is applied after the product with the hidden state.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> y, h = gg.nn.GRU(3, 4, num_layers=2, batch_first=True)(gg.zeros(2, 5, 3))
+        >>> y.shape, h.shape
+        ((2, 5, 4), (2, 2, 4))
     """
 
     gates = 3
@@ -243,7 +249,14 @@ class GRU(_Recurrent):
 
 
 class RNN(_Recurrent):
-    """The plain recurrent network (Elman 1990), `nonlinearity` "tanh" or "relu"; called as `LSTM`, with one state."""
+    """The plain recurrent network (Elman 1990), `nonlinearity` "tanh" or "relu"; called as `LSTM`, with one state.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> y, h = gg.nn.RNN(3, 4, bidirectional=True, batch_first=True)(gg.zeros(2, 5, 3))
+        >>> y.shape, h.shape
+        ((2, 5, 8), (2, 2, 4))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,

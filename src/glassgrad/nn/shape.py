@@ -9,7 +9,13 @@ from glassgrad.nn.module import Module
 
 
 class Flatten(Module):
-    """Merges the dimensions from `start_dim` to `end_dim`."""
+    """Merges the dimensions from `start_dim` to `end_dim`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Flatten()(gg.zeros(2, 3, 4, 4)).shape
+        (2, 48)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -24,7 +30,13 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension `dim` into several of the sizes `unflattened_size`."""
+    """Splits dimension `dim` into several of the sizes `unflattened_size`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Unflatten(1, (3, 4))(gg.zeros(2, 12)).shape
+        (2, 3, 4)
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

@@ -74,6 +74,12 @@ class TransformerEncoderLayer(_Layer):
         batch_first: whether batches come first, (N, L, E), or second, (L, N, E).
         norm_first: normalise what goes in rather than the sum.
         bias: whether linear maps and norms have one.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.TransformerEncoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> layer(gg.zeros(1, 5, 8)).shape
+        (1, 5, 8)
     """
 
     def forward(
@@ -98,6 +104,12 @@ class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to an encoder's output, and a network of two linear maps.
 
     Arguments as for `TransformerEncoderLayer`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.TransformerDecoderLayer(8, nhead=2, dim_feedforward=16, batch_first=True)
+        >>> layer(gg.zeros(1, 3, 8), gg.zeros(1, 5, 8)).shape
+        (1, 3, 8)
     """
 
     crossed = True
@@ -128,7 +140,14 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """A stack of copies of an encoder layer, and a last norm if one is given."""
+    """A stack of copies of an encoder layer, and a last norm if one is given.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> encoder = gg.nn.TransformerEncoder(gg.nn.TransformerEncoderLayer(8, 2, 16), num_layers=2)
+        >>> encoder(gg.zeros(5, 1, 8)).shape
+        (5, 1, 8)
+    """
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -149,7 +168,14 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of copies of a decoder layer, and a last norm if one is given."""
+    """A stack of copies of a decoder layer, and a last norm if one is given.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> decoder = gg.nn.TransformerDecoder(gg.nn.TransformerDecoderLayer(8, 2, 16), num_layers=2)
+        >>> decoder(gg.zeros(3, 1, 8), gg.zeros(5, 1, 8)).shape
+        (3, 1, 8)
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -172,7 +198,14 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder together; weights are drawn by `xavier_uniform_`."""
+    """Encoder and decoder together; weights are drawn by `xavier_uniform_`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
+        >>> model(gg.zeros(5, 1, 8), gg.zeros(3, 1, 8)).shape
+        (3, 1, 8)
+    """
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,

@@ -37,25 +37,49 @@ class _Upsample(Module):
 
 
 class Upsample(_Upsample):
-    """Resizes (N, C, L) or (N, C, H, W) to `size` or by `scale_factor`; `mode` as in `F.interpolate`."""
+    """Resizes (N, C, L) or (N, C, H, W) to `size` or by `scale_factor`; `mode` as in `F.interpolate`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Upsample(scale_factor=2)(gg.tensor([[[1.0, 3.0]]]))
+        tensor([[[1., 1., 3., 3.]]])
+    """
 
 
 class UpsamplingNearest2d(_Upsample):
-    """Resizes (N, C, H, W) by repeating pixels."""
+    """Resizes (N, C, H, W) by repeating pixels.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.UpsamplingNearest2d(scale_factor=2)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 8, 8)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(_Upsample):
-    """Resizes (N, C, H, W) by linear interpolation between the corners."""
+    """Resizes (N, C, H, W) by linear interpolation between the corners.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.UpsamplingBilinear2d(scale_factor=2)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 3, 8, 8)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class PixelShuffle(Module):
-    """(..., C r r, H, W) to (..., C, H r, W r) (Shi et al. 2016)."""
+    """(..., C r r, H, W) to (..., C, H r, W r) (Shi et al. 2016).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.PixelShuffle(2)(gg.zeros(1, 12, 4, 4)).shape
+        (1, 3, 8, 8)
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -69,7 +93,13 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `PixelShuffle`."""
+    """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `PixelShuffle`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.PixelUnshuffle(2)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 12, 4, 4)
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -83,7 +113,13 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deals the channels of (N, C, ...) out into `groups` in turn (Zhang et al. 2018)."""
+    """Deals the channels of (N, C, ...) out into `groups` in turn (Zhang et al. 2018).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ChannelShuffle(2)(gg.arange(4.0).reshape(1, 4, 1, 1)).flatten()
+        tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -99,7 +135,13 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """Every window of (N, C, H, W) as a column: (N, C kh kw, positions)."""
+    """Every window of (N, C, H, W) as a column: (N, C kh kw, positions).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Unfold(kernel_size=2, stride=2)(gg.zeros(1, 3, 4, 4)).shape
+        (1, 12, 4)
+    """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -118,7 +160,13 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Adds columns (N, C kh kw, positions) at the windows of an image of `output_size`."""
+    """Adds columns (N, C kh kw, positions) at the windows of an image of `output_size`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Fold(output_size=(4, 4), kernel_size=2, stride=2)(gg.zeros(1, 12, 4)).shape
+        (1, 3, 4, 4)
+    """
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1

@@ -20,6 +20,15 @@ class Adadelta(Optimizer):
         eps: added under the roots.
         weight_decay: multiple of p added to g.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Adadelta([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.9997])
     """
 
     def __init__(

@@ -29,6 +29,15 @@ class Adafactor(Optimizer):
         d: the largest root mean square of a step.
         weight_decay: decoupled decay.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Adafactor([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.7])
     """
 
     def __init__(

@@ -24,6 +24,15 @@ class Adagrad(Optimizer):
         initial_accumulator_value: what s starts at.
         eps: added to the root.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Adagrad([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.9])
     """
 
     def __init__(

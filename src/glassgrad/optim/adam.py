@@ -77,6 +77,15 @@ class Adam(_Adam):
         weight_decay: multiple of p added to g.
         amsgrad: use the largest mean square so far.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Adam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.9])
     """
 
     def __init__(
@@ -100,6 +109,15 @@ class AdamW(_Adam):
     """Adam with the decay decoupled from the gradient: p *= 1 - lr * weight_decay before each step.
 
     Arguments as for `Adam`; `weight_decay` is 0.01 by default.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.AdamW([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.897])
     """
 
     def __init__(

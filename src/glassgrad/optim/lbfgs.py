@@ -40,6 +40,19 @@ class LBFGS(Optimizer):
         tolerance_change: stop when neither parameters nor loss change by more.
         history_size: pairs that are kept.
         line_search_fn: None, or "strong_wolfe" to look for a step that satisfies both of Wolfe's conditions.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.LBFGS([w], lr=0.5)
+        >>> def loss() -> gg.Tensor:
+        ...     optimizer.zero_grad()
+        ...     value = ((w - 1) ** 2).sum()
+        ...     value.backward()
+        ...     return value
+        >>> _ = optimizer.step(loss)
+        >>> round(w.item(), 4)
+        1.0
     """
 
     def __init__(

@@ -21,6 +21,15 @@ class Lion(Optimizer):
         betas: b1 for the step, b2 for the momentum.
         weight_decay: decoupled decay.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Lion([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.9])
     """
 
     def __init__(

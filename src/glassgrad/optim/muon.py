@@ -31,9 +31,17 @@ class Muon(Optimizer):
         ns_steps: how often the polynomial is applied.
         adjust_lr_fn: s is sqrt(max(1, rows / columns)) for None or "original", 0.2 * sqrt(max(rows, columns)) for
             "match_rms_adamw", which lets AdamW's rates be kept.
+        maximize: climb instead.
 
     Raises:
         ArgumentError: a parameter that is no matrix.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 2)
+        >>> optimizer = gg.optim.Muon([model.weight], lr=0.02)
+        >>> model(gg.ones(1, 2)).sum().backward()
+        >>> optimizer.step()
     """
 
     def __init__(

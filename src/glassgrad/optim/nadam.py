@@ -29,6 +29,15 @@ class NAdam(Optimizer):
         momentum_decay: how fast mu grows.
         decoupled_weight_decay: see `weight_decay`.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.NAdam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.8944])
     """
 
     def __init__(

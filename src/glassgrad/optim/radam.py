@@ -27,6 +27,15 @@ class RAdam(Optimizer):
         weight_decay: multiple of p added to g, or with `decoupled_weight_decay` of p taken from p.
         decoupled_weight_decay: see `weight_decay`.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.RAdam([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.4])
     """
 
     def __init__(

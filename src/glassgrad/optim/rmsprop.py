@@ -22,6 +22,15 @@ class RMSprop(Optimizer):
         momentum: if not 0, steps are accumulated, b = momentum * b + g / (sqrt(v) + eps).
         centered: subtract the squared running mean from v.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.RMSprop([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.])
     """
 
     def __init__(

@@ -22,6 +22,15 @@ class SGD(Optimizer):
         weight_decay: multiple of p added to g.
         nesterov: look ahead, g + momentum * b in place of b.
         maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.SGD([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.4])
     """
 
     def __init__(

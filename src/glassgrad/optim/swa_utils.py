@@ -72,6 +72,14 @@ class AveragedModel(Module):
         avg_fn: ``(averaged, current, number of averages so far) -> averaged``; the plain average by default.
         multi_avg_fn: the same for lists of tensors, in place; it comes first.
         use_buffers: average running statistics too; otherwise they are copied.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(1, 1)
+        >>> average = gg.optim.swa_utils.AveragedModel(model)
+        >>> average.update_parameters(model)  # after each step, or each epoch
+        >>> average(gg.ones(1, 1)).shape
+        (1, 1)
     """
 
     def __init__(
@@ -120,6 +128,13 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Compute the running statistics of batch norms anew, for averaged weights, over the inputs of a loader.
 
     The loader may give inputs, or tuples that start with them.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Sequential(gg.nn.Linear(2, 3), gg.nn.BatchNorm1d(3))
+        >>> gg.optim.swa_utils.update_bn([gg.randn(8, 2), gg.randn(8, 2)], model)
+        >>> model[1].num_batches_tracked.item()
+        2
     """
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -141,7 +156,16 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From whatever the rate is to `swa_lr` in `anneal_epochs` steps, along a line or a cosine; then constant."""
+    """From whatever the rate is to `swa_lr` in `anneal_epochs` steps, along a line or a cosine; then constant.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.swa_utils.SWALR(optimizer, swa_lr=0.1, anneal_epochs=2, anneal_strategy="linear")
+        >>> optimizer.step(); schedule.step()
+        >>> round(optimizer.param_groups[0]["lr"], 4)
+        0.55
+    """
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: float | list[float], anneal_epochs: int = 10, anneal_strategy: str = "cos",

@@ -42,6 +42,13 @@ def default_collate(batch: list[Any]) -> Any:
     """Make one batch of a list of examples: tensors and numbers are stacked, within tuples and dictionaries.
 
     Python floats become float32, unlike PyTorch's float64, as everywhere in this library.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.utils.data import default_collate
+        >>> default_collate([(gg.zeros(2), 1), (gg.ones(2), 3)])
+        [tensor([[0., 0.],
+                [1., 1.]]), tensor([1, 3])]
     """
     first = batch[0]
     if isinstance(first, Tensor):

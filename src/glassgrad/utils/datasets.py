@@ -15,7 +15,18 @@ from glassgrad.utils.sampling import new_seed
 
 
 class Dataset:
-    """Base of data sets: ``dataset[i]`` is an example and ``len(dataset)`` how many there are."""
+    """Base of data sets: ``dataset[i]`` is an example and ``len(dataset)`` how many there are.
+
+    Example:
+        >>> from glassgrad.utils.data import DataLoader, Dataset
+        >>> class Squares(Dataset):
+        ...     def __len__(self) -> int:
+        ...         return 4
+        ...     def __getitem__(self, index: int) -> int:
+        ...         return index**2
+        >>> [batch.tolist() for batch in DataLoader(Squares(), batch_size=2)]
+        [[0, 1], [4, 9]]
+    """
 
     def __class_getitem__(cls, _kind: Any) -> type[Dataset]:
         return cls  # Dataset[...] in annotations
@@ -28,7 +39,16 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Base of data sets that only give one example after the other."""
+    """Base of data sets that only give one example after the other.
+
+    Example:
+        >>> from glassgrad.utils.data import DataLoader, IterableDataset
+        >>> class Count(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> [batch.tolist() for batch in DataLoader(Count(), batch_size=2)]
+        [[0, 1], [2]]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__iter__(self)")
@@ -58,7 +78,13 @@ class TensorDataset(Dataset):
 
 
 class Subset(Dataset):
-    """The examples of a data set at given indices."""
+    """The examples of a data set at given indices.
+
+    Example:
+        >>> from glassgrad.utils.data import Subset
+        >>> list(Subset("abcd", [3, 0]))
+        ['d', 'a']
+    """
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -72,7 +98,14 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several data sets, one after the other."""
+    """Several data sets, one after the other.
+
+    Example:
+        >>> from glassgrad.utils.data import ConcatDataset
+        >>> both = ConcatDataset([["a", "b"], ["c"]])
+        >>> len(both), both[2]
+        (3, 'c')
+    """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -91,7 +124,13 @@ class ConcatDataset(Dataset):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | None = None) -> list[Subset]:
-    """Divide a data set at random into subsets of given sizes, or of given shares that add up to 1."""
+    """Divide a data set at random into subsets of given sizes, or of given shares that add up to 1.
+
+    Example:
+        >>> from glassgrad.utils.data import random_split
+        >>> [len(part) for part in random_split(range(10), [0.8, 0.2])]
+        [8, 2]
+    """
     count = len(dataset)
     sizes = [int(n) for n in lengths]
     if any(isinstance(n, float) for n in lengths) and abs(sum(lengths) - 1) < 1e-6:

@@ -24,7 +24,13 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """The indices in their order."""
+    """The indices in their order.
+
+    Example:
+        >>> from glassgrad.utils.data import SequentialSampler
+        >>> list(SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -37,7 +43,13 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The indices in random order, or `num_samples` drawn with replacement."""
+    """The indices in random order, or `num_samples` drawn with replacement.
+
+    Example:
+        >>> from glassgrad.utils.data import RandomSampler
+        >>> sorted(RandomSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
@@ -68,7 +80,13 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """Given indices, in random order."""
+    """Given indices, in random order.
+
+    Example:
+        >>> from glassgrad.utils.data import SubsetRandomSampler
+        >>> sorted(SubsetRandomSampler([2, 5, 7]))
+        [2, 5, 7]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -83,7 +101,13 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """`num_samples` indices, drawn with the given weights (which need not add up to 1)."""
+    """`num_samples` indices, drawn with the given weights (which need not add up to 1).
+
+    Example:
+        >>> from glassgrad.utils.data import WeightedRandomSampler
+        >>> list(WeightedRandomSampler([0.0, 1.0], 3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
@@ -109,7 +133,13 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` indices of another sampler."""
+    """Lists of `batch_size` indices of another sampler.
+
+    Example:
+        >>> from glassgrad.utils.data import BatchSampler, SequentialSampler
+        >>> list(BatchSampler(SequentialSampler(range(5)), 2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         self.sampler = sampler

@@ -40,7 +40,13 @@ class _Process:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return what is known about this process; None in the one that trains."""
+    """Return what is known about this process; None in the one that trains.
+
+    Example:
+        >>> from glassgrad.utils.data import get_worker_info
+        >>> print(get_worker_info())  # in the process that trains
+        None
+    """
     return _Process.info
 
 

@@ -56,7 +56,13 @@ def get_total_norm(
     tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the norm of all tensors as if they were one vector."""
+    """Return the norm of all tensors as if they were one vector.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.utils.get_total_norm([gg.tensor([3.0]), gg.tensor([4.0])])
+        tensor(5.)
+    """
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     return make(_checked(_total(listed, float(norm_type)), error_if_nonfinite), None, False)
 
@@ -107,7 +113,16 @@ def clip_grads_with_norm_(
 def clip_grad_value_(
     parameters: Iterable[Tensor] | Tensor, clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Limit every number of every gradient to [-clip_value, clip_value]."""
+    """Limit every number of every gradient to [-clip_value, clip_value].
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> (w**3).sum().backward()
+        >>> gg.nn.utils.clip_grad_value_([w], 5.0)
+        >>> w.grad
+        tensor([3., 5.])
+    """
     limit = float(clip_value)
     for g in _gradients(parameters):
         array = g.lifted()

@@ -12,12 +12,26 @@ from glassgrad.tape import MUTATIONS
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """Return the numbers of all parameters, one after the other."""
+    """Return the numbers of all parameters, one after the other.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.utils.parameters_to_vector(gg.nn.Linear(3, 2).parameters()).shape
+        (8,)
+    """
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Write the numbers of a vector into the parameters, in their order."""
+    """Write the numbers of a vector into the parameters, in their order.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.Linear(1, 1)
+        >>> gg.nn.utils.vector_to_parameters(gg.tensor([2.0, 3.0]), layer.parameters())
+        >>> layer(gg.tensor([5.0])).item()
+        13.0
+    """
     start = 0
     values = np.asarray(vec.detach())
     for parameter in parameters:

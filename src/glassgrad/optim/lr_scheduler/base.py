@@ -136,7 +136,20 @@ class _Functions(LRScheduler):
 
 
 class LambdaLR(_Functions):
-    """lr = base * function(step), with one function for all groups or one for each."""
+    """lr = base * function(step), with one function for all groups or one for each.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 0.333, 0.25, 0.2]
+    """
 
     def get_lr(self) -> list[float]:
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
@@ -144,7 +157,20 @@ class LambdaLR(_Functions):
 
 
 class MultiplicativeLR(_Functions):
-    """lr *= function(step), from step 1."""
+    """lr *= function(step), from step 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda step: 0.9)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.9, 0.81, 0.729, 0.656]
+    """
 
     def get_lr(self) -> list[float]:
         groups = self.optimizer.param_groups

@@ -12,7 +12,20 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other; the next one starts at each of the steps `milestones`."""
+    """One schedule after the other; the next one starts at each of the steps `milestones`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.optim import lr_scheduler
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> parts = [lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2), lr_scheduler.ExponentialLR(optimizer, 0.1)]
+        >>> schedule = lr_scheduler.SequentialLR(optimizer, parts, milestones=[2])
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> round(optimizer.param_groups[0]["lr"], 4)
+        0.1
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
@@ -61,7 +74,18 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: each changes what the one before has left."""
+    """Several schedules at once: each changes what the one before has left.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.optim import lr_scheduler
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.1, total_iters=2), lr_scheduler.ExponentialLR(optimizer, 0.9)]
+        >>> schedule = lr_scheduler.ChainedScheduler(parts)
+        >>> optimizer.step(); schedule.step()
+        >>> round(optimizer.param_groups[0]["lr"], 4)
+        0.09
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:

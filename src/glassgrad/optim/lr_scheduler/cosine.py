@@ -15,7 +15,20 @@ def _between(low: float, high: float, done: float) -> float:
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from base to `eta_min` in `T_max` steps, and back in as many."""
+    """Half a cosine from base to `eta_min` in `T_max` steps, and back in as many.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.854, 0.5, 0.146, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -39,6 +52,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from base to `eta_min` in `T_0` steps, then anew, each time `T_mult` times as long.
 
     `step(epoch)` takes fractions too, so that the rate can be set within an epoch.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 1.0, 0.5, 1.0]
     """
 
     def __init__(
@@ -81,6 +106,18 @@ class WarmupCosineLR(LRScheduler):
     """A line from `start_factor` * base to base in `warmup_steps`, then half a cosine to `eta_min` at `total_steps`.
 
     Not in PyTorch, where it takes a `SequentialLR` of two. The rate stays at `eta_min` afterwards.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.WarmupCosineLR(optimizer, warmup_steps=2, total_steps=4)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.0, 0.5, 1.0, 0.5, 0.0]
     """
 
     def __init__(

@@ -58,6 +58,18 @@ class CyclicLR(LRScheduler):
         cycle_momentum: whether the momentum goes the other way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
         last_epoch: as in `LRScheduler`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.3, step_size_up=2)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.1, 0.2, 0.3, 0.2, 0.1]
     """
 
     def __init__(
@@ -129,6 +141,18 @@ class OneCycleLR(LRScheduler):
         final_div_factor: the first rate / the last rate.
         three_phase: come down to the first rate in as many steps as up, and only then to the last one.
         last_epoch: as in `LRScheduler`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=5)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.04, 0.95, 0.611, 0.188, 0.0]
     """
 
     def __init__(

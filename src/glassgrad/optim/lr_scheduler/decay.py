@@ -13,7 +13,20 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 class StepLR(LRScheduler):
-    """lr *= gamma every `step_size` steps."""
+    """lr *= gamma every `step_size` steps.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 1.0, 0.1, 0.1, 0.01]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -28,7 +41,20 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """lr *= gamma at each of the steps `milestones`."""
+    """lr *= gamma at each of the steps `milestones`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.1, 0.1, 0.01, 0.01]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -49,7 +75,20 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """base * factor for the first `total_iters` steps, base afterwards."""
+    """base * factor for the first `total_iters` steps, base afterwards.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.5, 0.5, 1.0, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -76,7 +115,20 @@ def _check_factor(owner: str, name: str, given: float, low: float) -> None:
 
 
 class LinearLR(LRScheduler):
-    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps and stays there."""
+    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps and stays there.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.25, 0.5, 0.75, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -105,7 +157,20 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """lr *= gamma every step."""
+    """lr *= gamma every step.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125, 0.062]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -119,7 +184,20 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """base * (1 - step / total_iters)**power, 0 afterwards."""
+    """base * (1 - step / total_iters)**power, 0 afterwards.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> rates = []
+        >>> for _ in range(5):
+        ...     rates.append(round(schedule.get_last_lr()[0], 3))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.75, 0.5, 0.25, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters

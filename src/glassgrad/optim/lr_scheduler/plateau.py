@@ -24,6 +24,15 @@ class ReduceLROnPlateau(LRScheduler):
         cooldown: steps after a change in which nothing is counted.
         min_lr: the lowest rate, for all groups or one for each.
         eps: changes of the rate that are smaller are left out.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> optimizer = gg.optim.SGD(gg.nn.Linear(1, 1).parameters(), lr=1.0)
+        >>> schedule = gg.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> for loss in (3.0, 2.0, 2.0, 2.0):
+        ...     schedule.step(loss)
+        >>> optimizer.param_groups[0]["lr"]
+        0.1
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
 def test_everything_says_what_it_is(module: str) -> None:
     texts = {name: (thing.__doc__ or "").strip() for name, thing in public(module)}
     # What a dataclass writes by itself only repeats the signature; an op's has the derivative below it.
-    silent = [name for name, text in texts.items() if not text or text.startswith(f"{name}(") and "\n" not in text]
+    silent = [name for name, text in texts.items() if not text or (text.startswith(f"{name}(") and "\n" not in text)]
     assert texts
     assert silent == []
 

@@ -261,7 +261,6 @@ INSTEAD = {
     "multiprocessing": "DataLoader(num_workers=...) loads in other processes.",
     "lu": "linalg.solve, linalg.inv and linalg.slogdet factorise by themselves.",
     "matrix_exp": "scipy.linalg.expm on .detach().numpy(), or a custom_vjp around it.",
-    "special": "its functions are here: erf, erfc, erfinv, gammaln, digamma, xlogy, expit, logit.",
     "testing": "compare arrays: numpy.testing.assert_allclose(a.detach().numpy(), b.detach().numpy()).",
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
     "compiler": "glassgrad.compile needs no switches; its results have .graph, .source, .stats and .retraces.",

@@ -76,25 +76,28 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     return make(array, None, False)
 
 
-def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
+def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
+    """Read sizes as they come: one by one, as one tuple, or under their name."""
+    if by_name is not None:
+        size = (by_name,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
     return tuple(int(n) for n in size)
 
 
-def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros of the given shape."""
-    return _finish(np.zeros(_size(size), dtype or DEFAULT), requires_grad, device)
+    return _finish(np.zeros(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
-def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones of the given shape."""
-    return _finish(np.ones(_size(size), dtype or DEFAULT), requires_grad, device)
+    return _finish(np.ones(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
-def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of the given shape whose values are not set."""
-    return _finish(np.empty(_size(size), dtype or DEFAULT), requires_grad, device)
+    return _finish(np.empty(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -108,24 +111,27 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else x
 
 
-def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """Zeros with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.zeros(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
+def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Zeros with the shape and dtype of `input`."""
+    return _finish(for_each_example(np.zeros(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
-def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """Ones with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.ones(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
+def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones with the shape and dtype of `input`."""
+    return _finish(for_each_example(np.ones(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """`fill_value` with the shape and dtype of `x`."""
-    return _finish(for_each_example(np.full(x.shape, fill_value, dtype or x.dtype), _array(x)), requires_grad, device)
+def full_like(
+    input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """`fill_value` with the shape and dtype of `input`."""
+    filled = np.full(input.shape, fill_value, dtype or input.dtype)
+    return _finish(for_each_example(filled, _array(input)), requires_grad, device)
 
 
-def empty_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """A tensor with the shape and dtype of `x` whose values are not set."""
-    return _finish(for_each_example(np.empty(x.shape, dtype or x.dtype), _array(x)), requires_grad, device)
+def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor with the shape and dtype of `input` whose values are not set."""
+    return _finish(for_each_example(np.empty(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 def arange(

@@ -23,7 +23,7 @@ from glassgrad.node import Node, describe, record
 from glassgrad.ops import names
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
-from glassgrad.ops.places import join_index, split_index
+from glassgrad.ops.places import in_two_steps, join_index, split_index
 from glassgrad.tensor import Tensor, make
 from glassgrad.views import placeholders
 
@@ -240,6 +240,10 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value: `Tensor.__setitem__`."""
     if MODE.flags & RECORDING:
         _guard(x)
+    steps = in_two_steps(key)
+    if steps is not None:
+        setitem(x[steps[0]], steps[1], value)
+        return
     memory = x.lifted()
     if not _involved(x, (value,)):
         plain = value.lifted() if isinstance(value, Tensor) else value
@@ -342,6 +346,7 @@ IN_PLACE = (
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift",
 }  # fmt: skip
 
 

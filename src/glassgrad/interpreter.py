@@ -186,6 +186,8 @@ _OPERATORS = {
     "and": elementwise.bitwise_and,
     "or": elementwise.bitwise_or,
     "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.left_shift,
+    "rshift": elementwise.right_shift,
 }
 _COMPARISONS = {
     "eq": elementwise.equal,

@@ -18,10 +18,11 @@ from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
+from glassgrad.ops.names import public
 from glassgrad.ops.reduce import amax, amin, sum, vector_norm
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
-from glassgrad.ops.strided import diagonal
+from glassgrad.ops.strided import diagonal as _diagonal
 
 svd = linalg_svd
 
@@ -49,12 +50,14 @@ def _last_two(x: Array, dim: tuple[int, int]) -> Array:
     return permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in (rows, columns)), rows, columns))
 
 
-def matrix_norm(x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Array:
+def matrix_norm(
+    x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Array:
     """Norm of matrices: "fro", "nuc" (sum of singular values), 2, -2 (largest, smallest), 1, -1, inf, -inf.
 
     1 and inf are the largest sum of absolute values of a column and of a row; -1 and -inf the smallest.
     """
-    moved = _last_two(x, dim)
+    moved = _last_two(x if dtype is None else astype(x, dtype), dim)
     if ord == "fro":
         y = vector_norm(moved, 2, (-2, -1))
     elif ord == "nuc":
@@ -73,8 +76,9 @@ def matrix_norm(x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), kee
     return y.reshape(tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)))
 
 
-def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Array:
+def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Vector norm over one `dim` (or all of them, without `ord`), matrix norm over two."""
+    x = x if dtype is None else astype(x, dtype)
     if isinstance(ord, str) or (ord is not None and dim is None and len(x.shape) == 2) or _is_pair(dim, ord):
         return matrix_norm(x, ord, (-2, -1) if dim is None else tuple(dim), keepdim)
     return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
@@ -119,10 +123,16 @@ def _beside_values(limit: Any) -> Any:
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The x that makes |a x - b| least, the smallest such x where there are several: a (..., m, n), b (..., m, k).
 
+    b may be a vector (m,); so is x then.
+
     Through singular values, as LAPACK's gelsd; another `driver` is not used.
 
     Residuals are the squares |a x - b|**2 of each column where a has full column rank and m > n, else empty.
     """
+    if len(b.shape) == 1:
+        found = lstsq(a, reshape_p(b, shape=(*b.shape, 1)), rcond, driver=driver)
+        residuals = found.residuals[..., 0] if found.residuals.shape[-1:] == (1,) else found.residuals
+        return LstsqResult(found.solution[..., 0], residuals, found.rank, found.singular_values)
     solution = matmul(pinv(a, rtol=rcond), b)
     values = svdvals(a)
     rank = matrix_rank(a, rtol=rcond)
@@ -132,11 +142,20 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     return LstsqResult(solution, residuals, rank, values)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = getter(__name__)
+def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """The diagonals of the matrices in the last two dimensions; `glassgrad.diagonal` takes the first two."""
+    return _diagonal(x, offset, dim1, dim2)
+
+
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
     "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+# With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).
+globals().update({name: public(globals()[name], name) for name in __all__})
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__)

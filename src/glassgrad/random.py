@@ -103,17 +103,19 @@ def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
 
 
 def rand(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    return _finish(_uniform(_rng(generator), _size(size), dtype), requires_grad, device)
+    return _finish(_uniform(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
 def randn(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
+    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
     """Standard normal numbers."""
-    return _finish(_normal(_rng(generator), _size(size), dtype), requires_grad, device)
+    return _finish(_normal(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
 def randint(
@@ -145,20 +147,20 @@ def normal(
     return _finish((plain[0] + plain[1] * drawn).astype(dtype or DEFAULT), requires_grad, device)
 
 
-def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
-    """1 with probability `p` elementwise, else 0, in the dtype of `p`."""
-    array = p.detach().array if isinstance(p, Tensor) else np.asarray(p, DEFAULT)
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
+    array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, DEFAULT)
     return make((_rng(generator).random(array.shape) < array).astype(array.dtype), None, False)
 
 
 def multinomial(
-    probabilities: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Draw indices of the last dimension with the given weights (which need not add up to 1)."""
     rng = _rng(generator)
     if MODE.levels:
-        return _multinomial_in_vmap(probabilities.detach(), num_samples, replacement, rng)
-    weights = probabilities.detach().array.astype(np.float64)
+        return _multinomial_in_vmap(input.detach(), num_samples, replacement, rng)
+    weights = input.detach().array.astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     if (rows < 0).any() or not np.isfinite(rows).all() or (rows.sum(-1) <= 0).any():
         raise ValueError("multinomial: weights must be finite, not negative and not all zero")
@@ -196,17 +198,21 @@ def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | N
 
 
 def rand_like(
-    x: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
-    """Uniform numbers with the shape and dtype of `x`."""
-    return rand(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers with the shape and dtype of `input`."""
+    dtype = dtype or input.dtype
+    return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
 
 def randn_like(
-    x: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
-) -> Tensor:
-    """Standard normal numbers with the shape and dtype of `x`."""
-    return randn(x.shape, generator=generator, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Standard normal numbers with the shape and dtype of `input`."""
+    dtype = dtype or input.dtype
+    return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
 # What PyTorch has here and this library has not, and what to use in its place.
 _INSTEAD = {

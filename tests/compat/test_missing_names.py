@@ -13,7 +13,7 @@ from glassgrad.errors.kinds import MissingError
 
 MODULES = (
     "", "nn", "nn.functional", "nn.utils", "nn.init", "optim", "optim.lr_scheduler", "utils.data", "autograd", "linalg",
-    "fft", "func", "cuda", "amp",
+    "fft", "special", "func", "cuda", "amp",
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_methods_of_tensors() -> None:
         (lambda: gg.autograd.set_detect_anomaly(True), "GradientMonitor"),
         (lambda: gg.cuda.memory_allocated, "no GPU"),
         (lambda: gg.utils.data.DistributedSampler, "seed"),
-        (lambda: gg.special, "erf"),
+        (lambda: gg.special.erfinv2, "erfinv"),
     ],
 )
 def test_what_to_use_is_said(use, message: str) -> None:

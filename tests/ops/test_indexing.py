@@ -117,6 +117,59 @@ def test_tensors_as_indices() -> None:
     np.testing.assert_array_equal(A[gg.tensor([1, 2])], A[[1, 2]])
 
 
+# Where NumPy counts an integer among arrays that stand apart from it, and puts their dimension in front.
+APART: list[Any] = [
+    (0, slice(None), np.array([2, 0, 2])),
+    (np.array([3, 1]), slice(None), 1),
+    (-1, slice(1, 4), np.array([[2, 0], [1, 1]])),
+    (None, 1, ..., np.array([1, 1])),
+    (2, slice(None), np.array([True, False, True])),
+    (np.array(1), slice(0, 2), np.array([2, 0])),
+    (0, None, np.array([1, 3])),
+]
+
+
+@pytest.mark.parametrize("key", APART, ids=str)
+def test_integers_apart_from_arrays_are_taken_first_as_in_pytorch(key: Any) -> None:
+    theirs = tuple(torch.tensor(part) if isinstance(part, np.ndarray) else part for part in key)
+    compare(lambda x: x[key] * 2, lambda x: x[theirs] * 2, A)
+    value = np.random.default_rng(3).normal(size=gg.tensor(A)[key].shape)
+
+    def written(x: Any, v: Any, place: Any) -> Any:
+        y = x * 1
+        y[place] = v
+        return y
+
+    def added(x: Any, v: Any, place: Any) -> Any:
+        y = x * 1
+        y[place] = y[place] + v
+        return y
+
+    if not any(isinstance(part, np.ndarray) and part.dtype != bool and len({*part.flat}) < part.size for part in key):
+        compare(lambda x, v: written(x, v, key), lambda x, v: written(x, v, theirs), A, value)
+        compare(lambda x, v: gg.at_set(x, key, v), lambda x, v: written(x, v, theirs), A, value)
+        compare(lambda x, v: gg.at_add(x, key, v), lambda x, v: added(x, v, theirs), A, value)
+    expected = torch.tensor(A)
+    expected[theirs] = torch.tensor(value)
+    plain = gg.tensor(A)
+    plain[key] = value
+    np.testing.assert_array_equal(plain.numpy(), expected.numpy())
+    batch = gg.func.vmap(lambda x: x[key])(gg.tensor(A)[None])
+    np.testing.assert_array_equal(batch[0].numpy(), gg.tensor(A)[key].numpy())
+
+
+def test_integers_apart_from_arrays_in_a_compiled_step() -> None:
+    x, rows = gg.tensor(A, requires_grad=True), gg.tensor([2, 0])
+
+    def step(x: Any) -> Any:
+        y = x * 2
+        y[1, :, rows] = 3.0
+        return (y * y)[0, :, rows]
+
+    np.testing.assert_allclose(gg.compile(step)(x).detach().numpy(), step(x).detach().numpy())
+    assert step(x).shape == (5, 2)
+
+
 def test_indices_that_cannot_be() -> None:
     x = gg.zeros(3, 2)
     with pytest.raises(IndexError, match="out of bounds"):

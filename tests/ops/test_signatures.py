@@ -9,7 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from tests.ops.against_torch import compare, real, torch
+from tests.ops.against_torch import as_tuple, compare, real, torch
 
 # Programs of (lib, x, y): they run in both libraries as they stand. x is (3, 4), y is (3, 4).
 CALLS: dict[str, Any] = {
@@ -113,7 +113,77 @@ CALLS: dict[str, Any] = {
         + lib.relu(x)
         + lib.sigmoid(x)
     ),
+    "names of functional": lambda lib, x, y: (
+        sum(
+            getattr(lib.nn.functional, name)(input=x)
+            for name in ("gelu", "softplus", "logsigmoid", "sigmoid", "tanh", "softsign", "tanhshrink", "hardshrink")
+        )
+        + lib.nn.functional.pad(input=x, pad=(0, 0))
+        + lib.nn.functional.glu(input=x, dim=1).repeat(1, 2)
+    ),
+    "names of linalg": lambda lib, x, y: (
+        lib.linalg.solve(A=x[:, :3], B=y)
+        + lib.linalg.norm(input=x, ord=2, dtype=lib.float64)
+        + lib.linalg.inv(A=x[:, :3]) @ y
+        + lib.linalg.vecdot(x=x, y=y)[:, None]
+        + lib.linalg.pinv(x, atol=1.0).T
+        + lib.linalg.diagonal(x.reshape(2, 2, 3)).sum()
+        + lib.linalg.cross(input=x[:, :3], other=y[:, :3]).sum()
+    ),
+    "names of products": lambda lib, x, y: (
+        lib.mm(x, mat2=y.T)
+        + lib.addmm(x[:, :3], mat1=x, mat2=y.T)
+        + lib.outer(x[:, 0], vec2=y[:, 1])
+        + lib.mv(x, vec=y[0])
+        + lib.dot(x[0], tensor=y[0])
+        + lib.inner(x, other=y)
+        + lib.kron(x[:, :1], other=y[:1, :3])
+    ),
+    "names of the rest": lambda lib, x, y: (
+        lib.where(condition=x > 0, input=x, other=y)
+        + lib.max(x, other=y)
+        + lib.min(input=x, other=y)
+        + lib.split(tensor=x, split_size_or_sections=[1, 3], dim=1)[0]
+        + lib.tensor_split(x, sections=3)[0]
+        + lib.tensor_split(x, indices=(1,))[0]
+        + lib.swapaxes(x, axis0=0, axis1=1).T
+        + lib.full_like(input=x, fill_value=2)
+        + lib.broadcast_to(x[0], size=(3, 4))
+        + lib.softmax(x, 0, lib.float64)
+        + lib.log_softmax(x, 1, lib.float64)
+    ),
+    "bits": lambda lib, x, y: x + y.detach().view(lib.int32).sum(1, keepdim=True) % 7 + y.detach().view(lib.int64) % 5,
+    "several": lambda lib, x, y: lib.atleast_2d([x[0], x[1]])[1] + lib.atleast_3d(x, y)[1][..., 0],
+    "empty": lambda lib, x, y: (
+        x + lib.nan_to_num(x[:0].median()) + lib.cat([lib.zeros(0, dtype=x.dtype), y], 1) + (x[:, :0] @ y[:0])
+    ),
 }
+# The same with whole numbers: i is (3, 4) of uint8, k int64, x as above.
+WHOLE: dict[str, Any] = {
+    "shifts": lambda lib, i, k, x: (i << 1) + (i >> 2) + (1 << k % 3),
+    "softmax": lambda lib, i, k, x: i.double().softmax(0) * 0 + lib.softmax(i.double(), 0) + lib.logsumexp(i, 0),
+    "wrapping": lambda lib, i, k, x: lib.addcmul(x, i, i, value=2) + lib.addcmul(x, i, k),
+    "filling": lambda lib, i, k, x: (i > 3).masked_fill(k > 0, 1) | (k.masked_fill(k > 0, 2.0) == 2),
+    "sets": lambda lib, i, k, x: lib.isin(k, k[0], invert=True) | lib.isin(elements=i, test_elements=i[1]),
+    "differences of truth": lambda lib, i, k, x: lib.diff(k > 0),
+    "over no dimension": lambda lib, i, k, x: k.all(dim=()) | lib.any(x, dim=()),
+    "numbers of a choice": lambda lib, i, k, x: lib.where(k > 0, 1.0, 0.5),
+    "runs": lambda lib, i, k, x: lib.unique_consecutive(k.clamp(0, 1), return_inverse=True, return_counts=True, dim=0),
+    "histogram": lambda lib, i, k, x: lib.histogram(x.float().detach(), 4, range=(-2.0, 2.0), density=True),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_calls_of_whole_numbers(name: str) -> None:
+    i = np.array([[3, 200, 17, 0], [9, 9, 255, 1], [4, 128, 2, 90]], np.uint8)
+    k = np.array([[1, 0, -3, 2], [1, 0, -3, 2], [0, 5, 1, -1]])
+    found = WHOLE[name](gg, gg.tensor(i), gg.tensor(k), gg.tensor(real(3, 4)))
+    expected = WHOLE[name](torch, torch.tensor(i), torch.tensor(k), torch.tensor(real(3, 4)))
+    for y, y_expected in zip(as_tuple(found), as_tuple(expected), strict=True):
+        assert y.shape == tuple(y_expected.shape)
+        assert y.dtype.kind == y_expected.numpy().dtype.kind or name == "shifts"
+        np.testing.assert_allclose(y.numpy(), y_expected.numpy(), rtol=1e-6)
+    assert name != "numbers of a choice" or found.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -191,6 +261,10 @@ def test_unknown_keywords_are_refused_with_the_nearest() -> None:
         lambda x: x.unfold(0, 9),
         lambda x: gg.glu(x[:3]),
         lambda x: gg.cat([]),
+        lambda x: x.expand(-1, 4),
+        lambda x: x[:3].view(gg.float64),
+        lambda x: gg.tensor_split(x, 0),
+        lambda x: gg.searchsorted(x, x, side="middle"),
     ],
 )
 def test_options_that_cannot_be(call: Any) -> None:
@@ -256,6 +330,11 @@ def test_whatever_makes_a_tensor_takes_the_only_device(make: Any) -> None:
         assert make(device=device).shape == make().shape
     with pytest.raises(errors.ArgumentError, match="'cuda' is not available"):
         make(device="cuda")
+
+
+@pytest.mark.parametrize("make", [gg.zeros, gg.ones, gg.empty, gg.rand, gg.randn], ids=lambda make: make.__name__)
+def test_sizes_by_name(make: Any) -> None:
+    assert make(size=(2, 3)).shape == make(2, 3).shape == make((2, 3)).shape == make([2, 3]).shape == (2, 3)
 
 
 def test_as_tensor_with_a_device_keeps_the_history() -> None:

@@ -9,22 +9,20 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from glassgrad.ops.names import PUBLIC
+
 _FAMILIES = ("activation", "attention", "classes", "conv", "distance", "dropout", "losses", "norm", "products")
 # Ops that PyTorch keeps here as well.
-_OPS = {
-    "arrange": ("pad",),
-    "index": ("one_hot",),
-}  # fmt: skip
+_OPS = ("pad", "one_hot")
 
 
 def _collect() -> dict[str, Any]:
     """Return every function of the families and of the ops."""
-    sources = {f"glassgrad.nn.functional_{family}": None for family in _FAMILIES}
     found: dict[str, Any] = {}
-    for path, names in {**sources, **{f"glassgrad.ops.{name}": names for name, names in _OPS.items()}}.items():
-        module = importlib.import_module(path)
-        found.update({name: getattr(module, name) for name in names or module.__all__})
-    return found
+    for family in _FAMILIES:
+        module = importlib.import_module(f"glassgrad.nn.functional_{family}")
+        found.update({name: getattr(module, name) for name in module.__all__})
+    return found | {name: PUBLIC[name] for name in _OPS}
 
 
 _COLLECTED = _collect()

@@ -8,11 +8,14 @@ from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.core import Array
+from glassgrad.ops.names import PUBLIC
 from glassgrad.random import Generator, rand
 
-tanh, sigmoid, logsigmoid = ew.tanh, ops.sigmoid, ops.log_sigmoid
-gelu, softsign, softplus, tanhshrink, prelu = ops.gelu, ops.softsign, ops.softplus, ops.tanhshrink, ops.prelu
-softshrink, hardshrink, glu = ops.softshrink, ops.hardshrink, ops.glu
+# As they are, but with PyTorch's names of arguments.
+tanh, sigmoid, logsigmoid = PUBLIC["tanh"], PUBLIC["sigmoid"], PUBLIC["logsigmoid"]
+gelu, softsign, softplus = PUBLIC["gelu"], PUBLIC["softsign"], PUBLIC["softplus"]
+tanhshrink, prelu, glu = PUBLIC["tanhshrink"], PUBLIC["prelu"], PUBLIC["glu"]
+softshrink, hardshrink = PUBLIC["softshrink"], PUBLIC["hardshrink"]
 
 
 def relu(input: Array, inplace: bool = False) -> Array:

@@ -321,4 +321,6 @@ def logit(x: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)); with `eps`, x is limited to [eps, 1 - eps] first."""
     if eps is not None:
         x = ew.clip_p(x, low=eps, high=1 - eps)
-    return ew.log(x) - ew.log1p(-x)
+    y = ew.log(x) - ew.log1p(-x)
+    # Outside of [0, 1] the slopes of the two logarithms are numbers, but the function has none.
+    return y * ew.where(ew.logical_or(x < 0, x > 1), y.dtype.type(math.nan), y.dtype.type(1)) if eps is None else y

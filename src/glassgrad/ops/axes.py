@@ -11,7 +11,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.core import Array
-from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
+from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
 Axes = tuple[int, ...]
 
@@ -55,6 +55,11 @@ def spread(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
 def count(shape: Sequence[int], axes: Axes) -> int:
     """Return how many elements the axes hold together."""
     return math.prod([shape[axis] for axis in axes])
+
+
+def as_real(x: Array) -> Array:
+    """Integers as floats that hold them: differences of unsigned ones would wrap around."""
+    return x if x.dtype.kind in "fc" else astype(x, np.result_type(x.dtype, np.float32))
 
 
 def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -243,7 +243,7 @@ def _at_set(prim: Any, size: int, values: Values, batched: Flags, params: Params
 Rule = Callable[[Any, int, Values, Flags, Params], Any]
 
 _PATTERNS: dict[Rule, Sequence[str]] = {
-    native: ("astype", "copy", "alias", "tril", "triu", "one_hot"),
+    native: ("astype", "view_bits", "copy", "alias", "tril", "triu", "one_hot"),
     shifted: (
         "reshape", "permute_dims", "flip", "roll", "pad", "concat", "sum", "max", "min", "logsumexp", "softmax",
         "log_softmax", "all", "any", "take_along_axis", "put_along_add", "scatter_extreme",

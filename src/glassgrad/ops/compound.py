@@ -61,6 +61,8 @@ def lerp(x: Array, end: Array, weight: Array) -> Array:
 
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
+    if x.dtype.kind == "f" and getattr(tensor1, "dtype", x.dtype).kind != "f":
+        tensor1 = astype(tensor1, np.result_type(tensor1.dtype, x.dtype))  # products of small integers wrap around
     product = ew.multiply(tensor1, tensor2)
     return x + (product if value == 1 else product * value)
 
@@ -145,15 +147,20 @@ def clamp_max(x: Array, max: Any) -> Array:
 # --- choosing -------------------------------------------------------------------------------------
 
 
-def where(cond: Array, x: Any = None, other: Any = None) -> Any:
-    """x where `cond` is true, else `other`; with `cond` alone the places where it is true, one array a dimension.
+_PYTHON_NUMBERS = (float, int, bool)
+
+
+def where(condition: Array, input: Any = None, other: Any = None) -> Any:
+    """`input` where `condition` is true, else `other`; with it alone the places where it is, one array a dimension.
 
     The gradient of what is not chosen is 0, but a NaN or inf made on the way there comes back as NaN,
     since 0 * inf is NaN. `safe_where` avoids that.
     """
-    if x is None and other is None:
-        return nonzero_p(cond)
-    return ew.where(cond, x, other)
+    if input is None and other is None:
+        return nonzero_p(condition)
+    if type(input) in _PYTHON_NUMBERS and type(other) in _PYTHON_NUMBERS and float in (type(input), type(other)):
+        input, other = np.float32(input), np.float32(other)  # the dtype of numbers that meet no tensor
+    return ew.where(condition, input, other)
 
 
 def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwise: Any = 0.0, fill: Any = 1.0) -> Array:

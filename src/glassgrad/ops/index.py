@@ -31,6 +31,7 @@ from glassgrad.ops.places import (
     check_classes,
     check_places,
     check_spec,
+    in_two_steps,
     join_index,
     split_index,
 )
@@ -310,6 +311,10 @@ one_hot_p = custom(
 
 def getitem(x: Array, index: Any) -> Array:
     """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
+    if type(index) is tuple and len(index) > 2:
+        steps = in_two_steps(index)
+        if steps is not None:
+            return getitem(getitem(x, steps[0]), steps[1])
     spec, arrays = split_index(index)
     return getitem_p(x, *arrays, spec=spec)
 

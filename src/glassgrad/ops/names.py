@@ -48,12 +48,18 @@ from glassgrad.ops.core import INTERPRETERS, Primitive
 KEYWORDS: dict[str, tuple[str, ...]] = {
     "axis": ("dim", "dims"), "axes": ("dim", "dims"), "dims": ("dim",), "keepdims": ("keepdim",),
     "ddof": ("correction",), "a_min": ("min",), "a_max": ("max",), "axis1": ("dim1",), "axis2": ("dim2",),
-    "exponent": ("other",), "x2": ("other",), "y": ("other",), "b": ("other",), "end": ("other",), "v": ("x",),
-    "indices": ("index",), "values": ("value",), "arrays": ("tensors",), "seq": ("tensors",), "newshape": ("shape",),
-    "size": ("shape",), "condition": ("cond",), "shift": ("shifts",), "kth": ("k",), "k": ("diagonal",),
-    "offset": ("diagonal",), "test_elements": ("choices",), "pad_width": ("pad",),
+    "exponent": ("other",), "x2": ("other", "b"), "y": ("other", "b"), "b": ("other",), "end": ("other",), "v": ("x",),
+    "other": ("b",), "tensor": ("b",), "vec": ("b",), "vec2": ("b",), "mat1": ("a",), "mat2": ("b",), "batch2": ("b",),
+    "B": ("b",), "indices": ("index", "indices_or_sections"), "sections": ("indices_or_sections",),
+    "split_size_or_sections": ("split_size",), "values": ("value", "other", "x"), "arrays": ("tensors",),
+    "seq": ("tensors",), "newshape": ("shape",), "size": ("shape",), "shape": ("size",), "shift": ("shifts",),
+    "kth": ("k",), "k": ("diagonal",), "offset": ("diagonal",), "test_elements": ("choices",), "pad_width": ("pad",),
+    "axis0": ("dim0",), "x": ("input",),
 }  # fmt: skip
-FIRST = ("input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype")
+FIRST = (
+    "input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype",
+    "tensor",
+)  # fmt: skip
 # What the other libraries call the arguments that we take one by one, as in reshape(x, 2, 3).
 REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 

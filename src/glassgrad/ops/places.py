@@ -74,6 +74,42 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
     return tuple(spec), arrays
 
 
+def in_two_steps(index: Any) -> tuple[Any, Any] | None:
+    """Split an index in which NumPy and PyTorch disagree into one with the integers and one with the rest, else None.
+
+    In ``x[0, :, rows]`` NumPy counts the 0 among the arrays, finds them apart and puts their dimension in front;
+    PyTorch takes the slice x[0] and then [:, rows] of it. Tensors are PyTorch's here.
+    """
+    if type(index) is not tuple:
+        return None
+    kinds = [_kind(part) for part in index]
+    found = [at for at, kind in enumerate(kinds) if kind != "slice"]
+    if not {"integer", "array"} <= set(kinds) or found[-1] - found[0] + 1 == len(found):
+        return None
+    first: list[Any] = []
+    for part, kind in zip(index, kinds, strict=True):
+        if kind == "integer":
+            first.append(int(part))
+        elif part is Ellipsis:
+            first.append(part)
+        elif kind == "array":
+            listed = part if hasattr(part, "dtype") else np.asarray(part)
+            first += [slice(None)] * (len(listed.shape) if listed.dtype == np.dtype(bool) else 1)
+        elif part is not None:
+            first.append(slice(None))
+    return tuple(first), tuple(part for part, kind in zip(index, kinds, strict=True) if kind != "integer")
+
+
+def _kind(part: Any) -> str:
+    if part is None or part is Ellipsis or type(part) is slice:
+        return "slice"
+    whole = isinstance(part, int | np.integer) and not isinstance(part, bool)
+    # One number in a tensor or an array is a number; what stands for an array while a step is traced is not.
+    array = part.array if hasattr(part, "_tracks") else part
+    one = isinstance(array, np.ndarray) and not array.ndim and array.dtype.kind in "iu"
+    return "integer" if whole or one else "array"
+
+
 def _slice(start: Any, stop: Any, step: Any) -> Slice:
     """Return a slice with integers, whatever kind of integers it was given with."""
     return Slice(*[part if part is None or type(part) is int else part.__index__() for part in (start, stop, step)])

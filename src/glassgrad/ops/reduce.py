@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, count, like_one_element, reduced_shape, restore, spread
+from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
@@ -354,12 +354,16 @@ def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
 
 
 def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
-    """Whether all elements are true."""
+    """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+    if isinstance(dim, tuple | list) and not dim:
+        return ew.not_equal(x, 0)
     return all_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
 def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
-    """Whether any element is true."""
+    """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+    if isinstance(dim, tuple | list) and not dim:
+        return ew.not_equal(x, 0)
     return any_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
@@ -386,22 +390,22 @@ def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Any:
     return Extreme(reshape_p(values, shape=shape), reshape_p(indices, shape=shape))
 
 
-def max(x: Array, dim: Any = None, keepdim: bool = False) -> Any:
+def max(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Largest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `maximum`."""
-    if dim is None:
-        return amax(x, None, keepdim)
+    if other is not None or hasattr(dim, "shape"):
+        return ew.maximum(x, dim if other is None else other)
     if isinstance(dim, int | np.integer):
         return _extreme_along(x, int(dim), keepdim, argmax)
-    return amax(x, dim, keepdim) if isinstance(dim, tuple) else ew.maximum(x, dim)
+    return amax(x, dim, keepdim)
 
 
-def min(x: Array, dim: Any = None, keepdim: bool = False) -> Any:
+def min(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Smallest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `minimum`."""
-    if dim is None:
-        return amin(x, None, keepdim)
+    if other is not None or hasattr(dim, "shape"):
+        return ew.minimum(x, dim if other is None else other)
     if isinstance(dim, int | np.integer):
         return _extreme_along(x, int(dim), keepdim, argmin)
-    return amin(x, dim, keepdim) if isinstance(dim, tuple) else ew.minimum(x, dim)
+    return amin(x, dim, keepdim)
 
 
 def aminmax(x: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Array]:
@@ -411,25 +415,25 @@ def aminmax(x: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Ar
 
 def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """log(sum(exp(x))) over `dim`, without overflow; -inf where every element is -inf."""
-    return logsumexp_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+    return logsumexp_p(as_real(x), axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
 @like_one_element
-def softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
-    x = x if dtype is None else astype(x, dtype)
+    x = as_real(x) if dtype is None else astype(x, dtype)
     return softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
 
 
-def softmin(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """softmax(-x) along `dim`."""
-    return softmax(ew.negative(x), dim, dtype=dtype)
+    return softmax(ew.negative(as_real(x)), dim, dtype=dtype)
 
 
 @like_one_element
-def log_softmax(x: Array, dim: int = -1, *, dtype: Any = None) -> Array:
+def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
-    x = x if dtype is None else astype(x, dtype)
+    x = as_real(x) if dtype is None else astype(x, dtype)
     return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
 
 

@@ -293,7 +293,8 @@ def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, appe
     if len(parts) > 1:
         x = cat(parts, axis)
     for _ in range(min(n, x.shape[axis])):
-        x = _along(x, axis, 1, None) - _along(x, axis, None, x.shape[axis] - 1)
+        after, before = _along(x, axis, 1, None), _along(x, axis, None, x.shape[axis] - 1)
+        x = ew.not_equal(after, before) if x.dtype.kind == "b" else after - before
     return x
 
 

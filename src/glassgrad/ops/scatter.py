@@ -21,7 +21,7 @@ from glassgrad.ops.index import (
     put_along_p,
     scatter_extreme_p,
 )
-from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, split_index
+from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, in_two_steps, split_index
 from glassgrad.ops.shape import broadcast_to_p, reshape_p
 
 
@@ -40,12 +40,18 @@ def at_set(x: Array, index: Any, value: Any) -> Array:
         >>> gg.at_set(gg.zeros(3), 1, 5.0).tolist()
         [0.0, 5.0, 0.0]
     """
+    steps = in_two_steps(index)
+    if steps is not None:
+        return at_set(x, steps[0], at_set(getitem(x, steps[0]), steps[1], value))
     spec, arrays = split_index(index)
     return at_set_p(x, _value(value, x), *arrays, spec=spec)
 
 
 def at_add(x: Array, index: Any, value: Any) -> Array:
     """x with `value` added at an index, once for every time a place occurs in it."""
+    steps = in_two_steps(index)
+    if steps is not None:
+        return at_set(x, steps[0], at_add(getitem(x, steps[0]), steps[1], value))
     spec, arrays = split_index(index)
     value = _value(value, x)
     shape = getitem_p.abstract(x, *arrays, spec=spec).shape
@@ -60,7 +66,10 @@ def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = 
 
 
 def masked_fill(x: Array, mask: Array, value: Any) -> Array:
-    """`x` with `value` where `mask` is true."""
+    """`x` with `value` where `mask` is true; in the dtype of x, if that can hold the value."""
+    plain = isinstance(value, int | float) and x.dtype.kind in "biu"
+    if plain and x.dtype.type(value if math.isfinite(value) else 0) == value:
+        value = x.dtype.type(value)
     return ew.where(mask, value, x)
 
 

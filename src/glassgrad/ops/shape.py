@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
+from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
 from glassgrad.ops.samples import S
 
 Shape = tuple[int, ...]
@@ -62,9 +62,28 @@ def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
     return x.astype(dtype, copy=False) if xp is np else xp.astype(x, dtype)
 
 
+def _bits_shape(x: Any, *, dtype: Any) -> Shape:
+    """The last dimension holds more elements of a smaller dtype, fewer of a larger one."""
+    before, after = x.dtype.itemsize, dtype.itemsize
+    if before == after:
+        return tuple(x.shape)
+    if not x.shape or x.shape[-1] * before % after:
+        raise bad_option("view", "dtype", dtype, f"one that the last dimension of {tuple(x.shape)} divides into")
+    return (*x.shape[:-1], x.shape[-1] * before // after)
+
+
 astype_p = linear(
     "astype", _astype,
     (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
+)  # fmt: skip
+def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
+    shape = _bits_shape(x, dtype=dtype)
+    return xp.ascontiguousarray(x).view(dtype).reshape(shape)
+
+
+view_bits_p = custom(
+    "view_bits", _view_bits, vjp=(None,), jvp=(None,), formula="the bits of x as another dtype", derivative="none",
+    shape=lambda x, *, dtype: Aval(_bits_shape(x, dtype=dtype), dtype),
 )  # fmt: skip
 copy_p = linear(
     "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
@@ -226,10 +245,17 @@ def reshape(x: Array, *shape: Any) -> Array:
 
 
 def view(x: Array, *shape: Any) -> Array:
-    """`reshape`, or with a dtype `astype`: PyTorch's name for both."""
-    wanted = _ints(shape) if not isinstance(shape[0], _DTYPES) else None
-    if wanted is None:
-        return astype_p(x, dtype=np.dtype(shape[0]))
+    """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensor([1.0]).view(gg.int32).tolist()
+        [1065353216]
+    """
+    if isinstance(shape[0], _DTYPES):
+        dtype = np.dtype(shape[0])
+        return x if x.dtype == dtype else view_bits_p(x, dtype=dtype)
+    wanted = _ints(shape)
     return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
 
 
@@ -305,6 +331,8 @@ def expand(x: Array, *sizes: Any) -> Array:
     """Repeat size-1 dimensions to `sizes` without copying; -1 keeps a size."""
     wanted = _ints(sizes)
     lead = len(wanted) - len(x.shape)
+    if -1 in wanted[: max(lead, 0)]:
+        raise bad_option("expand", "sizes", wanted, "-1 only for dimensions that there are")
     shape = tuple(x.shape[axis - lead] if n == -1 else n for axis, n in enumerate(wanted))
     return broadcast_to_p(x, shape=shape)
 

@@ -49,9 +49,13 @@ inv: Custom = custom(
 )  # fmt: skip
 
 
-def _pinv(xp: Any, x: Array, *, rtol: float | None) -> Array:
+def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
     rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
-    return xp.linalg.pinv(x, rtol)
+    if not atol:
+        return xp.linalg.pinv(x, rtol)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    kept = s > np.maximum(atol, rtol * s[..., :1])
+    return (vh.swapaxes(-1, -2) * (kept / xp.where(kept, s, 1)).astype(x.dtype)[..., None, :]) @ u.swapaxes(-1, -2)
 
 
 def _pinv_vjp(g: Array, y: Array, x: Array, **_p: Any) -> Array:
@@ -74,7 +78,7 @@ pinv_p: Custom = custom(
     "pinv", _pinv, saves=("x", "y"), vjp=(_pinv_vjp,), jvp=(_pinv_jvp,), batch=native,
     shape=lambda x, **p: (*x.shape[:-2], x.shape[-1], x.shape[-2]), formula="the pseudo-inverse of x",
     derivative="-yT g yT + (1 - x y) gT y yT + yT y gT (1 - y x)",
-    samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None)),
+    samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None, atol=1e-6)),
     notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
 )  # fmt: skip
 
@@ -199,12 +203,13 @@ slogdet_p: Custom = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
-def pinv(x: Array, *, rtol: float | None = None, hermitian: bool = False) -> Array:
+def pinv(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
     """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
 
-    Singular values below `rtol` (default: max(m, n) times the precision) times the largest count as 0.
+    Singular values below `atol`, or below `rtol` times the largest, count as 0. Default: `rtol` of max(m, n) times the
+    precision, unless there is an `atol` above 0.
     """
-    return pinv_p(x, rtol=rtol)
+    return pinv_p(x, rtol=rtol) if not atol else pinv_p(x, rtol=rtol or 0.0, atol=atol)
 
 
 def _check_system(op: str, a: Array, b: Array) -> None:

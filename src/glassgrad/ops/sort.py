@@ -161,6 +161,8 @@ def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """
     if dim is None:
         flat = reshape_p(x, shape=(math.prod(x.shape),))
+        if not flat.shape[0]:
+            return sum(flat) * math.nan
         return _ranked(flat, (flat.shape[0] - 1) // 2, 0, keepdim=False).values
     axis = canonical_axis(dim, len(x.shape))
     return _ranked(x, (x.shape[axis] - 1) // 2, axis, keepdim)
@@ -170,7 +172,8 @@ def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
 def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     """`median` of the elements that are not NaN."""
     if dim is None:
-        return nanmedian(reshape_p(x, shape=(math.prod(x.shape),)), 0).values
+        flat = reshape_p(x, shape=(math.prod(x.shape),))
+        return nanmedian(flat, 0).values if flat.shape[0] else sum(flat) * math.nan
     axis = canonical_axis(dim, len(x.shape))
     order = argsort_p(x, axis=axis, descending=False, stable=False)
     valid = sum(ew.logical_not(ew.isnan(x)), axis, keepdim=True)
@@ -240,7 +243,8 @@ def bucketize(x: Array, boundaries: Array, *, out_int32: bool = False, right: bo
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
-def isin(x: Array, choices: Array) -> Array:
-    """Whether each element of x is one of `choices`."""
-    return isin_p(x, choices)
+def isin(x: Array, choices: Array, *, assume_unique: bool = False, invert: bool = False) -> Array:
+    """Whether each element of x is one of `choices`, or with `invert` whether it is none of them."""
+    found = isin_p(x, choices)
+    return ew.logical_not(found) if invert else found
 

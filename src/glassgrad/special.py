@@ -1,0 +1,20 @@
+"""`torch.special`: the special functions under the names they have there; each is a function of glassgrad too."""
+
+from typing import TYPE_CHECKING
+
+from glassgrad.missing import getter
+from glassgrad.ops.names import PUBLIC
+
+_NAMES = (
+    "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0", "i0e", "i1", "i1e",
+    "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi",
+    "round", "sinc", "softmax", "xlog1py", "xlogy",
+)  # fmt: skip
+
+_FUNCTIONS = {name: PUBLIC[name] for name in _NAMES}
+globals().update(_FUNCTIONS)
+
+if not TYPE_CHECKING:
+    __getattr__ = getter(__name__)
+
+__all__ = list(_FUNCTIONS)

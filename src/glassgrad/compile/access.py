@@ -31,11 +31,15 @@ class Index:
         return Index(self.offset + offset, self.terms)
 
     def scaled(self, factor: int) -> Index:
+        if factor == 1:
+            return self
         if factor == 0:
             return Index()
         return Index(self.offset * factor, tuple((axis, stride * factor) for axis, stride in self.terms))
 
     def plus(self, other: Index) -> Index:
+        if not other.terms:
+            return self.shifted(other.offset) if other.offset else self
         strides = dict(self.terms)
         for axis, stride in other.terms:
             strides[axis] = strides.get(axis, 0) + stride

@@ -224,21 +224,17 @@ def vector_axis(nest: Nest) -> Axis | None:
 
 def merge_axes(nest: Nest, exprs: Expressions) -> Nest:
     """Merge neighbouring loops that every index walks as one longer loop."""
-    indices = _all_indices(nest)
+    strides = [dict(index.terms) for index in _all_indices(nest)]
+    dropped: dict[Axis, Index] = {}
     for axes in (nest.outer, nest.inner):
-        position = len(axes) - 2
-        while position >= 0:
+        for position in range(len(axes) - 2, -1, -1):
             slow, fast = axes[position], axes[position + 1]
             extent = nest.extents[fast]
-            if all(dict(i.terms).get(slow, 0) == dict(i.terms).get(fast, 0) * extent for i in indices):
+            if all(steps.get(slow, 0) == steps.get(fast, 0) * extent for steps in strides):
                 nest.extents[fast] = extent * nest.extents.pop(slow)
                 del axes[position]
-                drop = {slow: Index()}
-                indices = [index.substituted(drop) for index in indices]
-                nest = _rewrite(nest, exprs, drop)
-                axes = nest.outer if axes == nest.outer else nest.inner
-            position -= 1
-    return nest
+                dropped[slow] = Index()
+    return _rewrite(nest, exprs, dropped) if dropped else nest
 
 
 def _all_indices(nest: Nest) -> list[Index]:

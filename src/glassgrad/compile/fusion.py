@@ -56,11 +56,15 @@ class LoopOp:
 
 @dataclass(eq=False)
 class Group:
-    """Instructions that run in one loop nest, or one instruction that is no loop (`solid`)."""
+    """Instructions that run in one loop nest, or one instruction that is no loop (`solid`).
+
+    `bases` are what the members read, through whatever views.
+    """
 
     members: list[Instr]
     extents: dict[Axis, int] = field(default_factory=dict)
     inner: frozenset[Axis] = frozenset()
+    bases: frozenset[Var] = frozenset()
     indices: dict[Var, Indices] = field(default_factory=dict)
     reduced: dict[Var, Indices] = field(default_factory=dict)
     solid: bool = False
@@ -95,8 +99,8 @@ class Group:
 
     def copy(self) -> Group:
         return Group(
-            list(self.members), dict(self.extents), self.inner, dict(self.indices), dict(self.reduced), self.solid,
-            self.first, self.last,
+            list(self.members), dict(self.extents), self.inner, self.bases, dict(self.indices), dict(self.reduced),
+            self.solid, self.first, self.last,
         )  # fmt: skip
 
 
@@ -146,10 +150,22 @@ class Fusion:
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
         self.position = {instr: number for number, instr in enumerate(graph.instrs)}
-        self.users = self._direct_users()
+        # What each instruction reads: the operand's position and the Var behind its views, which stay as they are.
+        self._reads: dict[Instr, list[tuple[int, Var, Var]]] = {}
+        self.users: dict[Var, list[Instr]] = {}
         for instr in graph.instrs:
             if instr not in views:
-                self.group_of[instr] = self._single(instr)
+                operands = [(at, var) for at, var in enumerate(instr.inputs) if isinstance(var, Var)]
+                self._reads[instr] = [(at, var, self.base(var)) for at, var in operands]
+                self.group_of[instr] = group = self._single(instr)
+                for base in group.bases:
+                    self.users.setdefault(base, []).append(instr)
+        self._readers: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
+        self._feeders: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
+        for group, feeders in self._feeders.items():
+            feeders.update(self.group_of[self.producer[base]] for base in group.bases if base in self.producer)
+            for maker in feeders:
+                self._readers[maker].add(group)
 
     # --- structure ---------------------------------------------------------------------------------
 
@@ -157,20 +173,13 @@ class Fusion:
         """Return the Var behind a chain of views."""
         return self.chain.base(var)
 
-    def _direct_users(self) -> dict[Var, list[Instr]]:
-        users: dict[Var, list[Instr]] = {}
-        for instr in self.graph.instrs:
-            if instr not in self.views:
-                for base in dict.fromkeys(self.base(var) for var in instr.reads()):
-                    users.setdefault(base, []).append(instr)
-        return users
-
     def _single(self, instr: Instr) -> Group:
         position = self.position[instr]
+        bases = frozenset(base for _, _, base in self._reads[instr])
         loop = self.table.get(instr.op)
         if loop is None or len(instr.outputs) != 1 or self.is_host(instr):
-            return Group([instr], solid=True, first=position, last=position)
-        group = Group([instr], first=position, last=position)
+            return Group([instr], bases=bases, solid=True, first=position, last=position)
+        group = Group([instr], bases=bases, first=position, last=position)
         group.indices[instr.output] = self._fresh(group, instr.output.shape)
         if loop.reduces:
             source = instr.inputs[0]
@@ -193,38 +202,30 @@ class Fusion:
             indices.append(Index(0, ((axis, 1),)))
         return tuple(indices)
 
-    def feeders(self, group: Group) -> set[Group]:
-        """Return the groups whose results a group reads."""
-        found = set()
-        for instr in group.members:
-            for var in instr.reads():
-                maker = self.producer.get(self.base(var))
-                if maker is not None:
-                    found.add(self.group_of[maker])
-        found.discard(group)
-        return found
-
     def readers(self, group: Group) -> list[Group]:
         """Return the groups that read a group's results, the earliest first."""
-        found = {
-            self.group_of[user] for instr in group.members for out in instr.outputs for user in self.users.get(out, ())
-        }
-        found.discard(group)
-        return sorted(found, key=lambda other: other.first)
+        return sorted(self._readers[group], key=lambda other: other.first)
 
     def depends_otherwise(self, goal: Group, start: Group) -> bool:
         """Tell whether `goal` depends on `start` through a third group."""
-        seen: set[Group] = set()
-        stack = [reader for reader in self.readers(start) if reader is not goal]
+        seen = self._readers[start] - {goal}
+        stack = list(seen)
         while stack:
-            group = stack.pop()
-            if group is goal:
+            further = self._readers[stack.pop()]
+            if goal in further:
                 return True
-            if group in seen:
-                continue
-            seen.add(group)
-            stack += self.readers(group)
+            stack += further - seen
+            seen |= further
         return False
+
+    def _put(self, merged: Group, parts: tuple[Group, Group]) -> None:
+        """Let one group take the place of two."""
+        for instr in merged.members:
+            self.group_of[instr] = merged
+        for mine, theirs in ((self._readers, self._feeders), (self._feeders, self._readers)):
+            mine[merged] = (mine.pop(parts[0]) | mine.pop(parts[1])).difference(parts)
+            for other in mine[merged]:
+                theirs[other] = theirs[other].difference(parts) | {merged}
 
     # --- merging -----------------------------------------------------------------------------------
 
@@ -252,22 +253,20 @@ class Fusion:
                 continue
             merged = merge(self, group, reader)
             if merged is not None:
-                for instr in merged.members:
-                    self.group_of[instr] = merged
+                self._put(merged, (group, reader))
                 return True
         return False
 
     def ordered(self) -> list[Group]:
         """Return all groups, each after those it reads from; among free ones the order of the program."""
         groups = list(dict.fromkeys(self.group_of.values()))
-        waiting = {group: self.feeders(group) for group in groups}
         order: list[Group] = []
         done: set[Group] = set()
         pending = sorted(groups, key=lambda group: group.last)
         while pending:
             rest = []
             for group in pending:
-                if waiting[group] <= done:
+                if self._feeders[group] <= done:
                     order.append(group)
                     done.add(group)
                 else:
@@ -285,10 +284,7 @@ class Fusion:
         """
         found: list[tuple[Var, Indices | None]] = []
         for instr in group.members:
-            for position, operand in enumerate(instr.inputs):
-                if not isinstance(operand, Var):
-                    continue
-                base = self.base(operand)
+            for position, operand, base in self._reads[instr]:
                 if wanted is not None and base is not wanted:
                     continue
                 try:
@@ -319,9 +315,9 @@ def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
 
 def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
     names: dict[Axis, Axis] = {}  # axes of the maker -> axes of the reader
-    shared = [var for var in maker.indices if any(base is var for base, _ in fusion.reads_of(reader, var))]
-    for var in shared:
-        for _, indices in fusion.reads_of(reader, var):
+    shared = {var: fusion.reads_of(reader, var) for var in maker.indices if var in reader.bases}
+    for var, reads in shared.items():
+        for _, indices in reads:
             if indices is None or not _unify(maker.indices[var], indices, (maker.extents, reader.extents), names):
                 return None
     if not _match_rest(fusion, maker, reader, names):
@@ -434,6 +430,7 @@ def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: froz
         members=[*maker.members, *reader.members],
         extents={**reader.extents, **extents},
         inner=inner,
+        bases=maker.bases | reader.bases,
         indices={**maker.indices, **reader.indices},
         reduced={**maker.reduced, **reader.reduced},
         first=min(maker.first, reader.first),

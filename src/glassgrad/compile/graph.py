@@ -61,15 +61,20 @@ class Instr:
     outputs: tuple[Var, ...]
     params: Mapping[str, Any] = field(default_factory=dict)
     where: Any = None
+    _reads: tuple[Var, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Every pass asks for them, and more than once.
+        object.__setattr__(self, "_reads", tuple([operand for operand in self.inputs if isinstance(operand, Var)]))
 
     @property
     def output(self) -> Var:
         """The only result."""
         return self.outputs[0]
 
-    def reads(self) -> Iterable[Var]:
-        """Iterate over the operands that are Vars."""
-        return (operand for operand in self.inputs if isinstance(operand, Var))
+    def reads(self) -> tuple[Var, ...]:
+        """Return the operands that are Vars."""
+        return self._reads
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,19 +96,27 @@ class _Uses:
     def __init__(self, schedule: Schedule) -> None:
         self.tasks = list(schedule.tasks())
         self.touched: dict[Var, list[int]] = {}
-        for number, (_, task) in enumerate(self.tasks):
+        self._touched_at: dict[tuple[Var, int], list[int]] = {}
+        self._parts: dict[tuple[Var, int], Any] = {}
+        for number, (time, task) in enumerate(self.tasks):
             for var in task.kernel.reads | task.kernel.writes:
                 self.touched.setdefault(var, []).append(number)
+                self._touched_at.setdefault((var, time), []).append(number)
 
     def last(self, var: Var) -> int:
         """Return the number of the last task that touches an array."""
         return self.touched[var][-1]
 
     def _at(self, var: Var, time: int) -> list[int]:
-        return [number for number in self.touched[var] if self.tasks[number][0] == time]
+        return self._touched_at.get((var, time), [])
 
     def parts(self, var: Var, time: int) -> Any:
         """Return the bytes that each share keeps to at a time, as a key; None if shares do not keep to parts."""
+        if (var, time) not in self._parts:
+            self._parts[var, time] = self._parts_at(var, time)
+        return self._parts[var, time]
+
+    def _parts_at(self, var: Var, time: int) -> Any:
         regions = set()
         for number in self._at(var, time):
             cut = self.tasks[number][1].cut

@@ -7,7 +7,6 @@ only between here and the emitter.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -31,8 +30,6 @@ class Normaliser(Rewriter):
         self.turned = {instr.inputs[0] for instr in graph.instrs if instr.op == "permute_dims"}
         self.is_loop = is_loop
         self.is_native = is_native
-        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
-        self.uses.update(graph.results())
 
     def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
         """Append an instruction that is in no registry, with a given result."""

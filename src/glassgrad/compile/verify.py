@@ -30,7 +30,9 @@ def verify(graph: Graph, *, types: bool = True) -> Graph:
         if found.shape != var.shape or found.dtype != var.dtype:
             raise _fail("constant", f"holds {found.dtype}{list(found.shape)}, declared as {type_text(var)}")
     for number, instr in enumerate(graph.instrs):
-        _verify_instr(number, instr, defined, types=types)
+        _verify_form(number, instr, defined)
+        if types:
+            _verify_types(number, instr)
     for out in graph.outputs:
         if isinstance(out, Var) and out not in defined:
             raise _fail("return", f"{out} is never defined")
@@ -48,18 +50,24 @@ def _define(var: Var, defined: set[Var], what: str) -> None:
     defined.add(var)
 
 
-def _verify_instr(number: int, instr: Instr, defined: set[Var], *, types: bool) -> None:
-    what = f"instruction {number}, {instr.op}"
+def _verify_form(number: int, instr: Instr, defined: set[Var]) -> None:
     for operand in instr.reads():
         if operand not in defined:
-            raise _fail(what, f"{operand} is used before it is defined", instr.where)
+            raise _fail(_named(number, instr), f"{operand} is used before it is defined", instr.where)
     for var in instr.outputs:
-        _define(var, defined, what)
-    primitive = REGISTRY.get(instr.op)
-    if primitive is None:
-        raise _fail(what, "there is no such primitive", instr.where)
-    if not types:
-        return
+        if var in defined:
+            raise _fail(_named(number, instr), f"{var} is defined twice")
+        defined.add(var)
+    if instr.op not in REGISTRY:
+        raise _fail(_named(number, instr), "there is no such primitive", instr.where)
+
+
+def _named(number: int, instr: Instr) -> str:
+    return f"instruction {number}, {instr.op}"
+
+
+def _verify_types(number: int, instr: Instr) -> None:
+    what, primitive = _named(number, instr), REGISTRY[instr.op]
     with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
         found = primitive.abstract(*instr.inputs, **instr.params)
     wanted = found if primitive.multiple else (found,)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,6 @@ class Rewriter:
         constants: the new constants.
         known: the array behind each constant Var.
         producer: the new instruction behind each Var.
-        uses: how often each value of the old graph is read or returned.
         opaque: values that rewrites may not look behind, because somebody wants to see them.
     """
 
@@ -32,11 +33,19 @@ class Rewriter:
         self.known: dict[Var, Any] = dict(graph.constants)
         self.producer: dict[Var, Instr] = {}
         self.opaque: set[Var] = set()
-        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
-        self.uses.update(graph.results())
         self._instead: dict[Var, Operand] = {}
-        self._next = 1 + max((var.id for var in all_vars(graph)), default=-1)
         self._shared: dict[Any, Var] = {}
+
+    @cached_property
+    def uses(self) -> Counter[Operand]:
+        """How often each value of the old graph is read or returned."""
+        found: Counter[Operand] = Counter(operand for instr in self.graph.instrs for operand in instr.reads())
+        found.update(self.graph.results())
+        return found
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        return itertools.count(1 + max((var.id for var in all_vars(self.graph)), default=-1))
 
     def now(self, operand: Operand) -> Operand:
         """Return what stands for an operand of the old graph in the new one."""
@@ -50,9 +59,8 @@ class Rewriter:
 
     def keep(self, instr: Instr) -> Instr:
         """Append an instruction of the old graph, its operands brought up to date."""
-        inputs = tuple(map(self.now, instr.inputs))
-        if any(new is not old for new, old in zip(inputs, instr.inputs, strict=True)):
-            instr = replace(instr, inputs=inputs)
+        if not self._instead.keys().isdisjoint(instr.reads()):
+            instr = replace(instr, inputs=tuple(map(self.now, instr.inputs)))
         return self._append(instr)
 
     def _append(self, instr: Instr) -> Instr:
@@ -77,8 +85,7 @@ class Rewriter:
 
     def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
         """Return a new Var."""
-        self._next += 1
-        return Var(self._next - 1, tuple(shape), np.dtype(dtype), name)
+        return Var(next(self._numbers), tuple(shape), np.dtype(dtype), name)
 
     def constant(self, value: Any, name: str | None = None) -> Var:
         """Return a constant, the same one for equal small arrays."""
@@ -98,11 +105,18 @@ class Rewriter:
         written = self.graph.updates if updates is None else updates
         outputs = tuple(map(self.now, given))
         updates = tuple((target, self._var(self.now(value))) for target, value in written)
+        constants = self._constants_read(outputs, updates)
+        return Graph(self.graph.inputs, tuple(self.instrs), outputs, constants, updates, self.graph.name)
+
+    def _constants_read(
+        self, outputs: Sequence[Operand], updates: Sequence[tuple[Var, Var]]
+    ) -> tuple[tuple[Var, Any], ...]:
+        if not self.constants:
+            return ()
         read = {var for instr in self.instrs for var in instr.reads()}
         read.update(out for out in outputs if isinstance(out, Var))
         read.update(value for _, value in updates)
-        constants = tuple((var, value) for var, value in self.constants if var in read)
-        return Graph(self.graph.inputs, tuple(self.instrs), outputs, constants, updates, self.graph.name)
+        return tuple((var, value) for var, value in self.constants if var in read)
 
     def _var(self, operand: Operand) -> Var:
         return operand if isinstance(operand, Var) else self.constant(operand)

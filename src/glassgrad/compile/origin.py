@@ -34,6 +34,7 @@ class Origin:
     Attributes:
         code, lasti: the user's instruction.
         outer: the user's instruction that called the function which `code` belongs to.
+        call: counts the user's calls into the library; ops that one call applies have the same number.
         inner: where inside of the library the op was applied, when a function of the library did; its
             local variable names are hints for printing.
         role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
@@ -51,6 +52,7 @@ class Origin:
     node: int = 0
     argument: int | None = None
     outer: tuple[CodeType, int] | None = None
+    call: int = 0
 
     @property
     def place(self) -> provenance.Place:
@@ -66,6 +68,24 @@ class Origin:
         return str(self.place)
 
 
+@dataclass(eq=False, slots=True)
+class Calls:
+    """Counts the user's calls into the library.
+
+    The frame that a call began with is kept until the next one, so that its identity says which call this is.
+    """
+
+    number: int = 0
+    entry: FrameType | None = None
+
+    def of(self, entry: FrameType | None) -> int:
+        """Return the number of the call that began with a frame."""
+        if entry is not self.entry:
+            self.entry = entry
+            self.number += 1
+        return self.number
+
+
 @dataclass(slots=True)
 class Here:
     """What the stack says about the op that is being applied now."""
@@ -76,9 +96,10 @@ class Here:
     saved: tuple[Any, ...] = ()
 
 
-def look(depth: int) -> Here:
+def look(depth: int, calls: Calls) -> Here:
     """Read the stack from `depth` frames above the caller."""
     frame: FrameType | None = sys._getframe(depth + 1)
+    entry: FrameType | None = None
     inner: tuple[CodeType, int] | None = None
     node = cotangent = None
     saved: tuple[Any, ...] = ()
@@ -98,12 +119,12 @@ def look(depth: int) -> Here:
             inner = (code, frame.f_lasti)
         if frame.f_back is None:
             break
-        frame = frame.f_back
+        entry, frame = frame, frame.f_back
     assert frame is not None
     number = node.seq if node is not None else 0
-    return Here(
-        Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame)), node, cotangent, saved
-    )
+    call = calls.of(entry)
+    origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call)
+    return Here(origin, node, cotangent, saved)
 
 
 def _caller(frame: FrameType) -> tuple[CodeType, int] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,12 @@ from glassgrad.compile.captured import Capture, Output
 from glassgrad.compile.emit.numpy import document
 from glassgrad.compile.emit.numpy.differentiate import Derived, Replay, tidy
 from glassgrad.compile.emit.numpy.document import Source
+from glassgrad.compile.emit.numpy.lines import Body, role_of
 from glassgrad.compile.emit.numpy.names import input_names
 from glassgrad.compile.emit.numpy.recognise import Recogniser
 from glassgrad.compile.emit.numpy.rollup import Roller
 from glassgrad.compile.emit.numpy.runs import assigned, forward_runs
-from glassgrad.compile.emit.numpy.source import BodyWriter, role_of
+from glassgrad.compile.emit.numpy.source import BodyWriter
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.origin import FORWARD
 from glassgrad.compile.passes import eliminate_dead
@@ -124,36 +127,41 @@ class _Loss:
         here = {replay.var_of(var): name for var, name in names.items()}
         assert derived.seed is not None
         body = BodyWriter(derived, {**here, derived.seed: "dloss"}, aliases=not simplify).write()
-        notes = []
+        found = []
         for rule, match in recogniser.notes if recogniser is not None else ():
             ends = [body.names.get(replay.var_of(var), "a value") for var in (match.result, match.source)]
-            notes.append(f"from {ends[0]} to {ends[1]}: {rule}")
-        return self._document(body, names, derived, notes, simplify)
+            found.append((rule, ends[0], ends[1]))
+        return self._document(body, names, derived, found, simplify)
 
-    def _document(self, body: Any, names: dict[Var, str], derived: Derived, notes: list[str], simplify: bool) -> Source:
+    def _document(
+        self, body: Body, names: dict[Var, str], derived: Derived, found: list[tuple[str, str, str]], simplify: bool
+    ) -> Source:
         data = {name: self.arrays[var] for var, name in names.items()}
         data |= {body.names[var]: value for var, value in body.large.items()}
         arguments = list(data)
         gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
-        loss = body.names[derived.graph.outputs[0]]
-        roller = Roller(body.lines, body.names.values(), [loss, *gradients.values()])
+        loss = body.names[derived.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        roller = Roller(body.lines, body.base, body.names.values(), [loss, *gradients.values()], arguments)
         rolled = roller.rolled()
-        gradients = {name: roller.refer.get(variable, variable) for name, variable in gradients.items()}
+        gradients = {name: roller.now(variable) for name, variable in gradients.items()}
+        inputs = roller.arguments()
+        notes = _counted(f"from {roller.now(above)} to {roller.now(below)}: {rule}" for rule, above, below in found)
+        data.update({name: [data[one] for one in of] for name, of in inputs.items() if of != [name]})
         data.update(self._recorded(names))
         seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
         title = f"The forward and backward pass of {self.name}, written out in NumPy by glassgrad."
         lines = [
             *document.head(title, notes, body),
-            *document.signature(self.entry, arguments),
+            *document.signature(self.entry, [*inputs]),
             '    """Return the loss and its gradients."""',
             *document.sections(rolled, {"backward": [] if simplify else [seed]}),
             *document.dictionary("gradients", gradients),
-            f"    return {roller.refer.get(loss, loss)}, gradients",
+            f"    return {roller.now(loss)}, gradients",
         ]
         tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
-        found = '{"loss": loss, **gradients}'
-        main = document.main_text(self.entry, arguments, "loss, gradients", found, [*gradients, "loss"], tolerance)
-        return Source("\n".join(lines) + "\n" + main, data, arguments, notes, self.entry)
+        results = '{"loss": loss, **gradients}'
+        main = document.main_text(self.entry, inputs, "loss, gradients", results, [*gradients, "loss"], tolerance)
+        return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
 
     def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
         """Compute loss and gradients by the engine's own rules, without any simplification."""
@@ -167,6 +175,12 @@ class _Loss:
             if replay.var_of(var) in gradients:
                 result[f"d{name}"] = found[gradients[replay.var_of(var)]]
         return result
+
+
+def _counted(notes: Iterable[str]) -> list[str]:
+    """Say once what holds for every layer."""
+    counts = Counter(re.sub(r"\[\d+\]", "", note) for note in notes)
+    return [note if count == 1 else f"{note} ({count} times)" for note, count in counts.items()]
 
 
 def _named(graph: Graph) -> list[Var]:
@@ -187,7 +201,7 @@ def step_source(captured: Capture) -> Source:
     body = BodyWriter(derived, names).write()
     arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
     outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
-    roller = Roller(body.lines, body.names.values(), outputs)
+    roller = Roller(body.lines, body.base, body.names.values(), outputs)
     rolled = roller.rolled()
     title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
     written = sorted(names[target] for target, _ in graph.updates if target not in slots)
@@ -198,7 +212,7 @@ def step_source(captured: Capture) -> Source:
         f'    """Return the results{"; " + notes[0] if notes else ""}."""' if len(str(notes)) < 90
         else '    """Return the results; state is written to in place."""',
         *document.sections(rolled, {}),
-        f"    return {', '.join(roller.refer.get(one, one) for one in outputs) if outputs else 'None'}",
+        f"    return {', '.join(roller.now(one) for one in outputs) if outputs else 'None'}",
         "",
     ]  # fmt: skip
     return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")

@@ -67,6 +67,7 @@ class Tracer:
         builder: holds the instructions so far.
         lifted: in the order of their first touch.
         cotangents: forward value -> the total cotangent that the backward walk found for it.
+        calls: numbers the user's calls while the function runs.
         place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
             instruction a node of the tape belongs to.
@@ -82,6 +83,7 @@ class Tracer:
         self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
+        self.calls = origin.Calls()
         self.place: Origin | None = None
         self.over = False
         self.once = False
@@ -103,7 +105,7 @@ class Tracer:
         """Append one application of a primitive; the interpreter of Symbols."""
         if prim.decompose is not None:
             return prim.decompose(*args, **params)
-        here = origin.look(2)
+        here = origin.look(2, self.calls)
         if self.place is not None and here.origin.role == origin.FORWARD:
             here.origin = self.place
         self._check(args, here)
@@ -252,7 +254,7 @@ class Tracer:
             target.view.seen = target.view.source.stamp
         target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
         target.version += 1
-        where = origin.look(2).origin
+        where = origin.look(2, self.calls).origin
         target.written = (tape.next_sequence(), where)
 
     def _fitted(self, target: Symbol, value: Any) -> Any:
@@ -382,6 +384,7 @@ class Tracer:
             MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once = before
             self.grads.stop()
             self._existing.clear()
+            self.calls.entry = None  # it keeps what the call made
 
     def _draws(self, generator: Any) -> Any:
         if not any(known is generator for known in self.generators):

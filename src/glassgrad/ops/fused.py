@@ -142,7 +142,9 @@ def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) 
     mean = sum_p(x, axis=axes, keepdims=True) * share
     centred = x - mean
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
-    y = centred * ew.rsqrt(var + eps) * reshape_p(weight, shape=beside) + reshape_p(bias, shape=beside)
+    inverse_std = ew.rsqrt(var + eps)
+    normal = centred * inverse_std
+    y = normal * reshape_p(weight, shape=beside) + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
     return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
 
@@ -224,14 +226,17 @@ def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, i
     column = (target.shape[0], 1)
     keep = ew.not_equal(target, ignore_index)
     safe = ew.where(keep, target, 0)
-    picked = take_along_axis_p(log_softmax_p(logits, axis=1), reshape_p(safe, shape=column), axis=1)
+    log_probs = log_softmax_p(logits, axis=1)
+    classes = reshape_p(safe, shape=column)
+    picked = take_along_axis_p(log_probs, classes, axis=1)
     losses = ew.where(keep, -reshape_p(picked, shape=(target.shape[0],)), 0)
     if reduction == "none":
         return losses
     loss = sum_p(losses, axis=(0,), keepdims=False)
     if reduction == "sum":
         return loss
-    return loss / sum_p(astype(keep, logits.dtype), axis=(0,), keepdims=False)
+    count = sum_p(astype(keep, logits.dtype), axis=(0,), keepdims=False)
+    return loss / count
 
 
 cross_entropy_p = fused(

@@ -94,9 +94,10 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     share = _share(x, axes)
     centred = x - sum_p(x, axis=axes, keepdims=True) * share
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
-    y = centred * ew.rsqrt(var + eps)
+    inverse_std = ew.rsqrt(var + eps)
+    normal = y = centred * inverse_std
     if parts:
-        y = y * parts[0]
+        y = normal * parts[0]
     return y + parts[1] if len(parts) > 1 else y
 
 
@@ -138,8 +139,9 @@ def _rms_norm_vjp(
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
-    y = x * ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
-    return y * parts[0] if parts else y
+    inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
+    normal = x * inverse_rms
+    return normal * parts[0] if parts else normal
 
 
 rms_norm_p = fused(

@@ -6,10 +6,13 @@ composite with a closed-form gradient in the place of the steps a user wrote.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from glassgrad import tape
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
@@ -59,7 +62,11 @@ class Replay:
     def __init__(self, graph: Graph, leaves: Sequence[Var], replace: Replace | None = None) -> None:
         self.graph = graph
         self.tracer = Tracer(graph.name)
-        self.values: dict[Var, Any] = dict(graph.constants)
+        # As Symbols, so that the rules of a layer that begins with a constant look like those of the others.
+        self.values: dict[Var, Any] = {
+            var: Symbol(self.tracer, self.tracer.constant(value)) if value.ndim and value.dtype.kind == "f" else value
+            for var, value in graph.constants
+        }
         self.replace = replace
         for var in graph.inputs:
             symbol = self.tracer.argument(var, var.name or f"x{var.id}")
@@ -94,6 +101,7 @@ class Replay:
             walk = _NotingWalk(self.tracer)
             walk.seed(root.node, seed)
             found = walk.run()
+        self.tracer.calls.entry = None
         return self._derived(root, seed.var, found)
 
     def _derived(self, root: Tensor, seed: Var, found: Mapping[Any, Any]) -> Derived:
@@ -152,13 +160,38 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
     return Derived(graph, pairs, cotangents, derived.nodes, derived.seed)
 
 
+# What can be computed of a number that stands for an array with equal elements.
+_UNIFORM: dict[str, Callable[..., Any]] = {
+    "negative": operator.neg, "multiply": operator.mul, "divide": operator.truediv, "add": operator.add,
+    "subtract": operator.sub, "reshape": lambda x: x, "broadcast_to": lambda x: x,
+}  # fmt: skip
+_TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
+
+
 def _with_one(graph: Graph, seed: Var) -> Graph:
-    """Write the number 1 in place of the cotangent of the loss."""
-    instrs = tuple(
-        replace(instr, inputs=tuple(1 if x is seed else x for x in instr.inputs)) if seed in instr.inputs else instr
-        for instr in graph.instrs
-    )
-    return Graph(graph.inputs, instrs, graph.outputs, graph.constants, graph.updates, graph.name)
+    """Write the number 1 in place of the cotangent of the loss, and numbers for what follows from it alone."""
+    uniform: dict[Operand, Any] = {seed: 1}
+    results = set(graph.results())
+    constants: dict[Var, Any] = dict(graph.constants)
+    instrs = []
+
+    def filled(var: Operand, value: Any) -> Operand:
+        assert isinstance(var, Var)
+        constants[var] = np.full(var.shape, value, var.dtype)
+        return var
+
+    for instr in graph.instrs:
+        values = [uniform.get(operand, operand) for operand in instr.inputs]
+        left = [value for value in values if isinstance(value, Var)]
+        concerned = any(operand in uniform for operand in instr.inputs)
+        if concerned and not left and instr.op in _UNIFORM and instr.outputs[0] not in results:
+            uniform[instr.output] = _UNIFORM[instr.op](*values)
+            continue
+        if concerned and not (instr.op in _TAKES_NUMBERS and left and left[0].shape == instr.output.shape):
+            values = [filled(x, uniform[x]) if x in uniform else x for x in instr.inputs]
+        instrs.append(replace(instr, inputs=tuple(values)) if concerned else instr)
+    inputs = tuple(var for var in graph.inputs if var is not seed)
+    return Graph(inputs, tuple(instrs), graph.outputs, tuple(constants.items()), graph.updates, graph.name)
 
 
 # Shorter to read, and not the same to the last bit.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from glassgrad.compile.emit.numpy.source import Body, Line
+from glassgrad.compile.emit.numpy.layout import WIDTH, commented, filled
+from glassgrad.compile.emit.numpy.lines import Body, Line
+from glassgrad.compile.emit.numpy.repeats import index_text, pattern
 from glassgrad.compile.emit.numpy.templates import helper_text
-
-_WIDTH = 110  # of code; comments may stand behind it
-_COMMENT = 64  # the column where comments begin, where the code leaves room
 
 
 class Source(str):
     """A program in NumPy as text, with the numbers that it is checked against.
 
     Attributes:
-        data: the inputs and the recorded results, by name.
+        data: the inputs and the recorded results, by name; also what goes in as a list, by the name of the list.
         arguments: the names of its function's arguments, in order.
         notes: which simplifications were made.
         entry: the name of its function.
@@ -48,7 +48,8 @@ class Source(str):
         path = os.fspath(path)
         with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - a plain text file
             file.write(self)
-        np.savez(os.path.splitext(path)[0] + ".npz", **self.data)  # noqa: PTH122 - beside the name above
+        arrays = {name: value for name, value in self.data.items() if not isinstance(value, list)}
+        np.savez(os.path.splitext(path)[0] + ".npz", **arrays)  # noqa: PTH122 - beside the name above
 
     def function(self) -> Callable[..., Any]:
         """Return the program's function: it takes the inputs in the order of its signature."""
@@ -58,83 +59,43 @@ class Source(str):
         return made
 
 
-def laid_out(lines: Sequence[Line], indent: str = "    ") -> list[str]:
-    """Return lines of Python with their comments aligned."""
-    text = []
-    for line in lines:
-        for number, code in enumerate(line.code):
-            parts = wrapped(indent + code)
-            comment = line.comment if number == len(line.code) - 1 else ""
-            if not comment:
-                text += parts
-                continue
-            text += parts[:-1]
-            text.append(f"{parts[-1]:<{_COMMENT}}  # {comment}")
-    return text
-
-
-def wrapped(code: str, width: int = _WIDTH) -> list[str]:
-    """Break a long assignment after its equals sign, in brackets, in front of operators that bind least."""
-    if len(code) <= width:
-        return [code]
-    indent = code[: len(code) - len(code.lstrip())]
-    target, equals, value = code.partition(" = ")
-    if not equals:
-        return [code]
-    for pieces in (_pieces(value, 0), _pieces(value, 1), _pieces(value, 2), _listed(value)):
-        lines = _broken(pieces, indent + "    ", width)
-        if max(map(len, lines)) <= width:
-            break
-    return [f"{target} = (", *lines, f"{indent})"]
-
-
-def _broken(pieces: list[str], indent: str, width: int) -> list[str]:
-    lines, current = [], indent
-    for piece in pieces:
-        if len(current) + len(piece.rstrip()) > width and current.strip():
-            lines.append(current.rstrip())
-            current = indent
-        current += piece
-    return [*lines, current.rstrip()]
-
-
-def _pieces(value: str, least: int) -> list[str]:
-    """Cut an expression in front of the operators that stand inside of at most `least` brackets."""
-    depth, start, pieces = 0, 0, []
-    for at, sign in enumerate(value):
-        depth += (sign in "([{") - (sign in ")]}")
-        if depth <= least and sign in "+-*/@" and value[at - 1 : at] == value[at + 1 : at + 2] == " ":
-            pieces.append(value[start:at])
-            start = at
-    return [*pieces, value[start:]]
-
-
-def _listed(value: str) -> list[str]:
-    """Cut after the commas of arguments and items."""
-    parts = value.split(", ")
-    return [*(f"{part}, " for part in parts[:-1]), parts[-1]]
-
-
 def dictionary(name: str, items: Mapping[str, str], indent: str = "    ") -> list[str]:
-    """Return the lines of an assignment of a dictionary."""
-    line = f"{indent}{name} = {{{', '.join(f'{key!r}: {value}' for key, value in items.items())}}}".replace("'", '"')
-    if len(line) <= _WIDTH:
+    """Return the lines of an assignment of a dictionary; entries of one list are written as a comprehension."""
+    listed = _comprehended(items)
+    line = f"{indent}{name} = {{{', '.join(listed)}}}"
+    if len(line) <= WIDTH:
         return [line]
-    return [f"{indent}{name} = {{", *(f'{indent}    "{key}": {value},' for key, value in items.items()), f"{indent}}}"]
+    return [f"{indent}{name} = {{", *(f"{indent}    {one}," for one in listed), f"{indent}}}"]
+
+
+def _comprehended(items: Mapping[str, str]) -> list[str]:
+    """Return the entries of a dictionary, those of one list together."""
+    by_list: dict[str, list[tuple[str, int]]] = {}
+    for key, value in items.items():
+        match = _ENTRY.fullmatch(value)
+        if match is not None:
+            by_list.setdefault(match[1], []).append((key, int(match[2])))
+    whole: dict[str, str] = {}
+    for name, entries in by_list.items():
+        found = pattern([key for key, _ in entries])
+        if len(entries) > 1 and found is not None and [at for _, at in entries] == list(range(len(entries))):
+            front, after, slope, first = found
+            number = "{" + index_text("i", slope, first) + "}"
+            whole[name] = f'**{{f"{front}{number}{after}": {name}[i] for i in range({len(entries)})}}'
+    listed: dict[str, None] = {}
+    for key, value in items.items():
+        name = value.partition("[")[0]
+        listed[whole[name] if name in whole and name != value else f'"{key}": {value}'] = None
+    return list(listed)
+
+
+_ENTRY = re.compile(r"(\w+)\[(\d+)\]")
 
 
 def signature(name: str, arguments: Sequence[str]) -> list[str]:
     """Return the first line of a function, or several if it is long."""
     line = f"def {name}({', '.join(arguments)}):"
-    if len(line) <= _WIDTH:
-        return [line]
-    lines, current = [f"def {name}("], "   "
-    for argument in arguments:
-        if len(current) + len(argument) + 2 > _WIDTH:
-            lines.append(current)
-            current = "   "
-        current += f" {argument},"
-    return [*lines, current, "):"]
+    return [line] if len(line) <= WIDTH else [f"def {name}(", *filled(arguments, "    "), "):"]
 
 
 def head(title: str, notes: Sequence[str], body: Body) -> list[str]:
@@ -158,7 +119,8 @@ def sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[
     """Return lines of Python under headings, each section with the lines it has to begin with."""
     text: list[str] = []
     for section, grouped in itertools.groupby(lines, key=lambda line: line.section):
-        text += ["", f"    # {_HEADINGS[section]}", *first.get(section, ()), *laid_out(list(grouped))]
+        text += ["", f"    # {_HEADINGS[section]}", *first.get(section, ())]
+        text += commented([(line.code, line.source, line.comment) for line in grouped])
     return [*text[1:], ""]
 
 
@@ -168,7 +130,7 @@ def main():
     """Compute everything again and compare it with what was recorded."""
     data = np.load(Path(__file__).with_suffix(".npz"))
     {arguments}
-    {results} = {entry}(*(data[name] for name in names))
+    {results} = {entry}({call})
     found = {found}
     # A gradient that is nothing but rounding errors is measured by the largest of all.
     least = max(float(np.abs(data[name]).max(initial=0.0)) for name in found) / 100
@@ -189,14 +151,31 @@ if __name__ == "__main__":
 
 
 def main_text(
-    entry: str, inputs: Sequence[str], results: str, found: str, names: Sequence[str], tolerance: float
+    entry: str, inputs: Mapping[str, Sequence[str]], results: str, found: str, names: Sequence[str], tolerance: float
 ) -> str:
-    """Return the part of a program that checks it."""
+    """Return the part of a program that checks it.
+
+    `inputs` tells for each argument the names under which it was recorded: its own, or those of a list's entries.
+    """
     width = max(map(len, names))
-    listed = [f'"{name}"' for name in inputs]
-    rows = _broken([f"{name}, " for name in listed], "        ", _WIDTH)
-    short = f"names = [{', '.join(listed)}]"
-    arguments = short if len(short) < _WIDTH else "\n".join(["names = [", *rows, "    ]"])
+    lists = {name: one for name, one in inputs.items() if list(one) != [name]}
+    listed = [f'"{name}"' for name in inputs if name not in lists]
+    line = f"names = [{', '.join(listed)}]"
+    lines = [line] if len(line) < WIDTH else ["names = [", *filled(listed, "        "), "    ]"]
+    call = "*(data[name] for name in names)"
+    if lists:
+        lines.append("    inputs = {name: data[name] for name in names}")
+        lines += [f'    inputs["{name}"] = [{_entries(one)}]' for name, one in lists.items()]
+        call = "**inputs"
     return _MAIN.format(
-        entry=entry, arguments=arguments, results=results, found=found, width=width, tolerance=tolerance
-    )
+        entry=entry, arguments="\n".join(lines), call=call, results=results, found=found, width=width,
+        tolerance=tolerance,
+    )  # fmt: skip
+
+
+def _entries(names: Sequence[str]) -> str:
+    found = pattern(names)
+    assert found is not None, "only names that differ in one number become a list"
+    front, after, slope, first = found
+    number = "{" + index_text("i", slope, first) + "}"
+    return f'data[f"{front}{number}{after}"] for i in range({len(names)})'

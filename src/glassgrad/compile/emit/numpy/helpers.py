@@ -131,14 +131,14 @@ def grouped(x, groups, axis):
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
-def conv2d(x, w, stride, padding, dilation, groups, out):
+def conv2d(x, w, *, out, stride=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1):
     """y[n, o, i, j] = sum of x[n, c, s i + d a - p, s j + d b - p] w[o, c, a, b]."""
     seen = windows(bordered(x, padding), w.shape[2:], stride, dilation, out)
     y = np.einsum("ngchwab,gocab->ngohw", grouped(seen, groups, 1), grouped(w, groups, 0), optimize=True)
     return y.reshape(x.shape[0], w.shape[0], *out)
 
 
-def conv2d_weight(x, g, kernel, stride, padding, dilation, groups):
+def conv2d_weight(x, g, *, kernel, stride=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1):
     """Every window of x times the cotangent of its result."""
     seen = windows(bordered(x, padding), kernel, stride, dilation, g.shape[2:])
     dw = np.einsum("ngchwab,ngohw->gocab", grouped(seen, groups, 1), grouped(g, groups, 1), optimize=True)
@@ -165,7 +165,7 @@ def inside(full, padding, size):
     return bordered(full, back)
 
 
-def conv2d_input(g, w, size, stride, padding, dilation, groups):
+def conv2d_input(g, w, *, size, stride=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), groups=1):
     """Every cotangent, times the kernel, added where its window was."""
     out, kernel = g.shape[2:], w.shape[2:]
     rows, columns = ((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(out, stride, kernel, dilation, strict=True))
@@ -177,13 +177,13 @@ def conv2d_input(g, w, size, stride, padding, dilation, groups):
     return inside(full, padding, size)
 
 
-def max_pool2d(x, kernel, stride, padding, dilation, out):
+def max_pool2d(x, *, kernel, out, stride, padding=((0, 0), (0, 0)), dilation=(1, 1)):
     """The largest element of each window."""
     border = frame(x.shape[-2:], kernel, stride, padding, dilation, out)
     return windows(bordered(x, border, -np.inf), kernel, stride, dilation, out).max(axis=(-2, -1))
 
 
-def max_pool2d_scatter(g, x, y, kernel, stride, padding, dilation):
+def max_pool2d_scatter(g, x, y, *, kernel, stride, padding=((0, 0), (0, 0)), dilation=(1, 1)):
     """Zeros, with g at the first largest element of each window."""
     border = frame(x.shape[-2:], kernel, stride, padding, dilation, y.shape[-2:])
     wide = bordered(x, border, -np.inf)
@@ -195,13 +195,13 @@ def max_pool2d_scatter(g, x, y, kernel, stride, padding, dilation):
     return inside(full, border, x.shape[-2:])
 
 
-def sum_pool2d(x, kernel, stride, padding, dilation, out):
+def sum_pool2d(x, *, kernel, out, stride, padding=((0, 0), (0, 0)), dilation=(1, 1)):
     """The sum of each window."""
     border = frame(x.shape[-2:], kernel, stride, padding, dilation, out)
     return windows(bordered(x, border), kernel, stride, dilation, out).sum(axis=(-2, -1))
 
 
-def sum_spread2d(g, size, kernel, stride, padding, dilation):
+def sum_spread2d(g, *, size, kernel, stride, padding=((0, 0), (0, 0)), dilation=(1, 1)):
     """g added all over its window."""
     border = frame(size, kernel, stride, padding, dilation, g.shape[-2:])
     full = np.zeros((*g.shape[:-2], *(n + a + b for n, (a, b) in zip(size, border, strict=True))), g.dtype)

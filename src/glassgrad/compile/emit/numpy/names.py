@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Iterable
 
 from glassgrad.compile.emit.numpy.templates import HELPERS
 
+# Functions of Python that a program calls, or that a reader would take for Python's own.
+_CALLED = {
+    "abs", "all", "any", "bool", "complex", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "pow",
+    "print", "range", "reversed", "round", "slice", "str", "sum", "tuple", "zip",
+}  # fmt: skip
 # Names that no value of a program may have.
-RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *dir(builtins)} | set(keyword.kwlist)
+RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *_CALLED} | set(keyword.kwlist)
 
 
 class Namer:
-    """Hands out identifiers, each once."""
+    """Hands out identifiers, each once.
+
+    Attributes:
+        base: name -> what was wanted, without the number that keeps it apart from others.
+    """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = RESERVED | set(taken)
+        self.base: dict[str, str] = {}
 
-    def take(self, wanted: str) -> str:
+    def take(self, wanted: str, base: str | None = None) -> str:
         """Return the wanted name, or it with a number if it is gone."""
         name = identifier(wanted)
+        base = base or name
         if name in self.taken:
             number = 2
             while f"{name}_{number}" in self.taken:
                 number += 1
             name = f"{name}_{number}"
         self.taken.add(name)
+        self.base[name] = base
         return name
 
     def free(self, wanted: str) -> bool:

@@ -160,8 +160,16 @@ class Finder:
         test = self.behind(mask, "not_equal")
         if test is None or isinstance(test.inputs[1], Var) or not isinstance(test.inputs[0], Var):
             return False
-        known = self.arrays.get(test.inputs[0])
+        known = self._known(test.inputs[0])
         return known is not None and bool(np.all(known != test.inputs[1]))
+
+    def _known(self, var: Var) -> Any:
+        """Return the numbers of an input, also of one in another shape."""
+        instr = self.behind(var, "reshape")
+        if instr is None:
+            return self.arrays.get(var)
+        source = self._known(_first(instr))
+        return None if source is None else np.reshape(source, instr.params["shape"])
 
     def _counts_all(self, count: Var, targets: Var) -> bool:
         summed = self.behind(count, "sum")

@@ -15,7 +15,7 @@ from glassgrad.node import record
 from glassgrad.ops import core
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY
-from glassgrad.ops.reduce import softmax_p, sum_p
+from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
 from glassgrad.tensor import Tensor, make
 
 
@@ -87,6 +87,8 @@ class Recogniser:
 
     def _connect(self, replay: Replay, match: Match) -> None:
         source: Tensor = replay.values[match.source]
+        if any(instr.op == "where" for instr in match.inner):
+            replay.values[match.result] = make(_without_ignored(replay, match, source), None, False)
         result: Tensor = replay.values[match.result]
         facts = {
             name: replay.values[fact].array if isinstance(fact, Var) and fact in replay.values else fact
@@ -102,3 +104,15 @@ class Recogniser:
         parent = source if source.node is None else source.node
         node = record(prim, (parent,), (None, source.array), {}, result.array, where.code, where.lasti)
         replay.values[match.result] = make(result.array, node, True)
+
+
+def _without_ignored(replay: Replay, match: Match, source: Tensor) -> Any:
+    """Write the loss of a library's cross entropy without the targets that could be ignored, since there are none."""
+    targets = replay.values[match.facts["targets"]]
+    replay.tracer.place = match.inner[-1].where
+    logs = log_softmax_p(source.array, axis=1)
+    rows = np.arange(source.shape[0])
+    picked = getitem_p(logs, rows, getattr(targets, "array", targets), spec=(ARRAY, ARRAY))
+    loss = -(sum_p(picked, axis=(0,), keepdims=False) * match.facts["scale"])
+    replay.tracer.place = None
+    return loss

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from glassgrad.compile.emit.numpy.statements import Statement, span_of, statement_of
 from glassgrad.compile.graph import Instr, Var
@@ -23,15 +24,24 @@ class Run:
 
 
 def forward_runs(instrs: Sequence[Instr]) -> list[Run]:
-    """Group forward instructions; those of one statement belong together until another one interrupts."""
+    """Group forward instructions; those of one statement belong together until it begins again."""
     runs: list[Run] = []
     for instr in instrs:
         assert isinstance(instr.where, Origin)
         statement = statement_of(instr.where.code, instr.where.lasti)
-        if not runs or runs[-1].statement != statement:
+        if not runs or runs[-1].statement != statement or _begins_again(runs[-1].instrs[-1].where, instr.where):
             runs.append(Run(statement))
         runs[-1].instrs.append(instr)
     return runs
+
+
+def _begins_again(before: Any, now: Origin) -> bool:
+    """Tell whether Python went back in a statement, as it does in loops: to an earlier place, or to the same call."""
+    assert isinstance(before, Origin)
+    if (before.code, before.outer) != (now.code, now.outer):
+        return before.code is now.code
+    same = span_of(now.code, now.lasti) == span_of(before.code, before.lasti)
+    return now.call != before.call if same else now.lasti < before.lasti
 
 
 def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.emit.numpy import text
 from glassgrad.compile.emit.numpy.differentiate import Derived
+from glassgrad.compile.emit.numpy.hints import constant_hint, hint
+from glassgrad.compile.emit.numpy.lines import Body, Line, role_of, rule_text
 from glassgrad.compile.emit.numpy.names import Namer, identifier
 from glassgrad.compile.emit.numpy.reading import READING
 from glassgrad.compile.emit.numpy.recognise import FORMULAS
@@ -23,40 +23,8 @@ from glassgrad.compile.origin import FORWARD, GATHER, Origin
 from glassgrad.ops.core import REGISTRY
 from glassgrad.ops.places import IndexArray
 
+_SHORT = 16  # characters of a constant that may be written more than once
 _LARGE = 16  # an expression of more operations than this is not put into another one
-
-
-@dataclass(eq=False)
-class Line:
-    """One assignment of the program (some take two lines of Python).
-
-    Attributes:
-        code: the Python, without indentation.
-        comment: shape, or the forward line and rule it belongs to.
-        section: "forward", "backward", or "update".
-        instr: the instruction it ends with.
-    """
-
-    code: list[str]
-    comment: str
-    section: str
-    instr: Instr | None = None
-
-
-@dataclass(eq=False)
-class Body:
-    """The lines of a program.
-
-    Attributes:
-        names: the names of all values that have one.
-        helpers: functions of `helpers.py` that it calls.
-        large: constants that have to be passed in.
-    """
-
-    lines: list[Line] = field(default_factory=list)
-    names: dict[Var, str] = field(default_factory=dict)
-    helpers: set[str] = field(default_factory=set)
-    large: dict[Var, Any] = field(default_factory=dict)
 
 
 class BodyWriter:
@@ -66,8 +34,8 @@ class BodyWriter:
         self.derived = derived
         self.with_aliases = aliases
         self.graph: Graph = derived.graph
-        self.body = Body(names=dict(input_names))
         self.namer = Namer(input_names.values())
+        self.body = Body(names=dict(input_names), base=self.namer.base)
         self.constants = dict(self.graph.constants)
         self.users = self.graph.users()
         self.uses = Counter(operand for instr in self.graph.instrs for operand in instr.reads())
@@ -79,6 +47,10 @@ class BodyWriter:
         self.size: dict[Var, int] = {}
         self.given: set[Var] = set()
         self.run_of: dict[Instr, Run] = {}
+        self.value_of: dict[Var, Var] = {}
+        self.line_of: dict[Instr, Line] = {}
+        self.constant_lines: list[Line] = []
+        self.scatters: dict[Operand, Instr] = {}
 
     def write(self) -> Body:
         """Return the lines."""
@@ -92,6 +64,7 @@ class BodyWriter:
         self._name_backward()
         self._write_lines(set(backward))
         self._write_updates()
+        self.body.lines[:0] = self.constant_lines
         return self.body
 
     def _write_lines(self, backward: set[Instr]) -> None:
@@ -122,13 +95,14 @@ class BodyWriter:
                     # What the function itself returns gets no name from whoever called it.
                     self.body.names[var] = self.namer.take("loss" if var is first and run.statement.returns else name)
             last = run.instrs[-1].outputs[0]
-            if run.statement.returns and last is first and last not in self.body.names:
+            if last is first and last not in self.body.names:
                 self.body.names[last] = self.namer.take("loss")
 
     def _name_backward(self) -> None:
         for value, total in self.derived.cotangents.items():
             if value in self.body.names:
                 self._name_total(total, self.body.names[value])
+            self._note_value(total, value)
         for leaf, gradient in self.derived.gradients:
             self._name_total(gradient, self.body.names.get(leaf) or leaf.name or "input")
 
@@ -136,7 +110,7 @@ class BodyWriter:
         """Name a cotangent and the partial sums that lead up to it."""
         if total in self.body.names or total in self.constants:
             return
-        name = self.namer.take(f"d{of}")
+        name = self.namer.take(f"d{of}", f"d{self.namer.base.get(of, of)}")
         self.body.names[total] = name
         instr = self.producer.get(total)
         while instr is not None and role_of(instr) == GATHER and instr.op == "add":
@@ -146,6 +120,17 @@ class BodyWriter:
             self.body.names[partial] = name
             instr = self.producer.get(partial)
 
+    def _note_value(self, total: Var, value: Var) -> None:
+        """Note what a cotangent and the partial sums that lead up to it are for."""
+        self.value_of.setdefault(total, value)
+        instr = self.producer.get(total)
+        while instr is not None and role_of(instr) == GATHER and instr.op == "add":
+            partial = instr.inputs[0]
+            if not isinstance(partial, Var) or self.uses[partial] != 1:
+                return
+            self.value_of.setdefault(partial, value)
+            instr = self.producer.get(partial)
+
     def name(self, var: Var, instr: Instr) -> str:
         """Return the name of a value, made up if nobody gave it one."""
         if var not in self.body.names:
@@ -153,16 +138,28 @@ class BodyWriter:
         return self.body.names[var]
 
     def _hint(self, var: Var, instr: Instr) -> str:
-        where = instr.where
-        run = self.run_of.get(instr)
         if var in self.targets:
             return f"new_{self.body.names.get(self.targets[var], 'state')}"
-        if role_of(instr) != FORWARD:
-            return f"d_{where.rule}"
-        inner = where.inner_variable if isinstance(where, Origin) else None
-        if inner is not None and inner.isidentifier() and len(inner) > 1:
-            return inner
-        return f"{run.statement.targets[0]}_arg" if run is not None and run.statement.targets else instr.op
+        if role_of(instr) == FORWARD:
+            return hint(var, instr, self.run_of.get(instr), self.users)
+        value = self.value_of.get(var)
+        if value is not None:
+            return f"d{self._called(value)}"
+        ruled = self.derived.forward_of(instr)
+        sources = [operand for operand in ruled.inputs if isinstance(operand, Var)] if ruled is not None else []
+        at = instr.where.argument if isinstance(instr.where, Origin) else None
+        if ruled is None or not sources:
+            return f"d_{instr.where.rule}"
+        source = ruled.inputs[at] if at is not None and at < len(ruled.inputs) else sources[0]
+        return f"d{self._called(source if isinstance(source, Var) else sources[0])}_part"
+
+    def _called(self, value: Var) -> str:
+        """Return the name of a value of the forward pass, or what it would be."""
+        name = self.body.names.get(value)
+        made = self.producer.get(value)
+        if name is not None or made is None:
+            return self.namer.base.get(name, name) if name is not None else value.name or "input"
+        return hint(value, made, self.run_of.get(made), self.users)
 
     def _aliases(self, run: Run) -> None:
         """Give cotangents that passed through unchanged the name of what they belong to now."""
@@ -174,20 +171,28 @@ class BodyWriter:
                     continue
                 before, wanted = self.body.names[total], f"d{name}"
                 if before != wanted and self.namer.free(wanted):
-                    self.body.names[total] = self.namer.take(wanted)
-                    self.body.lines.append(Line([f"{wanted} = {before}"], self._passed_through(var), "backward"))
+                    self.body.names[total] = self.namer.take(wanted, f"d{self.namer.base.get(name, name)}")
+                    line = Line([f"{wanted} = {before}"], "[passes through]", "backward", None, run)
+                    line.owner, line.source = self.line_of.get(instr), self._passed_through(var)
+                    self.body.lines.append(line)
 
     def _passed_through(self, var: Var) -> str:
         users = [user for user in self.users.get(var, ()) if role_of(user) == FORWARD and user in self.run_of]
-        return f"{self.run_of[users[0]].text}   [passes through]" if users else ""
+        return self.run_of[users[0]].text if users else ""
 
     # --- lines ----------------------------------------------------------------------------------------
 
     def _line(self, instr: Instr, section: str, comment: str) -> None:
         out = instr.outputs[0]
+        if self._scattered_into(instr) is not None:
+            self.scatters[out] = instr
+            return
+        if instr.op == "add" and instr.inputs[1] in self.scatters:
+            self._add(Line(self._scatter_more(instr), comment, section, instr))
+            return
         if instr.op == "put_add":
             self.written.add(out)
-            self.body.lines.append(Line(self._scatter(instr), comment, section, instr))
+            self._add(Line(self._scatter(instr), comment, section, instr))
             return
         written = self.expression(instr)
         # Counted in operations, not characters, so that every layer is cut up alike.
@@ -197,7 +202,22 @@ class BodyWriter:
             return
         targets = ", ".join(self.name(var, instr) for var in instr.outputs)
         self.written.update(instr.outputs)
-        self.body.lines.append(Line([self._assignment(instr, targets, written)], comment, section, instr))
+        self._add(Line([self._assignment(instr, targets, written)], comment, section, instr))
+
+    def _add(self, line: Line) -> None:
+        """Append a line, and note what belongs to it."""
+        assert line.instr is not None
+        line.run = self.run_of.get(line.instr)
+        made = self.derived.forward_of(line.instr) if line.section == "backward" else None
+        line.owner = self.line_of.get(made) if made is not None else None
+        line.source = line.run.text if made is not None and line.run is not None else ""
+        stack = [line.instr]
+        while stack:
+            instr = stack.pop()
+            self.line_of[instr] = line
+            parts = [var for var in instr.reads() if var in self.inline or var in self.scatters]
+            stack += [self.producer[var] for var in parts if self.producer[var] not in self.line_of]
+        self.body.lines.append(line)
 
     def _assignment(self, instr: Instr, target: str, written: Text) -> str:
         if role_of(instr) == GATHER and instr.op == "add" and isinstance(instr.inputs[0], Var):
@@ -213,6 +233,8 @@ class BodyWriter:
 
     def _goes_inline(self, instr: Instr) -> bool:
         out = instr.outputs[0]
+        if self._is_part_of_input(instr):
+            return True
         if out in self.body.names or self.uses[out] != 1 or self.size[out] > _LARGE:
             return False
         if out in self.targets:
@@ -220,7 +242,35 @@ class BodyWriter:
         users = self.users.get(out, [])
         if len(users) != 1:
             return False
-        return users[0].op == "put_add" or self.run_of.get(instr) is self.run_of.get(users[0])
+        return users[0].op == "put_add" or self._belong_together(instr, users[0])
+
+    def _is_part_of_input(self, instr: Instr) -> bool:
+        """Tell whether a value is a plain slice of an argument, which a person would not name."""
+        whole = instr.inputs[0]
+        sliced = instr.op == "getitem" and len(instr.inputs) == 1 and whole in self.graph.inputs
+        return sliced and instr.output not in self.body.names and instr.output not in self.targets
+
+    def _scattered_into(self, instr: Instr) -> Instr | None:
+        """Return the sum that zeros with something added at an index are for, if it can be added there instead."""
+        out = instr.outputs[0]
+        users = self.users.get(out, [])
+        if instr.op != "put_add" or out in self.body.names or self.uses[out] != 1 or len(users) != 1:
+            return None
+        total, partial = users[0], users[0].inputs[0]
+        if role_of(total) != GATHER or total.op != "add" or total.inputs[1] is not out or not isinstance(partial, Var):
+            return None
+        if partial in self.inline or partial in self.constants or self.uses[partial] != 1 or not self._owns(partial):
+            return None
+        return total if partial in self.written else None
+
+    def _belong_together(self, instr: Instr, user: Instr) -> bool:
+        """Tell whether two instructions come of one execution of a statement; in the backward pass, of one line."""
+        if self.run_of.get(instr) is not self.run_of.get(user):
+            return False
+        if role_of(instr) == FORWARD:
+            return True
+        made, by = self.derived.forward_of(instr), self.derived.forward_of(user)
+        return made is None or by is None or self.line_of.get(made) is self.line_of.get(by)
 
     def _reads_other_state(self, value: Var, own: Var) -> bool:
         """Tell whether an expression reads state that is written before it would be, at the end of the program."""
@@ -239,15 +289,30 @@ class BodyWriter:
 
     def _scatter(self, instr: Instr) -> list[str]:
         """Zeros, and adding to them: `+=` where no place is met twice, np.add.at elsewhere."""
-        g, *arrays = map(self.operand, instr.inputs)
-        spec, shape = instr.params["spec"], instr.params["shape"]
         target = self.name(instr.output, instr)
+        first = f"{target} = np.zeros({text.literal(tuple(instr.params['shape']))}, {text.literal(instr.output.dtype)})"
+        return [first, self._scattering(instr, target)]
+
+    def _scatter_more(self, instr: Instr) -> list[str]:
+        """Add at an index to what is a sum already."""
+        partial = instr.inputs[0]
+        assert isinstance(partial, Var)
+        scatter = self.scatters[instr.inputs[1]]
+        if instr.output not in self.body.names:
+            self.body.names[instr.output] = self.body.names[partial]
+        target = self.body.names[instr.output]
+        alias = [] if target == self.body.names[partial] else [f"{target} = {self.body.names[partial]}"]
+        self.written.add(instr.output)
+        return [*alias, self._scattering(scatter, target)]
+
+    def _scattering(self, instr: Instr, target: str) -> str:
+        g, *arrays = map(self.operand, instr.inputs)
+        spec = instr.params["spec"]
         key = text.index(spec, arrays)
-        first = f"{target} = np.zeros({text.literal(tuple(shape))}, {text.literal(instr.output.dtype)})"
         if not arrays or self._distinct(instr):
-            return [first, f"{target}[{key}] += {g.code}"]
+            return f"{target}[{key}] += {g.code}"
         place = arrays[0].code if len(spec) == 1 else f"np.index_exp[{key}]"
-        return [first, f"np.add.at({target}, {place}, {g.code})"]
+        return f"np.add.at({target}, {place}, {g.code})"
 
     def _distinct(self, instr: Instr) -> bool:
         """Tell whether one of the index arrays counts up, so that no place comes twice."""
@@ -274,11 +339,35 @@ class BodyWriter:
         if template is None:
             place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
             raise errors.NO_SOURCE(op=instr.op, where=place)
-        written = template(instr, [self.operand(operand) for operand in instr.inputs])
+        written = self._as_written(instr) or template(instr, [self.operand(operand) for operand in instr.inputs])
         called = written.code.partition("(")[0]
         if called in HELPERS:
             self.body.helpers.add(called)
         return written
+
+    def _as_written(self, instr: Instr) -> Text | None:
+        """Write products as a person would: a mean, a division by a count, a square."""
+        if instr.op != "multiply":
+            return None
+        first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
+        rest, power = first, 1
+        while isinstance(second, Var) and rest is not second and self._is_product_with(rest, second):
+            rest, power = self.producer[rest].inputs[0], power + 1  # type: ignore[index]  # a product is made
+        if rest is second or power > 1:
+            raised = Text(f"{self.operand(second).at(text.POWER + 1)}**{power + (rest is second)}", text.POWER)
+            return raised if rest is second else text.binary(self.operand(rest), "*", raised, text.PRODUCT)
+        if not isinstance(first, Var):
+            return None
+        summed = self.producer.get(first) if first in self.inline else None
+        whole = summed.inputs[0] if summed is not None and summed.op == "sum" else None
+        if summed is not None and isinstance(whole, Var) and second == first.size / max(whole.size, 1):
+            return READING["mean"](summed, [self.operand(whole)])
+        count = text.count_of(second)
+        return None if count is None else text.binary(self.operand(first), "/", Text(str(count)), text.PRODUCT)
+
+    def _is_product_with(self, operand: Operand, factor: Var) -> bool:
+        made = self.producer.get(operand) if isinstance(operand, Var) and operand in self.inline else None
+        return made is not None and made.op == "multiply" and made.inputs[1] is factor
 
     def operand(self, operand: Operand) -> Text:
         """Return an operand as text."""
@@ -293,14 +382,22 @@ class BodyWriter:
         return Text(self.name(operand, self.producer[operand]))
 
     def _constant(self, var: Var) -> Text:
-        """Write a constant array, if it is short or has a pattern; otherwise it is passed in."""
+        """Write a constant array where it is used, or give it a line, or let it be passed in."""
         value = self.constants[var]
-        written = constant_text(value)
+        written = text.constant(value)
+        if written is not None and (self.uses[var] == 1 or len(written.code) <= _SHORT or "arange" in written.code):
+            return written
+        name = self.namer.take(constant_hint(value, self.users.get(var, ()), self._said()))
+        self.body.names[var] = name
         if written is None:
-            self.body.names[var] = self.namer.take("constant")
             self.body.large[var] = value
-            return Text(self.body.names[var])
-        return written
+        else:
+            self.constant_lines.append(Line([f"{name} = {written.code}"], str(var.shape), "forward"))
+        return Text(name)
+
+    def _said(self) -> set[str]:
+        """Return what the names in use would be without their numbers."""
+        return {self.namer.base.get(name, name) for name in self.body.names.values()}
 
     # --- comments -------------------------------------------------------------------------------------
 
@@ -308,47 +405,19 @@ class BodyWriter:
         return ", ".join(str(var.shape) if var.shape else "scalar" for var in instr.outputs)
 
     def _rule_comment(self, instr: Instr) -> str:
-        run = self.run_of.get(instr)
+        instr = self._contribution(instr)
         made = self.derived.forward_of(instr)
-        if run is None or made is None:
+        if self.run_of.get(instr) is None or made is None:
             return self._shape_comment(instr)
         formula = FORMULAS.get(instr.where.rule)
         rule = rule_text(made, instr.where.argument) if formula is None else formula.rule
-        return f"{run.text}   [{rule}]"
+        return f"[{rule}]"
+
+    def _contribution(self, instr: Instr) -> Instr:
+        """Return the instruction whose rule made what a line adds to a sum."""
+        added = instr.inputs[1] if role_of(instr) == GATHER and instr.op == "add" else None
+        through = isinstance(added, Var) and (added in self.inline or added in self.scatters)
+        return self.producer[added] if through and isinstance(added, Var) else instr
 
 
 _IN_PLACE = {"subtract": "-", "add": "+", "multiply": "*"}
-
-
-def rule_text(made: Instr, argument: int | None) -> str:
-    """Name a forward op and its derivative, for one argument if there is one formula for each."""
-    prim = REGISTRY.get(made.op)
-    derivative = prim.derivative if prim is not None else ""
-    parts = derivative.split(", ")
-    if argument is not None and len(parts) == len(made.inputs):
-        derivative = parts[argument]
-    return f"{made.op}: {derivative}" if derivative else made.op
-
-
-def role_of(instr: Instr) -> str:
-    """Return the role of an instruction in the trace."""
-    return instr.where.role if isinstance(instr.where, Origin) else FORWARD
-
-
-def constant_text(value: Any) -> Text | None:
-    """Write an array as NumPy would make it; None when that would be long."""
-    if value.ndim == 0:
-        return text.call(text.literal(value.dtype), value.item())
-    flat = value.reshape(-1)
-    if flat.size and (flat == flat[0]).all():
-        return text.call("np.full", value.shape, flat[0].item(), value.dtype)
-    if value.ndim == 1 and value.dtype.kind == "i" and (np.diff(value) == 1).all():
-        start = int(value[0])
-        return text.call("np.arange", *([start, start + value.size] if start else [value.size]))
-    if value.ndim == 2 and value.shape[0] == value.shape[1] and (value == np.eye(len(value))).all():
-        return text.call("np.eye", len(value), dtype=value.dtype)
-    if value.ndim == 2 and value.dtype == bool and (value == np.tril(np.ones_like(value))).all():
-        return text.call("np.tril", text.call("np.ones", value.shape, value.dtype))
-    if flat.size <= 16:
-        return text.call("np.array", value.tolist(), value.dtype)
-    return None

@@ -69,6 +69,38 @@ def span_of(code: CodeType, lasti: int) -> Span:
     return provenance._position(code, lasti)
 
 
+@lru_cache(maxsize=4096)
+def called_name(code: CodeType, lasti: int) -> str | None:
+    """Return the name of the function, method or layer whose call in the user's source an instruction belongs to."""
+    node = _expressions(code.co_filename).get(span_of(code, lasti))
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case ast.Call(func=ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name))):
+            return name
+    return None
+
+
+@lru_cache(maxsize=4096)
+def loop_of(code: CodeType, lasti: int) -> tuple[str, str | None] | None:
+    """Return the first line of the loop that an instruction stands in, and its variable if it counts from 0 up."""
+    line = span_of(code, lasti)[0]
+    around = [loop for loop in _loops(code.co_filename) if _within(loop, line)]
+    around = [loop for loop in around if loop.lineno >= code.co_firstlineno]
+    if not around:
+        return None
+    loop = max(around, key=lambda one: one.lineno)
+    if isinstance(loop, ast.While):
+        return f"while {ast.unparse(loop.test)}:", None
+    counts = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range" and len(loop.iter.args) == 1
+    variable = loop.target.id if counts and isinstance(loop.target, ast.Name) else None
+    return f"for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}:", variable
+
+
+def _within(loop: ast.For | ast.While, line: int) -> bool:
+    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
+
+
 def _spans(node: Any) -> Iterator[Span]:
     if isinstance(node, ast.AugAssign):
         yield _span(node)
@@ -94,14 +126,27 @@ def _text(file: str, node: ast.stmt) -> str:
 
 
 @lru_cache(maxsize=64)
-def _by_line(file: str) -> dict[int, list[ast.stmt]]:
-    lines = linecache.getlines(file)
+def _nodes(file: str) -> list[ast.AST]:
     try:
-        tree = ast.parse("".join(lines))
+        return list(ast.walk(ast.parse("".join(linecache.getlines(file)))))
     except SyntaxError:
-        return {}
+        return []
+
+
+@lru_cache(maxsize=64)
+def _expressions(file: str) -> dict[Span, ast.expr]:
+    return {_span(node): node for node in _nodes(file) if isinstance(node, ast.expr)}
+
+
+@lru_cache(maxsize=64)
+def _loops(file: str) -> list[ast.For | ast.While]:
+    return [node for node in _nodes(file) if isinstance(node, ast.For | ast.While)]
+
+
+@lru_cache(maxsize=64)
+def _by_line(file: str) -> dict[int, list[ast.stmt]]:
     table: dict[int, list[ast.stmt]] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(file):
         if isinstance(node, _SIMPLE):
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 table.setdefault(line, []).append(node)

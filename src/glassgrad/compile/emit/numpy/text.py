@@ -47,6 +47,14 @@ def number(value: Any) -> Text:
     return Text(repr(value), UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
 
 
+def count_of(factor: Any) -> int | None:
+    """Return n for a factor 1 / n that would be a long number."""
+    if not isinstance(factor, float) or not 0 < factor < 0.4 or len(repr(factor)) < 6:
+        return None
+    count = round(1 / factor)
+    return count if 1 / count == factor else None
+
+
 def literal(value: Any) -> str:
     """Write a parameter: dtypes by their NumPy name, slices and tuples as in an index."""
     if isinstance(value, np.dtype):
@@ -84,3 +92,38 @@ def index(spec: tuple[Any, ...], arrays: list[Text]) -> str:
 def _slice(start: int | None, stop: int | None, step: int | None) -> str:
     text = f"{'' if start is None else start}:{'' if stop is None else stop}"
     return text if step in {None, 1} else f"{text}:{step}"
+
+
+def constant(value: Any) -> Text | None:
+    """Write an array as NumPy would make it; None when that would be long."""
+    if value.ndim == 0:
+        return call(literal(value.dtype), value.item())
+    flat = value.reshape(-1)
+    if flat.size and (flat == flat[0]).all():
+        return _filled(value, flat[0])
+    if value.ndim == 1 and value.dtype.kind == "i" and (np.diff(value) == 1).all():
+        start = int(value[0])
+        return call("np.arange", *([start, start + value.size] if start else [value.size]))
+    found = _matrix(value) if value.ndim == 2 else None
+    if found is None and flat.size <= 16:
+        return call("np.array", value.tolist(), value.dtype)
+    return found
+
+
+def _filled(value: Any, entry: Any) -> Text:
+    """Write an array whose elements are all the same."""
+    name = {0: "np.zeros", 1: "np.ones"}.get(entry.item()) if value.dtype.kind in "fiu" else None
+    if name is None or np.signbit(entry):
+        return call("np.full", value.shape, entry.item(), value.dtype)
+    return call(name, value.shape, value.dtype)
+
+
+def _matrix(value: Any) -> Text | None:
+    """Write a matrix with a pattern."""
+    if value.shape[0] == value.shape[1] and (value == np.eye(len(value))).all():
+        return call("np.eye", len(value), dtype=value.dtype)
+    if value.dtype == bool and (value == np.tril(np.ones_like(value))).all():
+        return call("np.tril", call("np.ones", value.shape, value.dtype))
+    if value.dtype == bool and (value == np.triu(np.ones_like(value), k=1)).all():
+        return call("np.triu", call("np.ones", value.shape, value.dtype), k=1)
+    return None

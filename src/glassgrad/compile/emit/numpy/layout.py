@@ -1,0 +1,153 @@
+"""Python text in lines of a readable width: long expressions broken as a formatter would, comments beside or above."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+WIDTH = 100  # of code
+_TOTAL = 120  # of code with a comment behind it
+_COMMENT = 64  # the column where comments begin, where the code leaves room
+_ASSIGNMENT = re.compile(r"(.+? [-+*/]?= )(.+)")
+_BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*", "/", "@", "//", "%"))
+
+
+def commented(lines: Sequence[tuple[Sequence[str], str, str]], indent: str = "    ") -> list[str]:
+    """Return lines of Python with comments: (code, what it belongs to, what it says about itself).
+
+    Both stand behind the code where there is room; otherwise lines that belong to the same have that above them, once.
+    """
+    text: list[str] = []
+    for (source, inner), group in itertools.groupby(lines, key=lambda one: (one[1], _indentation(one[0][0]))):
+        parts = [([part for one in code for part in wrapped(indent + one)], about) for code, _, about in group]
+        whole = [f"{source}   {about}" if source else about for _, about in parts]
+        fits = all(len(_beside(part[-1], one)) <= _TOTAL for (part, _), one in zip(parts, whole, strict=True))
+        if source and not fits:
+            text.append(shortened(f"{indent}{inner}# {source}"))
+            whole = [about for _, about in parts]
+        for (part, _), comment in zip(parts, whole, strict=True):
+            if comment and len(_beside(part[-1], comment)) > _TOTAL:
+                text += [shortened(f"{indent}{inner}# {comment}"), *part]
+            else:
+                text += [*part[:-1], _beside(part[-1], comment) if comment else part[-1]]
+    return text
+
+
+def _beside(code: str, comment: str) -> str:
+    return f"{code:<{_COMMENT}}  # {comment}"
+
+
+def _indentation(code: str) -> str:
+    return code[: len(code) - len(code.lstrip())]
+
+
+def shortened(line: str, width: int = _TOTAL) -> str:
+    """Return a comment that is cut off if it is too long."""
+    return line if len(line) <= width else f"{line[: width - 4].rstrip()} ..."
+
+
+def wrapped(code: str, width: int = WIDTH) -> list[str]:
+    """Break a long statement: in front of operators that bind least, then after the commas of a call."""
+    if len(code) <= width:
+        return [code]
+    indent = _indentation(code)
+    match = _ASSIGNMENT.fullmatch(code.lstrip())
+    if match is None:
+        return _broken(code.lstrip(), indent, width, "")
+    target, value = match.groups()
+    hugged = _call(value, indent, width, "", target)
+    if hugged is not None and (not _operators(value) or _ends_wide(value)):
+        return hugged
+    return [f"{indent}{target}(", *_broken(value, f"{indent}    ", width, ""), f"{indent})"]
+
+
+def _broken(value: str, indent: str, width: int, after: str) -> list[str]:
+    """Break an expression that stands in brackets already."""
+    if len(indent) + len(value) + len(after) <= width:
+        return [f"{indent}{value}{after}"]
+    places = _operators(value)
+    hugged = _call(value, indent, width, after, "") if _ends_wide(value) else None
+    if hugged is not None:
+        return hugged
+    if places:
+        pieces = [value[a:b].strip() for a, b in zip([0, *places], [*places, len(value)], strict=True)]
+        ends = ["" for _ in pieces[1:]] + [after]
+        return [line for piece, end in zip(pieces, ends, strict=True) for line in _broken(piece, indent, width, end)]
+    return _call(value, indent, width, after, "") or [f"{indent}{value}{after}"]
+
+
+def _call(value: str, indent: str, width: int, after: str, front: str) -> list[str] | None:
+    """Put what stands between the widest brackets on lines of its own."""
+    pair = max(_pairs(value), key=lambda one: one[1] - one[0], default=None)
+    if pair is None or pair[1] - pair[0] < 2:
+        return None
+    start, stop = pair
+    inner = value[start + 1 : stop]
+    first, last = f"{indent}{front}{value[: start + 1]}", f"{indent}{value[stop:]}{after}"
+    if len(first) > width or len(last) > width:
+        return None
+    items = _items(inner)
+    more = f"{indent}    "
+    if len(items) == 1:
+        return [first, *_broken(inner, more, width, ""), last]
+    if len(more) + len(inner) <= width:
+        return [first, f"{more}{inner}", last]
+    return [first, *(line for item in items for line in _broken(item, more, width, ",")), last]
+
+
+def _ends_wide(value: str) -> bool:
+    """Tell whether an expression is mostly what stands between its last brackets."""
+    pairs = _pairs(value)
+    return bool(pairs) and pairs[-1][1] == len(value) - 1 and 2 * (pairs[-1][1] - pairs[-1][0]) > len(value)
+
+
+def _depths(value: str) -> list[int]:
+    depth, found = 0, []
+    for sign in value:
+        depth -= sign in ")]}"
+        found.append(depth)
+        depth += sign in "([{"
+    return found
+
+
+def _operators(value: str) -> list[int]:
+    """Return the places of the operators outside of brackets that bind least."""
+    depths = _depths(value)
+    words = []
+    for at in range(1, len(value) - 1):
+        if depths[at] == 0 and value[at - 1] == " " and value[at] not in " ,":
+            word = value[at:].split(" ", 1)[0]
+            words.append((at, word))
+    for signs in _BINDING:
+        places = [at for at, word in words if word in signs]
+        if places:
+            return places
+    return []
+
+
+def _pairs(value: str) -> list[tuple[int, int]]:
+    """Return the places of brackets that stand in no others."""
+    depths = _depths(value)
+    starts = [at for at, sign in enumerate(value) if depths[at] == 0 and sign in "([{"]
+    stops = [at for at, sign in enumerate(value) if depths[at] == 0 and sign in ")]}"]
+    return list(zip(starts, stops, strict=True))
+
+
+def _items(value: str) -> list[str]:
+    """Cut at the commas outside of brackets."""
+    depths = _depths(value)
+    cuts = [at for at, sign in enumerate(value) if sign == "," and depths[at] == 0]
+    pieces = [value[a:b].strip(", ") for a, b in zip([0, *cuts], [*cuts, len(value)], strict=True)]
+    return [piece for piece in pieces if piece]
+
+
+def filled(items: Sequence[str], indent: str, width: int = WIDTH) -> list[str]:
+    """Return items with commas behind them, as many in a line as there is room for."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 2 <= width:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{indent}{item},")
+    return lines

@@ -20,13 +20,17 @@ from sitegen.html import frame, render, style  # noqa: E402 - as above
 
 # The guide in reading order; what else lies in docs/ follows by title.
 GUIDE = (
-    "index.md", "quickstart.md", "models.md", "from_pytorch.md", "watching_gradients.md", "autograd.md",
-    "transforms.md", "verification.md", "compiler.md",
+    "index.md", "quickstart.md", "from_pytorch.md", "training.md", "models.md", "watching_gradients.md", "autograd.md",
+    "transforms.md", "verification.md", "checking_a_derivation.md", "compiler.md",
 )  # fmt: skip
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}
 
-REFERENCE = [("All ops", "ops.html"), ("All layers", "layers.html"), ("Messages", "messages.html")]
+REFERENCE = [
+    ("All ops", "ops.html"), ("All layers", "layers.html"), ("Messages", "messages.html"),
+    ("Measured", "measured.html"),
+]  # fmt: skip
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 Navigation = list[tuple[str, list[tuple[str, str]]]]
 
@@ -43,6 +47,7 @@ def build(out: Path) -> list[Path]:
     written.append(write(out, "ops.html", "All ops", optable.page(), navigation))
     written.append(write(out, "layers.html", "All layers", layertable.page(), navigation))
     written.append(write(out, "messages.html", "Messages", messages.page(), navigation))
+    written.append(write(out, "measured.html", *render(RESULTS.read_text(encoding="utf-8")), navigation))
     for figure in DOCS.rglob("*"):
         if figure.suffix in FIGURES:
             place = out / figure.relative_to(DOCS)
@@ -56,6 +61,8 @@ def with_files(out: Path, path: Path, body: str) -> str:
 
     def moved(match: re.Match[str]) -> str:
         file = (path.parent / match.group(1)).resolve()
+        if file == RESULTS.with_suffix(".html"):  # a page of its own
+            return f'href="{"../" * target(path).count("/")}measured.html"'
         if not file.is_file() or file.is_relative_to(DOCS) or not file.is_relative_to(ROOT):
             return match.group(0)
         place = out / "files" / file.relative_to(ROOT)

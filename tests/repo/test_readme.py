@@ -71,6 +71,24 @@ def test_claims_of_speed_are_those_that_were_measured() -> None:
     assert "12,297 parameters" in w1, "the README speaks of 12,000 weights"
 
 
+def test_whole_trainings_came_out_as_the_models_page_says() -> None:
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    text = " ".join((ROOT / "docs" / "models.md").read_text(encoding="utf-8").split())
+    assert "differ by less than 0.01" in text
+    assert "from a quarter of PyTorch's time (a GPT on names) to about as long" in text
+    ratios = {}
+    for name, table in re.findall(r"<!-- begin training-(\S+) -->(.*?)<!-- end", results, re.DOTALL):
+        (ours, ours_ms), (theirs, theirs_ms) = (
+            (float(row[2]), float(row[4]))
+            for row in (line.split("|")[1:] for line in table.splitlines() if re.match(r"\| (glassgrad|PyTorch)", line))
+        )
+        assert abs(ours - theirs) < 0.01, name
+        ratios[name] = ours_ms / theirs_ms
+    assert min(ratios, key=ratios.__getitem__) == "names-gpt"
+    assert ratios["names-gpt"] < 0.3
+    assert max(ratios.values()) < 1.05
+
+
 @pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md"))], ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ import numpy as np
 import glassgrad as gg
 from benchmarks.workloads import WORKLOADS
 from glassgrad.compile.explain import rows_of
-from glassgrad.compile.lower import Lowering
+from glassgrad.compile.lower import Lowering, Prepared
 
 
 def compiled_step(key: str) -> tuple[Any, Any]:
@@ -64,7 +64,7 @@ def main() -> None:
     run, compiled = compiled_step(options.workload)
     program = compiled.program
     threads = options.threads or program.stats.threads
-    lowering = Lowering(program.graph, threads, separate=threads == 1)
+    lowering = Lowering(Prepared(program.graph, None), threads, separate=threads == 1)
     step = lowering.finish().step
     arrays = [np.zeros(var.shape, var.dtype) for var in (*step.inputs, *step.outputs)]
     arguments = tuple(arrays)

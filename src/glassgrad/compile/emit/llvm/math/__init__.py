@@ -26,7 +26,7 @@ ROUTINES: dict[str, Routine] = {
 MAX_ULP: dict[str, tuple[float, float]] = {
     "exp": (1.5, 1.5), "expm1": (2.5, 2.5), "log": (1.5, 1.5), "log1p": (2.0, 2.0), "power": (1.0, 2.0),
     "sin": (1.5, 1.5), "cos": (1.5, 1.5), "tanh": (3.5, 3.5), "sigmoid": (3.0, 3.0), "erf": (4.0, 4.0),
-    "erfc": (4.0, 4.0),
+    "erfc": (4.5, 6.0),  # most right below 1, where the unit is half of that of the factors
 }  # fmt: skip
 
 

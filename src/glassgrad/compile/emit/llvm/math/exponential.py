@@ -85,6 +85,13 @@ def expm1(b: Builder, x: Value) -> Value:
     return b.fadd(total, total)
 
 
+def expm1_within(b: Builder, x: Value) -> Value:
+    """`expm1` of what is known to be smaller than 60 in size, or NaN: nothing overflows, nothing is cut off."""
+    r, n, _ = reduce_exponent(b, x)
+    power = power_of_two(b, n, x.kind)
+    return b.fma(power, exp_tail(b, r), b.fsub(power, b.like(1, x)))
+
+
 def split_exponent(b: Builder, x: Value) -> tuple[Value, Value]:
     """Return (m, e) with x = m 2^e and m in [sqrt(1/2), sqrt(2)); for positive normal x."""
     form = FORMATS[x.kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glassgrad.compile.emit.llvm.ir import Builder, Value
 from glassgrad.compile.emit.llvm.math.common import clamp, copysign, inverse_estimate, polynomial
-from glassgrad.compile.emit.llvm.math.exponential import exp, expm1
+from glassgrad.compile.emit.llvm.math.exponential import exp, expm1_within
 
 # tanh is 1 to the last bit beyond these.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
@@ -52,7 +52,7 @@ _ERFC_LIMIT = {"f32": 10.2, "f64": 27.5}
 def tanh(b: Builder, x: Value) -> Value:
     """Hyperbolic tangent: e / (e + 2) with e = expm1(2 a), for a = |x|."""
     a = clamp(b, b.call("fabs", x), None, _TANH_LIMIT[x.kind])
-    e = expm1(b, b.fadd(a, a))
+    e = expm1_within(b, b.fadd(a, a))
     return copysign(b, b.fdiv(e, b.fadd(e, b.like(2, x))), x)
 
 
@@ -73,7 +73,7 @@ def erf(b: Builder, x: Value) -> Value:
         near = polynomial(b, a, _ERF_NEAR_64)
         far = polynomial(b, b.fsub(a, b.like(2.5, a)), _ERF_FAR_64)
         w = b.select(b.compare("ult", a, b.like(1, a)), near, far)
-    size = b.fneg(expm1(b, b.fneg(b.fmul(a, w))))
+    size = b.fneg(expm1_within(b, b.fneg(b.fmul(a, w))))
     return copysign(b, size, x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import sys
 import threading
@@ -24,6 +25,26 @@ from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.tape import MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
+
+
+def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceCall]:
+    """Let a method run without Python's search for unreachable cycles.
+
+    A trace makes some ten thousand objects and drops few of them, which sets off search after search through all that
+    the process holds: a tenth of the time of compiling.
+    """
+
+    @functools.wraps(made)
+    def without(*args: Any) -> TraceCall:
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return made(*args)
+        finally:
+            if enabled:
+                gc.enable()
+
+    return without
 
 
 class Compiled:
@@ -145,6 +166,7 @@ class Compiled:
         text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
+    @_without_collections
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
         captured = capture(

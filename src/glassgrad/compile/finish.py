@@ -137,7 +137,7 @@ class Finish:
     def capture(self, function: Callable[..., Any], statics: Mapping[str, Any], before: Reach) -> Capture:
         """Return the capture; the tracer has restored all tensors by now."""
         tracer = self.tracer
-        after = reach(function, statics)
+        after = reach(function, statics, before)
         lifted = self._by_input(after)
         used = self._used()
         captured = {entry.var: entry.array for entry, state in lifted if state is None and entry.var in used}

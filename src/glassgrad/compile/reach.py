@@ -120,6 +120,7 @@ class Reach:
         streams: random streams that are not ours to replay, with their paths.
         arrays: NumPy arrays, with the path that a user would write to each.
         tables: which of them belong to the library and never change.
+        names: all that the code reads; a later walk need not find them out again.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
@@ -127,15 +128,21 @@ class Reach:
     streams: list[tuple[str, Any]] = field(default_factory=list)
     arrays: list[tuple[str, Any]] = field(default_factory=list)
     tables: set[int] = field(default_factory=set)
+    names: Names = field(default_factory=Names)
 
 
-def reach(function: Any, arguments: Mapping[str, Any]) -> Reach:
-    """Walk from a function and those of its arguments that are not data."""
-    names = Names()
+def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
+    """Walk from a function and those of its arguments that are not data.
+
+    What is followed depends on the names in the code, and what code there is on what is followed: the walk is repeated
+    until it finds no new names. `earlier` is what a walk from there has found before.
+    """
+    names = Names() if earlier is None else earlier.names
     while True:
         walk = _Walk(names)
         walk.start(function, arguments)
         if walk.names == names:
+            walk.settle()
             return walk.found
         names = walk.names
 
@@ -156,7 +163,14 @@ class _Walk:
         while self.queue:
             path, value = self.queue.popleft()
             self.look(path, value)
-        self.found.edges[:] = [edge._replace(path=self.settled(edge.path)) for edge in self.found.edges]
+
+    def settle(self) -> None:
+        """Finish the paths, now that all tensors are known."""
+        self.found.names = self.names
+        for at, edge in enumerate(self.found.edges):
+            path = self.settled(edge.path)
+            if path is not edge.path:
+                self.found.edges[at] = edge._replace(path=path)
         for key, (tensor, path) in self.found.tensors.items():
             self.found.tensors[key] = tensor, self.settled(path)
 

@@ -139,17 +139,22 @@ class GemmWriter:
 
     def definition(self, name: str) -> str:
         """Return the whole function."""
-        with self._if_more("0", "%k"), self.code.loop("0", "%k", "%depth") as loop:
-            start = loop.counter.text
-            left = self.b.define(f"sub i64 %k, {start}", "i64").text
-            terms = self.b.call("umin", Value("%depth", "u64"), Value(left, "u64")).text
-            adds = "true"
-            if not self.gemm.accumulate:
-                adds = self.b.define(f"icmp ne i64 {start}, 0", "b1").text
-            self._block(start, terms, adds)
+        with self._if_more("0", "%k"):
+            if self.gemm.blocks[0] == 1:
+                self._block("0", "%k", "true" if self.gemm.accumulate else "false")
+            else:
+                self._blocks()
         self.b.raw("ret void")
         params = ", ".join(["ptr %a", "ptr %b", "ptr %c", "ptr %panel", *(f"i64 %{one}" for one in _NUMBERS)])
         return f"define internal void @{name}({params}) #0 {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+
+    def _blocks(self) -> None:
+        with self.code.loop("0", "%k", "%depth") as loop:
+            start = loop.counter.text
+            left = self.b.define(f"sub i64 %k, {start}", "i64").text
+            terms = self.b.call("umin", Value("%depth", "u64"), Value(left, "u64")).text
+            adds = "true" if self.gemm.accumulate else self.b.define(f"icmp ne i64 {start}, 0", "b1").text
+            self._block(start, terms, adds)
 
     def _times(self, value: str, factor: str | int) -> str:
         return value if str(factor) == "1" else self.b.define(f"mul i64 {value}, {factor}", "i64").text

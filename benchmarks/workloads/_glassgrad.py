@@ -1,10 +1,11 @@
-"""What our own peers share: batches as Tensors, the choice of mode, and the loop."""
+"""What our own peers share: batches as Tensors, and the choice of mode."""
 
 from __future__ import annotations
 
 import os
 
 import glassgrad as gg
+from benchmarks.workloads._loop import runner
 
 
 def prepared(arrays):
@@ -25,16 +26,7 @@ def stepper(step, mode, data):
         if not callable(getattr(gg, "compile", None)):
             raise AttributeError("module 'glassgrad' has no function 'compile'")
         step = compiled = gg.compile(step, backend=mode)
-    position = 0
-
-    def run(count):
-        nonlocal position
-        loss = None
-        for _ in range(count):
-            loss = step(*data[position])
-            position = (position + 1) % len(data)
-        return loss.item()
-
+    run = runner(step, data)
     if compiled is not None:
         run.stats = lambda: compiled.stats
     return run

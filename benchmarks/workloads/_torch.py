@@ -1,10 +1,12 @@
-"""What the PyTorch peers share: batches as tensors, torch.compile on request, and the loop."""
+"""What the PyTorch peers share: batches as tensors, and torch.compile on request."""
 
 from __future__ import annotations
 
 import os
 
 import torch
+
+from benchmarks.workloads._loop import runner
 
 if "OMP_NUM_THREADS" in os.environ:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
@@ -15,14 +17,4 @@ def stepper(step, mode, arrays):
     data = [tuple(torch.from_numpy(part) for part in batch) for batch in zip(*arrays, strict=True)]
     if mode == "compile":
         step = torch.compile(step)
-    position = 0
-
-    def run(count):
-        nonlocal position
-        loss = None
-        for _ in range(count):
-            loss = step(*data[position])
-            position = (position + 1) % len(data)
-        return loss.item()
-
-    return run
+    return runner(step, data)

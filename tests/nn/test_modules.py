@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 from collections import OrderedDict
@@ -265,3 +266,32 @@ def test_every_name_is_found_and_the_list_is_that_of_the_families() -> None:
         )
     for name in nn.functional.__all__:
         assert callable(getattr(nn.functional, name))
+
+
+@pytest.mark.parametrize("fails_in", ["forward", "first hook", "nowhere"])
+def test_a_hook_that_is_always_called_is_called_as_in_torch(fails_in: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def calls(lib: Any) -> list[Any]:
+        seen: list[Any] = []
+
+        class Layer(lib.nn.Module):  # type: ignore[misc]  # one library or the other
+            def forward(self, x: Any) -> Any:
+                if fails_in == "forward":
+                    raise ValueError
+                return x + 1
+
+        def first(module: Any, args: Any, output: Any) -> None:
+            seen.append(("first", output is None))
+            if fails_in == "first hook":
+                raise ValueError
+
+        layer = Layer()
+        layer.register_forward_hook(first)
+        layer.register_forward_hook(lambda m, args, output: seen.append(("plain", output is None)))
+        layer.register_forward_hook(lambda m, args, output: seen.append(("always", output is None)), always_call=True)
+        with contextlib.nullcontext() if fails_in == "nowhere" else pytest.raises(ValueError):
+            layer(lib.ones(2))
+        return seen
+
+    assert calls(gg) == calls(torch)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 Path = tuple[Any, ...]
-Rebuild = Callable[[list[Any]], Any]
 
 
 def map_tree(function: Callable[[Any, Path], Any], tree: Any, path: Path = ()) -> Any:

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ _SHARE_OF_WRITING = 0.02
 """Writing the file takes at most about this share of the time."""
 
 
-class GradientMonitor:
+class GradientMonitor(AbstractContextManager["GradientMonitor"]):
     """Records, every few steps, what the gradients of a model do; costs next to nothing in the others.
 
     Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. Which optimizer
@@ -209,12 +208,7 @@ class GradientMonitor:
             self._watch.detach()
         self.flush()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     # --- inside ---

@@ -78,9 +78,6 @@ TRACE_NUMBER_CHANGED = Message(
     "the function itself changed the option {name!r} from {before} to {after} while it was traced; a compiled function "
     "does not run that Python code again.\nNext: call the scheduler (or set {name!r}) after the compiled function, outside.",
 )
-TRACE_LABEL = Message(
-    CompileError, "a compiled function was given the index {index}; {what} has {count} rows ({where})."
-)
 COMPILE_NOT_CALLABLE = Message(KindError, "compile() expects a function, given {kind} ({where}).")
 COMPILE_BACKEND = Message(
     ArgumentError, "compile: backend={given!r} is not possible ({where}).\nExpected: 'auto', 'llvm' or 'numpy'."

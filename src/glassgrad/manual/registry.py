@@ -21,8 +21,8 @@ Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
 class Entry:
     """A class, the arguments to build one with, and inputs (in float64) to call it with.
 
-    `twin` is the name in `glassgrad.nn`, `glassgrad.optim` and PyTorch; `twin_options` are given there in
-    addition. `deterministic` is False where two calls differ on purpose.
+    `twin` is the name in `glassgrad.nn`, `glassgrad.optim` and PyTorch. `deterministic` is False where two calls differ
+    on purpose.
     """
 
     kind: type
@@ -30,7 +30,6 @@ class Entry:
     args: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     twin: str = ""
-    twin_options: dict[str, Any] = field(default_factory=dict)
     deterministic: bool = True
 
     @property

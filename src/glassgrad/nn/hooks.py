@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self.before: list[tuple[Hook, bool]] = []
-        self.after: list[tuple[Hook, bool]] = []
+        self.after: list[tuple[Hook, bool, bool]] = []
         self.backward: list[Hook] = []
         self.backward_before: list[Hook] = []
 
@@ -35,10 +36,19 @@ class Hooks:
         if self.backward or self.backward_before:
             watch = _BackwardWatch(module, self)
             args = watch.inputs(args)
-        result = module.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self.after):
-            changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-            result = result if changed is None else changed
+        result, waiting = None, list(self.after)
+        try:
+            result = module.forward(*args, **kwargs)
+            while waiting:
+                hook, with_kwargs, _ = waiting.pop(0)
+                changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+                result = result if changed is None else changed
+        except Exception:
+            for hook, with_kwargs, always in waiting:
+                if always:  # what it returns, and what else goes wrong in it, changes nothing about the failure
+                    with suppress(Exception):
+                        hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+            raise
         return result if watch is None else watch.outputs(result)
 
 

@@ -313,9 +313,10 @@ class Module:
     ) -> Handle:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
-        With `with_kwargs` the keyword arguments come before the output.
+        With `with_kwargs` the keyword arguments come before the output. With `always_call` it is also called when a
+        hook before it has failed, or forward has: then the output is None.
         """
-        return self._hook("after", (hook, with_kwargs), prepend)
+        return self._hook("after", (hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""

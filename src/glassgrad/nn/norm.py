@@ -187,6 +187,10 @@ class InstanceNorm2d(_InstanceNorm):
     dims = (3, 4)
 
 
+def _sizes(normalized_shape: Any) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
 class LayerNorm(Module):
     """Normalises over the last dimensions, `normalized_shape` (Ba et al. 2016).
 
@@ -207,8 +211,7 @@ class LayerNorm(Module):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         shape = self.normalized_shape
@@ -243,8 +246,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        one = isinstance(normalized_shape, int)
-        self.normalized_shape = (normalized_shape,) if one else tuple(normalized_shape)
+        self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         scale = Parameter(creation.ones(self.normalized_shape, dtype=dtype).array) if elementwise_affine else None

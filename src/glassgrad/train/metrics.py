@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from .files import write_all, write_atomically
 
@@ -28,7 +28,7 @@ class Logger(Protocol):
         """Write what is still to be written, and let go of files."""
 
 
-class MetricsLog:
+class MetricsLog(AbstractContextManager["MetricsLog"]):
     """Appends records to a JSONL file, one write per record and nothing buffered in the process.
 
     Example:
@@ -56,12 +56,7 @@ class MetricsLog:
         """Close the file."""
         os.close(self._descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -61,9 +61,7 @@ class StopSignals:
                     self._former[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
         self._former.clear()

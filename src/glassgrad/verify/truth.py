@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, tape
+from glassgrad import errors, tape
 from glassgrad.tensor import Tensor
 
 
@@ -152,8 +152,3 @@ def _run(forward: Callable[..., Any], code: Any, arguments: Mapping[str, Any]) -
     finally:
         sys.setprofile(before)
     return result, local
-
-
-def place_of(code: Any) -> str:
-    """Name where a function was defined, for messages."""
-    return f"{provenance.shorten(code.co_filename)}:{code.co_firstlineno}"

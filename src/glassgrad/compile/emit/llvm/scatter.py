@@ -51,11 +51,6 @@ class Scatter:
     adds: bool
     base: bool
 
-    @property
-    def owned_axis(self) -> int | None:
-        """The axis that threads share: the outermost, if one range of it is one stretch of memory to fill."""
-        return 0 if self.shape and self.shape[0] > 1 else None
-
 
 def scatter_of(instr: Instr) -> Scatter | None:
     """Describe a put_add, put_along_add or at_set instruction; None when it has another form."""

@@ -38,11 +38,6 @@ def _helper(name: str) -> Template:
     return lambda instr, xs: call(name, *xs, **instr.params)
 
 
-def is_scalar(instr: Instr, position: int) -> bool:
-    """Tell whether an operand is a Python number."""
-    return not isinstance(instr.inputs[position], Var)
-
-
 # --- arithmetic -----------------------------------------------------------------------------------
 
 

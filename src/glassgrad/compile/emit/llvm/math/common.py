@@ -9,7 +9,6 @@ from glassgrad.compile.emit.llvm.ir import Builder, Value
 
 INF = float("inf")
 NAN = float("nan")
-LN2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)

@@ -392,6 +392,8 @@ def across_lanes(b: Builder, how: str, value: Value) -> Value:
     """Reduce the lanes of a vector to a scalar."""
     if value.lanes == 1:
         return value
+    if how in {"maximum", "minimum"} and is_float(value.kind):
+        return _extreme_across_lanes(b, how, value)
     name, vector = _horizontal(how, value.kind), value.typed
     scalar_type = value.type.split(" x ")[1].rstrip(">")
     base = f"llvm.vector.reduce.{name}.v{value.lanes}{scalar_name(value.kind)}"
@@ -401,8 +403,18 @@ def across_lanes(b: Builder, how: str, value: Value) -> Value:
         start = b.const(0 if name == "fadd" else 1, value.kind).text
         return b.define(f"call reassoc {scalar_type} @{base}({scalar_type} {start}, {vector})", value.kind)
     declarations[base] = f"declare {scalar_type} @{base}({value.type})"
-    flags = "nsz " if name.startswith("f") else ""
-    return b.define(f"call {flags}{scalar_type} @{base}({vector})", value.kind)
+    return b.define(f"call {scalar_type} @{base}({vector})", value.kind)
+
+
+def _extreme_across_lanes(b: Builder, how: str, value: Value) -> Value:
+    """The largest or smallest lane, NaN if one is NaN: which is looked for once, not in every round of the folding."""
+    missing = b.compare("uno", value, value)
+    cleaned = b.select(missing, b.like(identity_of(how, value.kind), value), value)
+    scalar = value.type.split(" x ")[1].rstrip(">")
+    name = f"llvm.vector.reduce.f{how[:3]}.v{value.lanes}{scalar_name(value.kind)}"
+    b.function.module.declarations[name] = f"declare {scalar} @{name}({value.type})"
+    found = b.define(f"call nnan nsz {scalar} @{name}({cleaned.typed})", value.kind)
+    return b.select(across_lanes(b, "or", missing), b.const(float("nan"), value.kind), found)
 
 
 def scalar_name(kind: str) -> str:
@@ -414,8 +426,6 @@ def _horizontal(how: str, kind: str) -> str:
     if how in {"and", "or"}:
         return how
     if how in {"maximum", "minimum"}:
-        if is_float(kind):
-            return f"f{how}"
         if kind == "b1":
             return "or" if how == "maximum" else "and"
         return ("s" if is_signed(kind) else "u") + how[:3]

@@ -234,10 +234,21 @@ class ScatterWriter:
             with self.code.loop("0", str(full), self.lanes) as loop:
                 self.counters[dim] = loop.counter
                 self._move(self.lanes, None)
-        if extent % self.lanes:
-            self.counters[dim] = Value(str(full), "i64")
-            self._move(self.lanes, first_lanes(extent - full, self.lanes))
+        for start, lanes, mask in self._rest(full, extent - full):
+            self.counters[dim] = Value(str(start), "i64")
+            self._move(lanes, mask)
             del self.counters[dim]
+
+    def _rest(self, start: int, count: int) -> list[tuple[int, int, Value | None]]:
+        """Return where to go on for the elements that fill no vector, and with how many lanes.
+
+        A row that was just written is often written again. The processor hands a whole vector from a store to the next
+        load in five cycles and makes a masked one wait for memory, so that two shorter vectors are quicker than it.
+        """
+        sizes = [1 << bit for bit in reversed(range(count.bit_length())) if count >> bit & 1]
+        if len(sizes) > 2:
+            return [(start, self.lanes, first_lanes(count, self.lanes))]
+        return [(start + sum(sizes[:number]), lanes, None) for number, lanes in enumerate(sizes)]
 
     def _move(self, lanes: int, mask: Value | None) -> None:
         """Add or write one value, or one vector of them."""

@@ -304,3 +304,58 @@ def test_long_recurrences_by_blocks_are_the_loop() -> None:
                 moved[i] += moved_a[i] * before
                 before = moved[i]
             np.testing.assert_allclose(recurrence_p(a, b, axis=axis, reverse=reverse), expected, rtol=1e-9, atol=1e-12)
+
+
+# --- several numbers at once, against PyTorch --------------------------------------------------------------
+
+ROWS = np.array([[-INF, 0.0, 1.0], [INF, 0.0, 1.0], [INF, -INF, 0.0], [1e30, 1e30, -1e30], [NAN, 0.0, 1.0]])
+BOUND = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+TOGETHER: dict[str, tuple[Callable[[Any, Any], Any], np.ndarray[Any, Any]]] = {
+    "logsumexp": (lambda lib, x: lib.logsumexp(x, 1), ROWS),
+    "softmax": (lambda lib, x: lib.softmax(x, 1), np.vstack([ROWS, [[-INF] * 3]])),
+    "log_softmax": (lambda lib, x: lib.log_softmax(x, 1), np.vstack([ROWS, [[-INF] * 3]])),
+    "clamp by tensors": (lambda lib, x: lib.clamp(x, lib.tensor(-np.ones(5)), lib.tensor(np.ones(5))), BOUND),
+    "clamp by crossed tensors": (lambda lib, x: lib.clamp(x, lib.tensor(np.ones(5)), lib.tensor(-np.ones(5))), BOUND),
+    "logit": (lambda lib, x: lib.logit(x), np.array([-1.0, 0.0, 0.25, 1.0, 2.0])),
+    "power 0": (lambda lib, x: x**0, np.array([-INF, -1.0, 0.0, 3.0, INF])),
+    "power 1, twice": (lambda lib, x: x**1 * x, np.array([-1.0, 0.0, 3.0])),
+    "prod": (lambda lib, x: x.prod(1), np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]])),
+    "cumprod": (lambda lib, x: x.cumprod(1), np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]])),
+    "probabilities": (
+        lambda lib, x: lib.nn.functional.binary_cross_entropy(x, lib.tensor([0.0, 1, 1, 0, 1], dtype=x.dtype)),
+        np.array([0.0, 1.0, 0.0, 1.0, 0.5]),
+    ),
+    "ignored": (
+        lambda lib, x: lib.nn.functional.cross_entropy(x, lib.tensor([-100] * 5), reduction="sum"),
+        ROWS,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_edges_of_several_numbers(name: str, dtype: Any) -> None:
+    function, numbers = TOGETHER[name]
+    x = numbers.astype(dtype)
+    found, expected = (run(lib, lambda t, lib=lib: function(lib, t), [x]) for lib in (gg, torch))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1][0], expected[1][0], rtol=1e-5)
+    assert found[1][0].dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cross_entropy_of_certain_probabilities_has_finite_slopes_by_every_route(dtype: Any) -> None:
+    x, target = (np.array(numbers, dtype) for numbers in ([0, 1, 0, 1, 0.5], [0, 1, 1, 0, 1]))
+
+    def loss(p: Any) -> Any:
+        return gg.nn.functional.binary_cross_entropy(p, gg.tensor(target), reduction="sum")
+
+    # Of a certain and right probability the slope is 1 by the formula; the rule of the fused loss says 0, as PyTorch.
+    expected = [1, -1, -1e12, 1e12, -2]
+    leaf = gg.tensor(x, requires_grad=True)
+    (recorded,) = gg.autograd.grad(loss(leaf), [leaf], create_graph=True)
+    np.testing.assert_allclose(recorded.detach().numpy(), expected, rtol=1e-4)
+    np.testing.assert_allclose(gg.compile(gg.func.grad(loss))(gg.tensor(x)).numpy(), expected, rtol=1e-4)
+    eager = gg.func.grad(loss)(gg.tensor(x)).numpy()
+    np.testing.assert_allclose(eager[2:], expected[2:], rtol=1e-4)
+    assert np.abs(eager[:2]).max() <= 1

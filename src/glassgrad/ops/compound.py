@@ -129,9 +129,10 @@ def clip(x: Array, min: Any = None, max: Any = None) -> Array:
         raise bad_option("clip", "min", None, "at least one of min and max")
     if isinstance(min, _NUMBERS) and isinstance(max, _NUMBERS):
         return ew.clip_p(x, low=min, high=max)
+    # Not maximum and minimum, which share the gradient where x is at the bound: here it is that of x.
     if min is not None:
-        x = ew.maximum(x, min)
-    return x if max is None else ew.minimum(x, max)
+        x = ew.where(ew.logical_or(x >= min, ew.isnan(x)), x, min)
+    return x if max is None else ew.where(ew.logical_or(x <= max, ew.isnan(x)), x, max)
 
 
 def clamp_min(x: Array, min: Any) -> Array:

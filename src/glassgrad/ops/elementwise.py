@@ -59,7 +59,7 @@ square = elementwise(
 def _power_base(y: Array, a: Array, b: Array) -> Array:
     # b * a**(b-1), and 0 where b is 0, also at a = 0 where the product would be 0 * inf.
     if isinstance(b, int | float):
-        return b * power(a, b - 1) if b != 0 else 0 * a
+        return b * power(a, b - 1) if b != 0 else where(a == a, 0, a)  # noqa: PLR0124 - 0, and NaN for NaN
     return where(b == 0, 0, b * power(a, b - 1))
 
 

@@ -130,9 +130,15 @@ def _bce_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, target: Array,
 
 
 def _bce_decomposed(x: Array, target: Array, *, reduction: str) -> Array:
-    floor = math.exp(LOG_FLOOR)
-    losses = (target - 1) * ew.log(ew.maximum(1 - x, floor)) - target * ew.log(ew.maximum(x, floor))
+    losses = (target - 1) * _floored_log_op(1 - x) - target * _floored_log_op(x)
     return _reduced_op(losses, reduction)
+
+
+def _floored_log_op(x: Array) -> Array:
+    # Below the smallest normal number 1 / x is infinite in single precision, and 0 * inf would be NaN: there a line,
+    # with the slope that the rule above has.
+    small = x < max(math.exp(LOG_FLOOR), float(np.finfo(x.dtype).tiny))
+    return ew.where(small, x * (1 / _SMALLEST) + LOG_FLOOR, ew.log(ew.where(small, 1, x)))
 
 
 def _probabilities(*shape: int) -> Any:

@@ -99,7 +99,7 @@ def _lse_weights(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
     full = restore(y, x.shape, axis, keepdims)
     if type(full) is np.ndarray and all_over(np.isfinite(full), None):
         return np.exp(x - full)
-    return ew.exp(x - ew.where(ew.isfinite(full), full, 0))
+    return ew.exp(x - ew.where(full == -math.inf, 0, full))
 
 
 logsumexp_p = custom(

@@ -106,7 +106,7 @@ def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tupl
     """Return for the outputs what stands for them on the tape, and their cotangents."""
     given = [None] * len(outputs) if gradients is None else _listed(gradients)
     if len(given) != len(outputs):
-        raise ValueError(f"given {len(given)} gradients for {len(outputs)} tensors")
+        raise errors.GRADIENT_COUNT(given=len(given), expected=len(outputs), where=provenance.here())
     seeds = [_seed(output, gradient) for output, gradient in zip(outputs, given, strict=True)]
     return tuple(_place_of(output) for output in outputs), tuple(seeds)
 

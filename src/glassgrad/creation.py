@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import devices
+from glassgrad import devices, errors, provenance
 from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
 from glassgrad.tensor import Tensor, make
@@ -34,14 +34,17 @@ def _to_array(data: Any, dtype: Any) -> Any:
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
     if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
         return data if dtype is None else data.astype(dtype)
-    array: np.ndarray[Any, Any] = np.asarray(data)
+    try:
+        array: np.ndarray[Any, Any] = np.asarray(data)
+    except ValueError:
+        raise errors.RAGGED_ROWS(where=provenance.here()) from None
     if dtype is not None:
         return array.astype(dtype, copy=False)
     from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")
     if from_python and array.dtype == np.float64 and not _holds_arrays(data):
         return array.astype(DEFAULT)
-    if array.dtype == object:
-        raise TypeError(f"cannot make a tensor of {type(data).__name__}: its rows differ in length or hold no numbers")
+    if array.dtype.kind not in "biufc":
+        raise errors.NO_NUMBERS(kind=type(data).__name__, where=provenance.here())
     return array
 
 
@@ -72,7 +75,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Return a Tensor that shares the memory of `array`."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy expects a NumPy array, given {type(array).__name__}; use glassgrad.tensor")
+        raise errors.FROM_NUMPY_KIND(kind=type(array).__name__, where=provenance.here())
     return make(array, None, False)
 
 

@@ -381,9 +381,16 @@ def copy_(x: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
-    """Write a number on the main diagonal; return x."""
-    n = min(x.shape)
-    places = np.arange(n)
+    """Write a number on the main diagonal; return x.
+
+    With `wrap` the diagonal of a tall matrix begins again after each block of as many rows as it has columns, and one.
+    """
+    if wrap and len(x.shape) == 2 and x.shape[0] > x.shape[1]:
+        rows = np.arange(x.shape[0])
+        columns = rows % (x.shape[1] + 1)
+        setitem(x, (rows[columns < x.shape[1]], columns[columns < x.shape[1]]), fill_value)
+        return x
+    places = np.arange(min(x.shape))
     setitem(x, (places,) * len(x.shape), fill_value)
     return x
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glassgrad import devices, errors, provenance
 from glassgrad.creation import DEFAULT, _finish, _size
 from glassgrad.missing import getter
 from glassgrad.ops.batched import Stream
@@ -35,6 +36,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = None) -> None:
+        devices.check(device)
         self._seed: int | None = None
         self._rng: np.random.Generator | None = None
         _generators.add(self)
@@ -162,8 +164,9 @@ def multinomial(
         return _multinomial_in_vmap(input.detach(), num_samples, replacement, rng)
     weights = input.detach().array.astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
-    if (rows < 0).any() or not np.isfinite(rows).all() or (rows.sum(-1) <= 0).any():
-        raise ValueError("multinomial: weights must be finite, not negative and not all zero")
+    if _useless(rows).any():
+        expected = "finite weights, none negative and not all zero in a row"
+        raise _multinomial_option("input", rows[_useless(rows)][0].tolist(), expected)
     if replacement or num_samples == 1:
         edges = np.cumsum(rows, axis=-1)
         marks = rng.random((len(rows), num_samples)) * edges[:, -1:]
@@ -171,11 +174,23 @@ def multinomial(
         drawn = np.minimum(drawn, weights.shape[-1] - 1)
     else:
         if num_samples > weights.shape[-1]:
-            raise ValueError(f"multinomial: cannot draw {num_samples} of {weights.shape[-1]} without replacement")
+            expected = f"at most {weights.shape[-1]}, or replacement=True"
+            raise _multinomial_option("num_samples", num_samples, expected)
         # The smallest of exponential clocks, one per class: Efraimidis and Spirakis 2006.
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
+
+
+def _useless(rows: Any) -> Any:
+    """Tell which rows of weights nothing can be drawn from."""
+    with np.errstate(invalid="ignore"):
+        return (rows < 0).any(-1) | ~np.isfinite(rows).all(-1) | ~(rows.sum(-1) > 0)
+
+
+def _multinomial_option(name: str, given: Any, expected: str) -> Exception:
+    where = provenance.here()
+    return errors.BAD_OPTION(owner="multinomial", name=name, given=given, expected=expected, where=where)
 
 
 def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:

@@ -62,6 +62,23 @@ BOOL_NEEDS_ONE = Message(
     "the truth of a tensor with shape {shape} is ambiguous ({where}).\nNext: use .any() or .all().",
 )
 
+NO_NUMBERS = Message(
+    KindError,
+    "cannot make a tensor of this {kind} ({where}): it holds something that is no number.\n"
+    "Next: look for None, strings and objects in it.",
+)
+
+RAGGED_ROWS = Message(
+    ShapeError,
+    "cannot make a tensor of rows that differ in length ({where}).\n"
+    "Next: pad them to one length (nn.utils.rnn.pad_sequence), or make one tensor a row.",
+)
+
+FROM_NUMPY_KIND = Message(
+    KindError,
+    "from_numpy expects a NumPy array, given {kind} ({where}).\nNext: use glassgrad.tensor or as_tensor.",
+)
+
 DIM_OUT_OF_RANGE = Message(
     IndexRangeError,
     "dim {dim} is out of range for {ndim} dimensions ({where}).\nExpected: between {low} and {high}.",

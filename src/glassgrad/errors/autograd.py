@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import AutogradError, Message, NonLeafGradWarning, ShapeError
+from glassgrad.errors.kinds import ArgumentError, AutogradError, Message, NonLeafGradWarning, ShapeError
 
 NO_GRADIENT_PATH = Message(
     AutogradError,
@@ -22,6 +22,11 @@ BACKWARD_NEEDS_REAL = Message(
     AutogradError,
     "backward() without `gradient` needs a real number to descend on, given one of dtype {dtype} ({where}).\n"
     "Next: make it real, for example .abs() or .real(), or pass gradient=, which then is the cotangent itself.",
+)
+
+GRADIENT_COUNT = Message(
+    ArgumentError,
+    "given {given} gradients for {expected} tensors ({where}).\nExpected: one for each, or None for those of one element.",
 )
 
 GRADIENT_SHAPE = Message(

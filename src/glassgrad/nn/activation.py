@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import creation
+from glassgrad import creation, devices
 from glassgrad.nn import functional_activation as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
@@ -331,6 +331,7 @@ class PReLU(Module):
     """Leaky relu with a learned slope: one, or one for each channel (He et al. 2015)."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        devices.check(device)
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import functional_attention as F
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
@@ -48,6 +48,7 @@ class MultiheadAttention(Module):
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         if num_heads <= 0 or embed_dim % num_heads:
             raise errors.BAD_OPTION(

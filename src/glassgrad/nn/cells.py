@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
 from glassgrad.ops.core import Array
@@ -24,6 +24,7 @@ class _Cell(Module):
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
+        devices.check(device)
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size

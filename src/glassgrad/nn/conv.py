@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
 from glassgrad.ops.arrange import pad
@@ -114,6 +114,7 @@ class _Direct(_Conv):
         dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
         )
@@ -166,6 +167,7 @@ class _ConvTranspose(_Conv):
         output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1, padding_mode: str = "zeros",
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         if padding_mode != "zeros":
             raise errors.BAD_OPTION(
                 owner=type(self).__name__, name="padding_mode", given=padding_mode, expected="'zeros'",

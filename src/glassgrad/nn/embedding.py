@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import creation
+from glassgrad import creation, devices
 from glassgrad.nn import functional_products as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
@@ -66,6 +66,7 @@ class Embedding(_Table):
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Any = None,
         _freeze: bool = False, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, dtype)
         self.max_norm = max_norm
         self.norm_type = norm_type
@@ -105,6 +106,7 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Any = None,
         include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, dtype)
         self.max_norm = max_norm
         self.norm_type = norm_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from glassgrad import creation
+from glassgrad import creation, devices
 from glassgrad.nn import functional_products as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
@@ -26,6 +26,7 @@ class Linear(Module):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
+        devices.check(device)
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -60,6 +61,7 @@ class Bilinear(Module):
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         self.in1_features = in1_features
         self.in2_features = in2_features

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import functional_norm as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Buffer, Module, Parameter
@@ -29,6 +29,7 @@ class _Tracked(Module):
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -210,6 +211,7 @@ class LayerNorm(Module):
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
@@ -245,6 +247,7 @@ class RMSNorm(Module):
         self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
@@ -276,6 +279,7 @@ class GroupNorm(Module):
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
         dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         if num_groups <= 0 or num_channels % num_groups:
             raise errors.BAD_OPTION(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
 from glassgrad.nn.module import Module, Parameter
@@ -41,6 +41,7 @@ class _Recurrent(Module):
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
         dropout: float = 0.0, bidirectional: bool = False, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         if hidden_size <= 0 or num_layers <= 0:
             name, given = ("hidden_size", hidden_size) if hidden_size <= 0 else ("num_layers", num_layers)

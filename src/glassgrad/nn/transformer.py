@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import creation, devices, errors, provenance
 from glassgrad.nn import functional_activation, init
 from glassgrad.nn.attention import MultiheadAttention
 from glassgrad.nn.containers import ModuleList
@@ -44,6 +44,7 @@ class _Layer(Module):
         activation: str | _Function = functional_activation.relu, layer_norm_eps: float = 1e-5,
         batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
@@ -213,6 +214,7 @@ class Transformer(Module):
         custom_encoder: Module | None = None, custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
         batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
 

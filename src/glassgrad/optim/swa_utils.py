@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import devices, errors, provenance
 from glassgrad.mode import no_grad
 from glassgrad.nn.module import Buffer, Module
 from glassgrad.nn.norm import _BatchNorm
@@ -86,6 +86,7 @@ class AveragedModel(Module):
         self, model: Module, device: Any = None, avg_fn: Average | None = None,
         multi_avg_fn: MultiAverage | None = None, use_buffers: bool = False,
     ) -> None:  # fmt: skip
+        devices.check(device)
         super().__init__()
         self.module = copy.deepcopy(model)
         self.n_averaged = Buffer(np.zeros((), np.int64))

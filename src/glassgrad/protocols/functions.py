@@ -159,7 +159,12 @@ def _polyval(p: Any, x: Array) -> Array:
 
 
 def _meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    return arrange.meshgrid(*xi, indexing=indexing)
+    if not sparse:
+        return arrange.meshgrid(*xi, indexing=indexing)
+    # One long axis each, as NumPy's open grids have.
+    dims = len(xi)
+    order = [1, 0, *range(2, dims)] if indexing == "xy" and dims > 1 else range(dims)
+    return tuple(x.reshape([-1 if at == axis else 1 for at in range(dims)]) for x, axis in zip(xi, order, strict=True))
 
 
 def _nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:

@@ -1,0 +1,89 @@
+"""Arguments that were accepted and had no effect: they have it now, or are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors, nn
+
+LAYERS: dict[str, Callable[[Any], Any]] = {
+    "Linear": lambda d: nn.Linear(2, 3, device=d),
+    "Bilinear": lambda d: nn.Bilinear(2, 2, 3, device=d),
+    "Conv2d": lambda d: nn.Conv2d(1, 2, 3, device=d),
+    "ConvTranspose1d": lambda d: nn.ConvTranspose1d(1, 2, 3, device=d),
+    "Embedding": lambda d: nn.Embedding(3, 2, device=d),
+    "EmbeddingBag": lambda d: nn.EmbeddingBag(3, 2, device=d),
+    "BatchNorm1d without parameters": lambda d: nn.BatchNorm1d(2, affine=False, device=d),
+    "LayerNorm": lambda d: nn.LayerNorm(2, device=d),
+    "RMSNorm": lambda d: nn.RMSNorm(2, device=d),
+    "GroupNorm": lambda d: nn.GroupNorm(1, 2, device=d),
+    "PReLU": lambda d: nn.PReLU(device=d),
+    "LSTM": lambda d: nn.LSTM(2, 3, device=d),
+    "GRUCell": lambda d: nn.GRUCell(2, 3, device=d),
+    "MultiheadAttention": lambda d: nn.MultiheadAttention(4, 2, device=d),
+    "TransformerEncoderLayer": lambda d: nn.TransformerEncoderLayer(4, 2, 8, device=d),
+    "Transformer": lambda d: nn.Transformer(4, 2, 1, 1, 8, device=d),
+    "AveragedModel": lambda d: gg.optim.swa_utils.AveragedModel(nn.Linear(1, 1), device=d),
+    "Generator": lambda d: gg.Generator(device=d),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_device_that_there_is_not_is_refused(name: str) -> None:
+    for device in (None, "cpu", "cpu:0", gg.device("cpu")):
+        assert LAYERS[name](device) is not None
+    with pytest.raises(errors.ArgumentError, match=r"device 'cuda:1' is not available .*nobody_reads\.py"):
+        LAYERS[name]("cuda:1")
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_open_grids_are_numpys(indexing: Any, sparse: bool) -> None:
+    axes = [np.arange(2.0), np.arange(3.0), np.arange(4.0)]
+    for count in (1, 2, 3):
+        found = np.meshgrid(*map(gg.tensor, axes[:count]), indexing=indexing, sparse=sparse)
+        wanted = np.meshgrid(*axes[:count], indexing=indexing, sparse=sparse)
+        for mine, theirs in zip(found, wanted, strict=True):
+            assert isinstance(mine, gg.Tensor)
+            np.testing.assert_array_equal(mine.numpy(), theirs)
+
+
+@pytest.mark.parametrize("shape", [(7, 2), (5, 3), (3, 3), (2, 5), (1, 1)])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: bool) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = torch.zeros(shape).fill_diagonal_(1.0, wrap=wrap)
+    np.testing.assert_array_equal(gg.zeros(shape).fill_diagonal_(1.0, wrap=wrap).numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "message"),
+    [
+        (lambda: gg.multinomial(gg.tensor([[1.0, 1.0], [-1.0, 2.0]]), 1), ValueError, r"input=\[-1.0, 2.0\]"),
+        (lambda: gg.multinomial(gg.tensor([float("nan"), 2.0]), 1), ValueError, "finite weights"),
+        (lambda: gg.multinomial(gg.tensor([0.0, 0.0]), 1), ValueError, "not all zero"),
+        (lambda: gg.multinomial(gg.tensor([1.0, 2.0]), 3), ValueError, "num_samples=3 .*at most 2, or replacement"),
+        (lambda: gg.tensor([[1.0, 2.0], [1.0]]), ValueError, "rows that differ in length .*pad_sequence"),
+        (lambda: gg.tensor([1.0, None]), TypeError, "this list .*no number"),
+        (lambda: gg.tensor("1"), TypeError, "this str .*no number"),
+        (lambda: gg.from_numpy([1.0]), TypeError, "expects a NumPy array, given list"),
+        (
+            lambda: gg.autograd.grad([gg.ones(1, requires_grad=True) * 2], [gg.ones(1)], [gg.ones(1), gg.ones(1)]),
+            ValueError,
+            "given 2 gradients for 1 tensors",
+        ),
+    ],
+)
+def test_messages_name_the_line(use: Any, kind: Any, message: str) -> None:
+    with pytest.raises(kind) as caught:
+        use()
+    text = " ".join(str(caught.value).split())
+    assert isinstance(caught.value, errors.GlassgradError)
+    assert "test_arguments_nobody_reads.py:" in text
+    assert re.search(message, text), text

@@ -150,6 +150,11 @@ def test_what_is_asked_of_a_validation_that_there_is_not() -> None:
         trainer(validation=False, patience=3)
     with pytest.raises(InputError, match="the validation measures no 'acuracy', but loss"):
         trainer(monitor="acuracy").fit()
+    plateau = optim.lr_scheduler.ReduceLROnPlateau
+    with pytest.raises(InputError, match="ReduceLROnPlateau needs a val_loader"):  # it would never look at anything
+        trainer(validation=False, scheduler=plateau)
+    with pytest.raises(InputError, match="the validation measures no 'acuracy', but loss"):
+        trainer(scheduler=plateau, monitor="acuracy", best=0).fit()
 
 
 def test_loggers_that_there_are_not(tmp_path: Path) -> None:

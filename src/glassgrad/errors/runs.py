@@ -82,7 +82,7 @@ FIT_DATA_NOT_FINITE = Message(
     "finite); no step was made of it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
 )
 FIT_NO_SUCH_MEASURE = Message(InputError, "the validation measures no {given!r}, but {known}; set `monitor` to one of them")
-FIT_NEEDS_VALIDATION = Message(InputError, "{option}={given} needs a val_loader: without one nothing is measured")
+FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without one nothing is measured")
 FIT_NEEDS_STEPS = Message(
     InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
 )

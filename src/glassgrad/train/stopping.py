@@ -13,6 +13,13 @@ from .rundir import BEST
 from .weights import write_weights
 
 
+def measured(monitor: str, measures: Mapping[str, float]) -> float:
+    """Return a measure by its name. Raises `errors.InputError` if it is not among them."""
+    if monitor not in measures:
+        raise errors.FIT_NO_SUCH_MEASURE(given=monitor, known=", ".join(measures))
+    return measures[monitor]
+
+
 class Watched:
     """A measure of the validation, and which way it is better."""
 
@@ -20,10 +27,8 @@ class Watched:
         self.monitor, self.higher = monitor, higher
 
     def of(self, measures: Mapping[str, float]) -> float:
-        """Return the measure, so that lower is better. Raises `errors.InputError` if it is not among them."""
-        if self.monitor not in measures:
-            raise errors.FIT_NO_SUCH_MEASURE(given=self.monitor, known=", ".join(measures))
-        value = measures[self.monitor]
+        """Return the measure, so that lower is better. Raises as `measured` does."""
+        value = measured(self.monitor, measures)
         return math.inf if math.isnan(value) else -value if self.higher else value
 
 

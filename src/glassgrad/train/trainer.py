@@ -29,7 +29,7 @@ from .loop import Loop, Plan
 from .metrics import Logger, read_metrics
 from .rundir import RunDirectory
 from .signals import StopSignals
-from .stopping import BestWeights, EarlyStopping
+from .stopping import BestWeights, EarlyStopping, measured
 from .training_config import TASK, TrainingConfig
 from .weights import check_shapes, shapes_of, write_weights
 
@@ -143,7 +143,9 @@ class Trainer:
     def _check(self, config: TrainingConfig) -> None:
         for option in ("patience", "eval_every"):
             if getattr(config, option) and self.val_loader is None:
-                raise errors.FIT_NEEDS_VALIDATION(option=option, given=getattr(config, option))
+                raise errors.FIT_NEEDS_VALIDATION(option=f"{option}={getattr(config, option)}")
+        if isinstance(self.scheduler, ReduceLROnPlateau) and self.val_loader is None:
+            raise errors.FIT_NEEDS_VALIDATION(option="ReduceLROnPlateau")
         known = loggers.wanted(config.log_to)
         if not config.run_dir:
             known = [name for name in known if name != "jsonl"]
@@ -371,7 +373,7 @@ class _Schedule(Callback):
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
         """Look at a measure."""
         if isinstance(self.scheduler, ReduceLROnPlateau):
-            self.scheduler.step(measures[self.monitor])
+            self.scheduler.step(measured(self.monitor, measures))
 
 
 def _step_options(config: TrainingConfig, engine: str) -> StepOptions:

@@ -265,9 +265,9 @@ def _warn_of_python_state(captured: Capture) -> None:
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters, as far as they are known."""
+    """Return the names of a function's parameters, as far as they are known; of a module, those of `forward`."""
     try:
-        return list(inspect.signature(function).parameters)
+        return list(inspect.signature(getattr(function, "forward", function)).parameters)
     except (TypeError, ValueError):
         return []
 

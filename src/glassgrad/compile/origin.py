@@ -23,6 +23,7 @@ _LEAF = autograd._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
 # Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
 _FORMULAS = tuple(f"{provenance._PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
+_CAPTURE = f"{provenance._PACKAGE}compile{os.sep}capture.py"
 _PLUMBING = {core.__file__, names.__file__}
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
 
@@ -131,6 +132,8 @@ def _caller(frame: FrameType) -> tuple[CodeType, int] | None:
     """Return the next of the user's instructions above a frame of the user's."""
     above = frame.f_back
     while above is not None and provenance.is_internal(above.f_code.co_filename):
+        if above.f_code.co_filename == _CAPTURE:
+            return None  # whoever has the function traced is no part of it
         above = above.f_back
     return None if above is None else (above.f_code, above.f_lasti)
 

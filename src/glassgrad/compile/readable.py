@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from glassgrad.compile.captured import Capture, Output
 from glassgrad.compile.emit.numpy import document
 from glassgrad.compile.emit.numpy.differentiate import Derived, Replay, tidy
 from glassgrad.compile.emit.numpy.document import Source
+from glassgrad.compile.emit.numpy.hints import drawn_hint
 from glassgrad.compile.emit.numpy.lines import Body, role_of
 from glassgrad.compile.emit.numpy.names import input_names
 from glassgrad.compile.emit.numpy.recognise import Recogniser
@@ -123,7 +124,7 @@ class _Loss:
         derived = tidy(derived, () if simplify else _named(derived.graph), seeded=not simplify)
         read = {var for instr in derived.graph.instrs for var in instr.reads()}
         inputs = [var for var in self.forward.inputs if replay.var_of(var) in read]
-        names = dict(zip(inputs, input_names([var.name or f"x{var.id}" for var in inputs]), strict=True))
+        names = _input_names(self.forward, inputs)
         here = {replay.var_of(var): name for var, name in names.items()}
         assert derived.seed is not None
         body = BodyWriter(derived, {**here, derived.seed: "dloss"}, aliases=not simplify).write()
@@ -177,6 +178,13 @@ class _Loss:
         return result
 
 
+def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:
+    """Return names for inputs: those of state and arguments, and for random numbers what the user calls them."""
+    users = graph.users()
+    paths = [var.name or drawn_hint(var, users.get(var, ())) for var in inputs]
+    return dict(zip(inputs, input_names(paths), strict=True))
+
+
 def _counted(notes: Iterable[str]) -> list[str]:
     """Say once what holds for every layer."""
     counts = Counter(re.sub(r"\[\d+\]", "", note) for note in notes)
@@ -196,7 +204,7 @@ def step_source(captured: Capture) -> Source:
     """Return a compiled function as a readable program that writes its state in place."""
     graph = eliminate_dead(captured.graph)
     derived = tidy(Derived(graph, list(captured.gradients), captured.cotangents, captured.nodes), _named(graph))
-    names = dict(zip(graph.inputs, input_names([var.name or f"x{var.id}" for var in graph.inputs]), strict=True))
+    names = _input_names(graph, graph.inputs)
     slots = {one.var for one in captured.state if one.var.name and one.var.name.endswith(".grad")}
     body = BodyWriter(derived, names).write()
     arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]

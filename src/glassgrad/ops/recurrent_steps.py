@@ -20,24 +20,33 @@ def lstm_step(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Any,
     gates = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
     n = c.shape[-1]  # h may be a projection of fewer numbers
     i, f, g, o = (gates[..., at * n : (at + 1) * n] for at in range(4))
-    c = sigmoid(f) * c + sigmoid(i) * ew.tanh(g)
-    return sigmoid(o) * ew.tanh(c), c
+    # Each value has a name, for the readable source of a compiled function shows them.
+    forget_gate = sigmoid(f)
+    input_gate = sigmoid(i)
+    candidate = ew.tanh(g)
+    cell = forget_gate * c + input_gate * candidate
+    output_gate = sigmoid(o)
+    squashed = ew.tanh(cell)
+    hidden = output_gate * squashed
+    return hidden, cell
 
 
 def gru_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any) -> tuple[Array]:
     """One step of a gated recurrent unit: the new hidden state."""
     from_x, from_h = linear_p(x, w_ih, *_given(b_ih)), linear_p(h, w_hh, *_given(b_hh))
     n = h.shape[-1]
-    r = sigmoid(from_x[..., :n] + from_h[..., :n])
-    z = sigmoid(from_x[..., n : 2 * n] + from_h[..., n : 2 * n])
-    new = ew.tanh(from_x[..., 2 * n :] + r * from_h[..., 2 * n :])
-    return (new + z * (h - new),)
+    reset_gate = sigmoid(from_x[..., :n] + from_h[..., :n])
+    update_gate = sigmoid(from_x[..., n : 2 * n] + from_h[..., n : 2 * n])
+    candidate = ew.tanh(from_x[..., 2 * n :] + reset_gate * from_h[..., 2 * n :])
+    hidden = candidate + update_gate * (h - candidate)
+    return (hidden,)
 
 
 def rnn_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any, rectified: bool) -> tuple[Array]:
     """One step of an Elman network: the new hidden state."""
-    a = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
-    return (relu(a) if rectified else ew.tanh(a),)
+    before = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
+    hidden = relu(before) if rectified else ew.tanh(before)
+    return (hidden,)
 
 
 def unrolled(

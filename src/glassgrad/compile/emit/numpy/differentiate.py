@@ -148,16 +148,27 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
         graph = _with_one(graph, derived.seed)
     rewriter = simplified(
         graph,
-        lambda instr: isinstance(instr.where, Origin) and instr.where.role != FORWARD,
+        lambda instr: isinstance(instr.where, Origin) and (instr.where.role != FORWARD or _does_nothing(instr)),
         more=_FOR_READING,
         opaque={derived.cotangents[var] for var in named if var in derived.cotangents},
     )
     graph = eliminate_dead(rewriter.finish())
-    cotangents = {
-        value: now for value, total in derived.cotangents.items() if isinstance(now := rewriter.now(total), Var)
-    }
+    cotangents: dict[Var, Var] = {}
+    for value, total in derived.cotangents.items():
+        value_now, total_now = rewriter.now(value), rewriter.now(total)
+        if isinstance(value_now, Var) and isinstance(total_now, Var):
+            cotangents.setdefault(value_now, total_now)
+    producers = graph.producers()
+    nodes = {number: producers.get(rewriter.now(made.outputs[0]), made) for number, made in derived.nodes.items()}  # type: ignore[arg-type]  # a number is made by nothing
     pairs = [(leaf, now) for leaf, g in derived.gradients if isinstance(now := rewriter.now(g), Var)]
-    return Derived(graph, pairs, cotangents, derived.nodes, derived.seed)
+    return Derived(graph, pairs, cotangents, nodes, derived.seed)
+
+
+def _does_nothing(instr: Instr) -> bool:
+    """Tell whether a function of the library reshaped something to the shape that it has."""
+    source = instr.inputs[0]
+    same = instr.op == "reshape" and isinstance(source, Var) and source.shape == instr.output.shape
+    return same and isinstance(instr.where, Origin) and instr.where.inner is not None
 
 
 # What can be computed of a number that stands for an array with equal elements.
@@ -201,6 +212,7 @@ _FOR_READING = tuple(
         ("x * reciprocal(y)", "x / y"),
         ("reciprocal(x) * y", "y / x"),
         ("x * (n * y ** -1)", "n * x / y"),
+        ("x + x", "2 * x"),
     )
 )
 

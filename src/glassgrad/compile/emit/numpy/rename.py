@@ -54,11 +54,12 @@ class Renamer:
 
     def renamed(self) -> list[Line]:
         """Return the lines with their final names."""
-        lines = [
-            replace(line, code=[self._filled(one) for one in cuts])
-            for line, cuts in zip(self.lines, self.cuts, strict=True)
-        ]
-        return [line for line in lines if not _SAME.fullmatch(line.code[0])]
+        lines = []
+        for line, cuts in zip(self.lines, self.cuts, strict=True):
+            code = [one for one in map(self._filled, cuts) if not _SAME.fullmatch(one)]
+            if code:
+                lines.append(replace(line, code=code))
+        return lines
 
     def text(self, code: str) -> str:
         """Return other text about the program, with its final names."""

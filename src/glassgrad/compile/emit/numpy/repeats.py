@@ -104,6 +104,7 @@ class Loop:
         labels: for each turn what the loop's variable is.
         parts: what the names of each line are; one dictionary for each kind of part, keyed by column.
         sums: names that every turn adds to, which the first turn makes, and the number of the line that does.
+        patches: number -> a line of the first turn as it is when there is such a sum to add to.
         leader: the loop of the forward pass that this one goes back through.
     """
 
@@ -115,6 +116,7 @@ class Loop:
     listed: dict[Column, tuple[Family, int]] = field(default_factory=dict)
     outside: dict[Column, None] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
+    patches: dict[int, Cut] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -184,7 +186,7 @@ class Lines:
             loop = Loop([[*range(at, at + period)] for at in starts], [*range(count)])
             if not Fitter(self, loop, ()).fits():
                 continue
-            torn = sum(self._is_torn(turn[0]) for turn in loop.turns[1:])  # type: ignore[arg-type]  # nothing lacks
+            torn = any(self._is_torn(turn[0] or 0) for turn in loop.turns[1:])
             worth = (torn, -loop.saved, len(loop.carried), first)
             if best is None or worth < best[0]:
                 best = worth, loop
@@ -213,7 +215,7 @@ class Lines:
         low, high = alike[0], alike[0] + 1
         while high < len(shapes) and shapes[high] == model:
             high += 1
-        sums = self._sums(turns[low - 1][1], model) if low == 1 else None
+        sums = self._sums(turns[low - 1][1], turns[low][1]) if low == 1 else None
         short = self._shortened(turns[high][1], model) if high == len(turns) - 1 else None
         for first, last in ((low - 1, high + 1), (low - 1, high), (low, high + 1), (low, high)):
             if (first < low and sums is None) or (last > high and short is None):
@@ -222,10 +224,24 @@ class Lines:
             if last > high and short is not None:
                 chosen[-1] = short
             labels = [label for label, _ in turns[first:last]]
-            loop = Loop(chosen, labels, leader, sums=dict(sums or {}) if first < low else {})
-            if len(chosen) > 1 and Fitter(self, loop, families).fits():
+            loop = Loop(chosen, labels, leader)
+            if first < low and sums is not None:
+                loop.sums, loop.patches = sums
+            if len(chosen) > 1 and self._fits(loop, families):
                 return loop
         return None
+
+    def _fits(self, loop: Loop, families: Sequence[Family]) -> bool:
+        before = {number: self.cuts[number] for number in loop.patches}
+        self.patch(loop.patches)
+        fits = Fitter(self, loop, families).fits()
+        self.patch(before)
+        return fits
+
+    def patch(self, patches: Mapping[int, Cut]) -> None:
+        """Put other lines in the place of some."""
+        for number, one in patches.items():
+            self.cuts[number] = one
 
     def _owned(self, leader: Loop) -> list[tuple[int, list[int]]]:
         """Return the lines of the backward pass by turn; nothing if those of a turn do not stand together."""
@@ -250,21 +266,25 @@ class Lines:
                 found.append((label, [number]))
         return found
 
-    def _sums(self, lines: list[int], model: list[Skeleton]) -> dict[str, int] | None:
+    def _sums(self, lines: list[int], model: list[int]) -> tuple[dict[str, int], dict[int, Cut]] | None:
         """Compare the first turn with the others, which add to what it makes; None if there are other differences."""
         if len(lines) != len(model):
             return None
         sums: dict[str, int] = {}
-        for number, other in zip(lines, model, strict=True):
-            mine = self.skeletons[number]
-            if mine == other:
+        patches: dict[int, Cut] = {}
+        for number, like in zip(lines, model, strict=True):
+            mine, other = self.cuts[number], self.cuts[like]
+            if self.skeletons[number] == self.skeletons[like]:
                 continue
-            adds = other.pieces[1].startswith(" += ") and mine.pieces[1].startswith(" = ")
-            pieces = (mine.pieces[0], mine.pieces[1].replace(" = ", " += ", 1), *mine.pieces[2:])
-            if not adds or pieces != other.pieces or mine.section != other.section:
+            if mine.pieces in _first_of(other.pieces):
+                sums[mine.tokens[0]] = number
+            elif other.pieces[1:3] == (" = ", " + ") and mine.pieces == (*other.pieces[:2], *other.pieces[3:]):
+                zero = f"{mine.tokens[0]}_zero"
+                sums[zero] = number
+                patches[number] = Cut(other.pieces, (mine.tokens[0], zero, *mine.tokens[1:]))
+            else:
                 return None
-            sums[self.cuts[number].tokens[0]] = number
-        return sums
+        return sums, patches
 
     def _shortened(self, lines: list[int], model: list[Skeleton]) -> list[int | None] | None:
         """Compare the last turn with the others, of whose lines it may lack some; None for other differences."""
@@ -274,6 +294,15 @@ class Lines:
             same = bool(rest) and self.skeletons[rest[0]] == other
             result.append(rest.pop(0) if same else None)
         return None if rest or len(lines) == 0 else result
+
+
+def _first_of(pieces: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield how the first term of a sum is written to which a line adds, or from which it takes away."""
+    if len(pieces) > 2 and pieces[1].startswith(" += "):
+        yield (pieces[0], pieces[1].replace(" += ", " = ", 1), *pieces[2:])
+    if len(pieces) > 2 and pieces[1].startswith(" -= "):
+        yield (pieces[0], pieces[1].replace(" -= ", " = -(", 1), *pieces[2:-1], f"{pieces[-1]})")
+        yield (pieces[0], pieces[1].replace(" -= ", " = -", 1), *pieces[2:])
 
 
 class Fitter:

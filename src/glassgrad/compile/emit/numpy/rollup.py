@@ -174,6 +174,8 @@ class Roller:
 
     def _take(self, loop: Loop, outside: Mapping[Column, Family], made: Mapping[Column, Family | None]) -> None:
         """Give everything in a loop its name."""
+        self.lines.patch(loop.patches)
+        self.base.update({name: self.base.get(name.removesuffix("_zero"), name) for name in loop.sums})
         self.loops[loop.first] = loop
         for column, family in outside.items():
             self._name_list(family, family.members, family.members if family.given else ())
@@ -380,7 +382,7 @@ class Roller:
         if isinstance(where, Origin):
             found = loop_of(where.code, where.lasti) or (loop_of(*where.outer) if where.outer is not None else None)
         comment, variable = found or (line.run.text if line.run is not None else "", None)
-        names = [variable or "i", "i", "j", "k", "turn"]
+        names = [variable if variable not in {None, "_"} else "i", "i", "j", "k", "turn"]
         index = next(name for name in names if name not in self.taken)
         self.indices.add(index)
         return comment, index

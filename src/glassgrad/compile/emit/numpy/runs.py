@@ -51,7 +51,9 @@ def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
     """
     targets = run.statement.targets
     results = [var for instr in run.instrs for var in instr.outputs]
-    if (len(targets) == 1 or run.statement.returns) and not _gives_the_value(run):
+    if len(targets) == 1 and run.instrs[-1].op == "at_set":
+        return {results[-1]: targets[0]}
+    if (len(targets) == 1 or run.statement.returns) and not gives_the_value(run):
         return {}
     if len(targets) == 1:
         return {results[-1]: targets[0]}
@@ -65,7 +67,7 @@ def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
     return {}
 
 
-def _gives_the_value(run: Run) -> bool:
+def gives_the_value(run: Run) -> bool:
     """Tell whether the last instruction is the whole of the statement's expression, not an argument in it."""
     where = run.instrs[-1].where
     return isinstance(where, Origin) and span_of(where.code, where.lasti) in run.statement.spans

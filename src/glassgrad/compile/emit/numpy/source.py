@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from glassgrad import errors
 from glassgrad.compile.emit.numpy import text
 from glassgrad.compile.emit.numpy.differentiate import Derived
-from glassgrad.compile.emit.numpy.hints import constant_hint, hint
+from glassgrad.compile.emit.numpy.expressions import ExpressionWriter
 from glassgrad.compile.emit.numpy.lines import Body, Line, role_of, rule_text
-from glassgrad.compile.emit.numpy.names import Namer, identifier
-from glassgrad.compile.emit.numpy.reading import READING
 from glassgrad.compile.emit.numpy.recognise import FORMULAS
 from glassgrad.compile.emit.numpy.runs import Run, assigned, forward_runs
-from glassgrad.compile.emit.numpy.templates import HELPERS
+from glassgrad.compile.emit.numpy.statements import span_of
 from glassgrad.compile.emit.numpy.text import Text
-from glassgrad.compile.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, GATHER, Origin
 from glassgrad.ops.core import REGISTRY
 from glassgrad.ops.places import IndexArray
 
-_SHORT = 16  # characters of a constant that may be written more than once
 _LARGE = 16  # an expression of more operations than this is not put into another one
 
 
-class BodyWriter:
+class BodyWriter(ExpressionWriter):
     """Writes the lines of a program with a forward and a backward pass, in the order of its instructions."""
 
     def __init__(self, derived: Derived, input_names: Mapping[Var, str], *, aliases: bool = True) -> None:
-        self.derived = derived
+        super().__init__(derived, input_names)
         self.with_aliases = aliases
-        self.graph: Graph = derived.graph
-        self.namer = Namer(input_names.values())
-        self.body = Body(names=dict(input_names), base=self.namer.base)
-        self.constants = dict(self.graph.constants)
-        self.users = self.graph.users()
-        self.uses = Counter(operand for instr in self.graph.instrs for operand in instr.reads())
-        self.uses.update(self.graph.results())
-        self.producer = self.graph.producers()
-        self.targets = {value: target for target, value in self.graph.updates}
-        self.inline: dict[Var, Text] = {}
         self.written: set[Var] = set()
         self.size: dict[Var, int] = {}
         self.given: set[Var] = set()
-        self.run_of: dict[Instr, Run] = {}
-        self.value_of: dict[Var, Var] = {}
         self.line_of: dict[Instr, Line] = {}
-        self.constant_lines: list[Line] = []
         self.scatters: dict[Operand, Instr] = {}
+        # Places whose results have a line in some turn of a loop, and so in every one.
+        forward = [instr for instr in self.graph.instrs if role_of(instr) == FORWARD]
+        self.lined = {place(instr) for instr in forward if self.uses[instr.outputs[0]] != 1}
 
     def write(self) -> Body:
         """Return the lines."""
@@ -113,7 +98,7 @@ class BodyWriter:
         name = self.namer.take(f"d{of}", f"d{self.namer.base.get(of, of)}")
         self.body.names[total] = name
         instr = self.producer.get(total)
-        while instr is not None and role_of(instr) == GATHER and instr.op == "add":
+        while instr is not None and role_of(instr) == GATHER and instr.op in _SUMS:
             partial = instr.inputs[0]
             if not isinstance(partial, Var) or partial in self.body.names or self.uses[partial] != 1:
                 return
@@ -124,42 +109,12 @@ class BodyWriter:
         """Note what a cotangent and the partial sums that lead up to it are for."""
         self.value_of.setdefault(total, value)
         instr = self.producer.get(total)
-        while instr is not None and role_of(instr) == GATHER and instr.op == "add":
+        while instr is not None and role_of(instr) == GATHER and instr.op in _SUMS:
             partial = instr.inputs[0]
             if not isinstance(partial, Var) or self.uses[partial] != 1:
                 return
             self.value_of.setdefault(partial, value)
             instr = self.producer.get(partial)
-
-    def name(self, var: Var, instr: Instr) -> str:
-        """Return the name of a value, made up if nobody gave it one."""
-        if var not in self.body.names:
-            self.body.names[var] = self.namer.take(identifier(self._hint(var, instr)))
-        return self.body.names[var]
-
-    def _hint(self, var: Var, instr: Instr) -> str:
-        if var in self.targets:
-            return f"new_{self.body.names.get(self.targets[var], 'state')}"
-        if role_of(instr) == FORWARD:
-            return hint(var, instr, self.run_of.get(instr), self.users)
-        value = self.value_of.get(var)
-        if value is not None:
-            return f"d{self._called(value)}"
-        ruled = self.derived.forward_of(instr)
-        sources = [operand for operand in ruled.inputs if isinstance(operand, Var)] if ruled is not None else []
-        at = instr.where.argument if isinstance(instr.where, Origin) else None
-        if ruled is None or not sources:
-            return f"d_{instr.where.rule}"
-        source = ruled.inputs[at] if at is not None and at < len(ruled.inputs) else sources[0]
-        return f"d{self._called(source if isinstance(source, Var) else sources[0])}_part"
-
-    def _called(self, value: Var) -> str:
-        """Return the name of a value of the forward pass, or what it would be."""
-        name = self.body.names.get(value)
-        made = self.producer.get(value)
-        if name is not None or made is None:
-            return self.namer.base.get(name, name) if name is not None else value.name or "input"
-        return hint(value, made, self.run_of.get(made), self.users)
 
     def _aliases(self, run: Run) -> None:
         """Give cotangents that passed through unchanged the name of what they belong to now."""
@@ -184,6 +139,9 @@ class BodyWriter:
 
     def _line(self, instr: Instr, section: str, comment: str) -> None:
         out = instr.outputs[0]
+        if instr.op == "at_set":
+            self._add(Line(self._written_at(instr), comment, section, instr))
+            return
         if self._scattered_into(instr) is not None:
             self.scatters[out] = instr
             return
@@ -220,10 +178,11 @@ class BodyWriter:
         self.body.lines.append(line)
 
     def _assignment(self, instr: Instr, target: str, written: Text) -> str:
-        if role_of(instr) == GATHER and instr.op == "add" and isinstance(instr.inputs[0], Var):
+        if role_of(instr) == GATHER and instr.op in _SUMS and isinstance(instr.inputs[0], Var):
             before = instr.inputs[0]
             if self.body.names.get(before) == target and before not in self.inline and self._owns(before):
-                return f"{target} += {self.operand(instr.inputs[1]).code}"
+                added = self.operand(instr.inputs[1])
+                return f"{target} {_SUMS[instr.op]}= {added.code}"
         return f"{target} = {written.code}"
 
     def _owns(self, var: Var) -> bool:
@@ -236,6 +195,8 @@ class BodyWriter:
         if self._is_part_of_input(instr):
             return True
         if out in self.body.names or self.uses[out] != 1 or self.size[out] > _LARGE:
+            return False
+        if place(instr) in self.lined:
             return False
         if out in self.targets:
             return not self._reads_other_state(out, self.targets[out])
@@ -287,6 +248,24 @@ class BodyWriter:
             stack.extend(instr.reads())
         return False
 
+    def _written_at(self, instr: Instr) -> list[str]:
+        """Write `x[index] = value`, to a copy of x unless nobody looks at the x before."""
+        source, value, *arrays = instr.inputs
+        before, written = self.operand(source), self.operand(value)
+        key = text.index(instr.params["spec"], [self.operand(array) for array in arrays])
+        assert isinstance(source, Var)
+        mine = source in self.written and self._owns(source)
+        named = source in self.constants and source in self.body.names and source not in self.body.large
+        alone = self.uses[source] == 1 and (mine or named)
+        if alone and instr.output not in self.body.names:
+            self.body.names[instr.output] = before.code
+        target = self.name(instr.output, instr)
+        self.written.add(instr.output)
+        fresh = before.code.startswith(("np.zeros(", "np.ones(", "np.full("))
+        first = before.code if alone or fresh else f"{before.at(text.ATOM)}.copy()"
+        made = [] if target == first else [f"{target} = {first}"]
+        return [*made, f"{target}[{key}] = {written.code}"]
+
     def _scatter(self, instr: Instr) -> list[str]:
         """Zeros, and adding to them: `+=` where no place is met twice, np.add.at elsewhere."""
         target = self.name(instr.output, instr)
@@ -331,74 +310,6 @@ class BodyWriter:
                 code = f"{name}[...] = {self.operand(value).code}"
             self.body.lines.append(Line([code], str(target.shape) if target.shape else "scalar", "write back", made))
 
-    # --- expressions ----------------------------------------------------------------------------------
-
-    def expression(self, instr: Instr) -> Text:
-        """Return an instruction as an expression."""
-        template = READING.get(instr.op)
-        if template is None:
-            place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
-            raise errors.NO_SOURCE(op=instr.op, where=place)
-        written = self._as_written(instr) or template(instr, [self.operand(operand) for operand in instr.inputs])
-        called = written.code.partition("(")[0]
-        if called in HELPERS:
-            self.body.helpers.add(called)
-        return written
-
-    def _as_written(self, instr: Instr) -> Text | None:
-        """Write products as a person would: a mean, a division by a count, a square."""
-        if instr.op != "multiply":
-            return None
-        first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
-        rest, power = first, 1
-        while isinstance(second, Var) and rest is not second and self._is_product_with(rest, second):
-            rest, power = self.producer[rest].inputs[0], power + 1  # type: ignore[index]  # a product is made
-        if rest is second or power > 1:
-            raised = Text(f"{self.operand(second).at(text.POWER + 1)}**{power + (rest is second)}", text.POWER)
-            return raised if rest is second else text.binary(self.operand(rest), "*", raised, text.PRODUCT)
-        if not isinstance(first, Var):
-            return None
-        summed = self.producer.get(first) if first in self.inline else None
-        whole = summed.inputs[0] if summed is not None and summed.op == "sum" else None
-        if summed is not None and isinstance(whole, Var) and second == first.size / max(whole.size, 1):
-            return READING["mean"](summed, [self.operand(whole)])
-        count = text.count_of(second)
-        return None if count is None else text.binary(self.operand(first), "/", Text(str(count)), text.PRODUCT)
-
-    def _is_product_with(self, operand: Operand, factor: Var) -> bool:
-        made = self.producer.get(operand) if isinstance(operand, Var) and operand in self.inline else None
-        return made is not None and made.op == "multiply" and made.inputs[1] is factor
-
-    def operand(self, operand: Operand) -> Text:
-        """Return an operand as text."""
-        if not isinstance(operand, Var):
-            return text.number(operand)
-        if operand in self.inline:
-            return self.inline[operand]
-        if operand in self.body.names:
-            return Text(self.body.names[operand])
-        if operand in self.constants:
-            return self._constant(operand)
-        return Text(self.name(operand, self.producer[operand]))
-
-    def _constant(self, var: Var) -> Text:
-        """Write a constant array where it is used, or give it a line, or let it be passed in."""
-        value = self.constants[var]
-        written = text.constant(value)
-        if written is not None and (self.uses[var] == 1 or len(written.code) <= _SHORT or "arange" in written.code):
-            return written
-        name = self.namer.take(constant_hint(value, self.users.get(var, ()), self._said()))
-        self.body.names[var] = name
-        if written is None:
-            self.body.large[var] = value
-        else:
-            self.constant_lines.append(Line([f"{name} = {written.code}"], str(var.shape), "forward"))
-        return Text(name)
-
-    def _said(self) -> set[str]:
-        """Return what the names in use would be without their numbers."""
-        return {self.namer.base.get(name, name) for name in self.body.names.values()}
-
     # --- comments -------------------------------------------------------------------------------------
 
     def _shape_comment(self, instr: Instr) -> str:
@@ -415,9 +326,19 @@ class BodyWriter:
 
     def _contribution(self, instr: Instr) -> Instr:
         """Return the instruction whose rule made what a line adds to a sum."""
-        added = instr.inputs[1] if role_of(instr) == GATHER and instr.op == "add" else None
+        added = instr.inputs[1] if role_of(instr) == GATHER and instr.op in _SUMS else None
         through = isinstance(added, Var) and (added in self.inline or added in self.scatters)
         return self.producer[added] if through and isinstance(added, Var) else instr
 
 
+_SUMS = {"add": "+", "subtract": "-"}
 _IN_PLACE = {"subtract": "-", "add": "+", "multiply": "*"}
+
+
+def place(instr: Instr) -> object:
+    """Return where in the user's source and in the library a forward instruction comes from, in whichever turn."""
+    where = instr.where
+    if not isinstance(where, Origin) or where.role != FORWARD:
+        return instr
+    inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
+    return (where.code, span_of(where.code, where.lasti), inner, instr.op, instr.outputs[0].shape)

@@ -55,6 +55,13 @@ def count_of(factor: Any) -> int | None:
     return count if 1 / count == factor else None
 
 
+def scalar(value: Any) -> Text:
+    """Write a NumPy number: 1 / n where it is that, and otherwise as short as its precision allows."""
+    count = round(1 / float(value)) if 0 < value < 0.4 else 0
+    code = f"1 / {count}" if count and value.dtype.type(1 / count) == value else str(value)
+    return call(literal(value.dtype), Text(code)) if value.dtype != np.float64 else Text(code, PRODUCT)
+
+
 def literal(value: Any) -> str:
     """Write a parameter: dtypes by their NumPy name, slices and tuples as in an index."""
     if isinstance(value, np.dtype):

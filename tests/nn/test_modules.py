@@ -268,6 +268,20 @@ def test_every_name_is_found_and_the_list_is_that_of_the_families() -> None:
         assert callable(getattr(nn.functional, name))
 
 
+@pytest.mark.parametrize("key", ["keys", "forward", "training", "a.b", "", 1])
+def test_keys_that_would_hide_something_are_refused_as_in_torch(key: Any) -> None:
+    torch = pytest.importorskip("torch")
+    for lib, kinds, words in (
+        (torch, (KeyError, TypeError), None),
+        (gg, ValueError, r"cannot hold an entry under the key .*test_modules\.py"),
+    ):
+        with pytest.raises(kinds, match=words):
+            lib.nn.ModuleDict({key: lib.nn.Tanh()})
+        if isinstance(key, str):
+            with pytest.raises(kinds, match=words):
+                lib.nn.Sequential(OrderedDict({key: lib.nn.Tanh()}))
+
+
 @pytest.mark.parametrize("fails_in", ["forward", "first hook", "nowhere"])
 def test_a_hook_that_is_always_called_is_called_as_in_torch(fails_in: str) -> None:
     torch = pytest.importorskip("torch")

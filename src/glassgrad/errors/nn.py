@@ -116,6 +116,12 @@ MASK_AND_CAUSAL = Message(
     "Next: leave out is_causal and put the triangle into the mask: mask & ones(L, S).tril().",
 )
 
+CONTAINER_KEY = Message(
+    ArgumentError,
+    "{owner} cannot hold an entry under the key {given!r} ({where}).\n"
+    "Expected: a string without dots that is no attribute of {owner} already, as it becomes the name of one.",
+)
+
 CONTAINER_ENTRY = Message(
     KindError,
     "{owner} at {where} holds entries of type {expected}, given a {kind}.",

@@ -37,9 +37,11 @@ class PeerError(Exception):
 class Peer:
     """A peer's process and its answers."""
 
-    def __init__(self, module: str, mode: str, threads: int | None) -> None:
+    def __init__(self, module: str, mode: str, threads: int | None, cache: Path | None = None) -> None:
         environment = dict(os.environ)
         environment.setdefault("JAX_PLATFORMS", "cpu")
+        if cache is not None:
+            environment["GLASSGRAD_CACHE_DIR"] = str(cache)
         command = [sys.executable, "-m", "benchmarks.worker", module, mode]
         prepare = None
         if threads is not None:
@@ -98,6 +100,8 @@ class Outcome:
     rounds: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     first_step: float = math.nan
+    compiling: float = math.nan  # the first step without imports, in a process that compiles ...
+    compiled: float = math.nan  # ... and in the next one, which finds the machine code on the disk
     megabytes: float = math.nan
     others: float = math.nan  # cores' worth of work by other processes meanwhile
     work: dict[str, float] | None = None  # flops and bytes of a step
@@ -122,13 +126,19 @@ def disagreement(losses: Sequence[float], reference: Sequence[float], tolerance:
     return ""
 
 
-def start(workload: Workload, names: Sequence[str], threads: int | None) -> tuple[dict[str, Peer], dict[str, Outcome]]:
-    """Start the named peers one after the other and take their first losses."""
+def start(
+    workload: Workload, names: Sequence[str], threads: int | None, cache: Path
+) -> tuple[dict[str, Peer], dict[str, Outcome]]:
+    """Start the named peers one after the other and take their first losses.
+
+    Each gets a folder in `cache` for its machine code, so that it finds nothing of what was compiled before.
+    """
     running: dict[str, Peer] = {}
     outcomes = {name: Outcome(name) for name in names}
-    for name in names:
+    for number, name in enumerate(names):
         module, _, mode = workload.peers[name].partition(":")
-        peer = Peer(f"{workload.package}.{module}", mode, threads)
+        arguments = f"{workload.package}.{module}", mode, threads, cache / str(number)
+        peer = Peer(*arguments)
         try:
             greeting = peer.read(START_LIMIT)
             if "missing" in greeting:
@@ -136,11 +146,24 @@ def start(workload: Workload, names: Sequence[str], threads: int | None) -> tupl
             reply = peer.ask(do="losses", count=workload.check_steps)
             outcomes[name].losses = reply["losses"]
             outcomes[name].first_step = greeting["ready"] + reply["first"]
+            if reply.get("stores"):
+                outcomes[name].compiling = reply["first"]
+                outcomes[name].compiled = again(Peer(*arguments))
             running[name] = peer
         except PeerError as error:
             outcomes[name].trouble = str(error)
             peer.close()
     return running, outcomes
+
+
+def again(peer: Peer) -> float:
+    """Seconds of the first step of a peer's second process."""
+    try:
+        peer.read(START_LIMIT)
+        first: float = peer.ask(do="losses", count=1)["first"]
+        return first
+    finally:
+        peer.close()
 
 
 def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: dict[str, Outcome]) -> None:
@@ -195,11 +218,12 @@ def run(
 ) -> list[Outcome]:
     """Check and time the named peers (all when none is named; the reference always) and return their outcomes."""
     chosen = [name for name in workload.peers if not names or name in names or name == workload.reference]
-    running, outcomes = start(workload, chosen, threads)
-    try:
-        reject_disagreeing(workload, running, outcomes)
-        time_in_turn(running, outcomes, seconds or workload.seconds, rounds)
-    finally:
-        for peer in running.values():
-            peer.close()
+    with tempfile.TemporaryDirectory() as cache:
+        running, outcomes = start(workload, chosen, threads, Path(cache))
+        try:
+            reject_disagreeing(workload, running, outcomes)
+            time_in_turn(running, outcomes, seconds or workload.seconds, rounds)
+        finally:
+            for peer in running.values():
+                peer.close()
     return list(outcomes.values())

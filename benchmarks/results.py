@@ -22,7 +22,8 @@ HEADER = """# Measured
 
 Every table was written by the command above it, which ran all its peers in turn on one machine, from
 the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
-to hour; the ratios within a table are what counts. "First step" includes importing the library and compiling.
+to hour; the ratios within a table are what counts. "First step" includes importing the library and compiling, with
+nothing of ours on the disk from before.
 """
 
 
@@ -107,6 +108,14 @@ def limit_line(outcome: Outcome) -> str:
     )
 
 
+def compile_line(outcome: Outcome) -> str:
+    """How long a peer that keeps machine code on the disk takes for its first step, there and in the next process."""
+    return (
+        f"- {outcome.name}: the first step takes {duration(outcome.compiling)} where it is traced and compiled,"
+        f" {duration(outcome.compiled)} in a second process"
+    )
+
+
 def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> str:
     """The text of a workload's section."""
     agreed = [outcome for outcome in outcomes if outcome.rounds]
@@ -120,6 +129,7 @@ def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> st
         f" (loss after them: {loss:.4f})."
         if agreed
         else "",
+        "\n".join(compile_line(outcome) for outcome in agreed if math.isfinite(outcome.compiled)),
         "\n".join(limit_line(outcome) for outcome in agreed if outcome.work),
         machine_lines(),
     ]

@@ -68,7 +68,8 @@ def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
             start = time.perf_counter()
             losses = [run(1)]
             first = time.perf_counter() - start
-            return {"losses": losses + [run(1) for _ in range(request["count"] - 1)], "first": first}
+            losses += [run(1) for _ in range(request["count"] - 1)]
+            return {"losses": losses, "first": first, "stores": getattr(run, "stores", False)}
         case "calibrate":
             return {"count": calibrate(run, request["seconds"])}
         case "time":

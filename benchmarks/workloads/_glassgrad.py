@@ -29,6 +29,7 @@ def stepper(step, mode, data):
     run = runner(step, data)
     if compiled is not None:
         run.stats = lambda: compiled.stats
+        run.stores = mode == "llvm"  # a second process finds on the disk what this one compiled
     return run
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
+from pathlib import Path
 
 import glassgrad
 
-RATES = {"good": 0.1, "twin": 0.1, "wrong": 0.11, "slow": 0.1, "nan": 0.1, "dies": 0.1, "breaks": 0.1}
+RATES = {"good": 0.1, "stores": 0.1, "twin": 0.1, "wrong": 0.11, "slow": 0.1, "nan": 0.1, "dies": 0.1, "breaks": 0.1}
 
 
 def build(mode):
@@ -25,6 +26,8 @@ def build(mode):
         nonlocal x, done
         for _ in range(count):
             done += 1
+            if mode == "stores":
+                compile_once()
             if mode == "slow":
                 time.sleep(0.002)
             if mode == "dies":
@@ -35,4 +38,14 @@ def build(mode):
         print("a peer may print what it likes")
         return math.nan if mode == "nan" else x * x
 
+    run.stores = mode == "stores"
     return run
+
+
+def compile_once():
+    """Take a while, unless a process before this one did."""
+    done = Path(os.environ["GLASSGRAD_CACHE_DIR"]) / "done"
+    if not done.exists():
+        done.parent.mkdir()
+        time.sleep(0.3)
+        done.touch()

@@ -17,7 +17,7 @@ from benchmarks.workloads import WORKLOADS
 from glassgrad.ops.core import Elementwise
 from glassgrad.ops.samples import reals
 
-MODES = ("good", "twin", "wrong", "slow", "missing", "unwritten", "ours", "nan", "dies", "breaks")
+MODES = ("good", "twin", "wrong", "slow", "missing", "unwritten", "ours", "nan", "dies", "breaks", "stores")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,13 @@ def test_agreeing_peers_are_timed_every_round(outcomes: dict[str, Outcome]) -> N
     assert outcomes["slow"].best > 0.002 > outcomes["good"].median
 
 
+def test_what_a_peer_stores_spares_its_second_process_the_time(outcomes: dict[str, Outcome]) -> None:
+    stores = outcomes["stores"]
+    assert stores.first_step > stores.compiling >= 0.3 > stores.compiled > 0
+    assert math.isnan(outcomes["good"].compiled)
+    assert "in a second process" in results.compile_line(stores)
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -66,9 +73,9 @@ def test_others_are_not_timed_and_say_why(outcomes: dict[str, Outcome], name: st
 def test_the_table_sorts_and_lists_troubles(outcomes: dict[str, Outcome]) -> None:
     table = results.outcome_table(list(outcomes.values()))
     lines = table.splitlines()
-    assert lines[4].startswith("| slow")
+    assert lines[5].startswith("| slow")
     assert "- missing: missing: torch.nothing is not installed" in lines
-    assert sum(line.startswith("|") for line in lines) == 2 + 3
+    assert sum(line.startswith("|") for line in lines) == 2 + 4
 
 
 def outcome(name: str, seconds: float, others: float = 0.0) -> Outcome:

@@ -277,7 +277,7 @@ def test_keys_that_would_hide_something_are_refused_as_in_torch(key: Any) -> Non
     ):
         with pytest.raises(kinds, match=words):
             lib.nn.ModuleDict({key: lib.nn.Tanh()})
-        if isinstance(key, str):
+        if key not in {"keys", 1}:  # Sequential has no keys(), and numbers its entries itself
             with pytest.raises(kinds, match=words):
                 lib.nn.Sequential(OrderedDict({key: lib.nn.Tanh()}))
 

@@ -18,6 +18,7 @@ from glassgrad.compile.capture import capture
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
+from glassgrad.compile.interrupts import opened, shielded
 from glassgrad.compile.naming import with_names
 from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
@@ -108,12 +109,34 @@ class Compiled:
     # --- finding or making a trace --------------------------------------------------------------------
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with shielded():
+            return self._found_and_run(args, kwargs)
+
+    def _found_and_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
             call, leaves, new = self._found_or_made(args, kwargs)
         self._latest = call
-        if new and self._verify:
+        if not new:
+            return call.run(leaves)
+        if self._verify:
+            call.capture.undo = None  # whatever happens, the state is that of the eager call
             return verification.checked(call, self.function, args, kwargs, leaves)
-        return call.run(leaves)
+        try:
+            with opened():  # the last moment at which an interrupt finds nothing done
+                pass
+            result = call.run(leaves)
+        except BaseException:
+            self._take_back(call)
+            raise
+        call.capture.undo = None
+        return result
+
+    def _take_back(self, call: TraceCall) -> None:
+        """Undo a trace whose first call failed; where it had made state, the next call traces anew."""
+        undo, call.capture.undo = call.capture.undo, None
+        if undo is not None and undo():
+            self._traces[call.key].remove(call)
+            self._latest = next((one for known in self._traces.values() for one in known), None)
 
     def _found_or_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TraceCall, list[Any], bool]:
         """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
@@ -149,7 +172,7 @@ class Compiled:
             return self._trace(args, kwargs)
 
     def _note_reason(self, key: Any, leaves: list[Any]) -> None:
-        if not self._traces:
+        if self._latest is None:
             return
         if self.traces == _OFTEN:
             self._warn_of_traces()
@@ -158,7 +181,6 @@ class Compiled:
             nearest = self._latest if self._latest in same else same[-1]
             self.retraces.append(nearest.why(leaves) or "what the function reads has changed")
         else:
-            assert self._latest is not None
             self.retraces.append(describe_difference(self._latest.key, key, self._names))
 
     def _warn_of_traces(self) -> None:
@@ -173,15 +195,24 @@ class Compiled:
             self.function, args, kwargs, names=self._names, moving=self._moving, keep_grads=self.keep_grads
         )
         traced = time.perf_counter()
-        _warn_of_python_state(captured)
-        program = backends.build(captured.graph, self.backend, self.threads)
-        if captured.boundary is not None:
-            captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
-        if self.backend == "llvm":
-            program.step.lock = self._lock  # held in every call
-        made = TraceCall(captured, program, signature(args, kwargs, self._moving)[0], self.backend)
+        try:
+            _warn_of_python_state(captured)
+            made = self._built(captured, signature(args, kwargs, self._moving)[0])
+        except BaseException:
+            if captured.undo is not None:
+                captured.undo()
+            raise
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
+
+    def _built(self, captured: Capture, key: Any) -> TraceCall:
+        with opened():
+            program = backends.build(captured.graph, self.backend, self.threads)
+            if captured.boundary is not None:
+                captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
+        if self.backend == "llvm":
+            program.step.lock = self._lock  # held in every call
+        return TraceCall(captured, program, key, self.backend)
 
     # --- what a user can look at ----------------------------------------------------------------------
 

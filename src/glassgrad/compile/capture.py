@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from glassgrad.compile import checks
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.finish import Finish
-from glassgrad.compile.reach import Edge, is_constant, reach
+from glassgrad.compile.interrupts import opened
+from glassgrad.compile.reach import Reach, is_constant, reach
 from glassgrad.compile.trace import Tracer
 
 
@@ -52,10 +54,11 @@ def capture(
             for tensor, path in found.tensors.values():
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
-            result = function(*traced_args, **traced_kwargs)
+            with opened():
+                result = function(*traced_args, **traced_kwargs)
             finished = Finish(tracer, arguments, result, follow_results, keep_grads)
     except BaseException:
-        _put_back(found.edges)
+        put_back(found)
         raise
     finally:
         tracer.restore()
@@ -63,9 +66,11 @@ def capture(
     try:
         checks.check_streams(streams)
         checks.check_numbers(tracer)
-        return finished.capture(function, statics, found)
+        captured = finished.capture(function, statics, found)
+        captured.undo = functools.partial(put_back, found)
+        return captured
     except BaseException:
-        _put_back(found.edges)
+        put_back(found)
         raise
 
 
@@ -96,24 +101,31 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
-def _put_back(edges: list[Edge]) -> None:
-    """Undo what a failed trace did to Python numbers that it could reach, and to lists and objects that it added to."""
-    for edge in edges:
+def put_back(found: Reach) -> bool:
+    """Undo what a failed trace did to what was found before: Python numbers, lists and objects that it added to.
+
+    Returns whether an optimizer got a state that it had not.
+    """
+    for edge in found.edges:
         if edge.holds():
             continue
         if edge.kind == "length":
-            _shorten(edge)
+            _shorten(edge.holder, edge.key, edge.value)
         elif not is_constant(edge.value):
             continue
         elif edge.kind == "cell":
             edge.holder.cell_contents = edge.value
         elif edge.kind == "item" and isinstance(edge.holder, dict):
             edge.holder[edge.key] = edge.value
+    grown = [(holder, keys) for holder, keys in found.sizes if len(holder) > len(keys)]
+    for holder, keys in grown:
+        _shorten(holder, keys, len(keys))
+    return bool(grown)
 
 
-def _shorten(edge: Edge) -> None:
-    if isinstance(edge.holder, list):
-        del edge.holder[edge.value :]
-    elif isinstance(edge.holder, dict) and edge.key is not None:
-        for name in [name for name in edge.holder if name not in edge.key]:
-            del edge.holder[name]
+def _shorten(holder: Any, keys: frozenset[Any] | None, length: int) -> None:
+    if isinstance(holder, list):
+        del holder[length:]
+    elif isinstance(holder, dict) and keys is not None:
+        for name in [name for name in holder if name not in keys]:
+            del holder[name]

@@ -75,6 +75,7 @@ class Capture:
         once: the function made state that it will find in the next call, which may be another program then.
         boundary: how gradients flow through, when results still require one.
         changed: places of Python values that the function itself changes.
+        undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
     """
 
     graph: Graph
@@ -99,6 +100,7 @@ class Capture:
     boundary: Boundary | None
     once: bool
     changed: list[tuple[Edge, Any]] = field(default_factory=list)
+    undo: Callable[[], bool] | None = None
 
 
 def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:

@@ -121,6 +121,7 @@ class Reach:
         arrays: NumPy arrays, with the path that a user would write to each.
         tables: which of them belong to the library and never change.
         names: all that the code reads; a later walk need not find them out again.
+        sizes: containers of the library's own objects, and their keys or length; optimizers keep their state there.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
@@ -129,6 +130,7 @@ class Reach:
     arrays: list[tuple[str, Any]] = field(default_factory=list)
     tables: set[int] = field(default_factory=set)
     names: Names = field(default_factory=Names)
+    sizes: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
@@ -372,6 +374,8 @@ class _Walk:
                 self.edge(place, "item", items, key, value)
             if id(items) in self.inside:
                 self.inside.add(id(value))
+        if id(items) in self.inside:
+            self.found.sizes.append((items, frozenset(items)))
         if whole:
             self.note(f"len({path})", "length", items, frozenset(items), len(items))
         elif id(items) not in self.inside and not attributes:

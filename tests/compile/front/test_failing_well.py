@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
+from glassgrad.compile import api
 from glassgrad.compile.trace import GradWatch
 from glassgrad.nn import functional as F
 
@@ -279,6 +281,41 @@ def test_nothing_changes_when_the_trace_fails(where, problem):
     assert np.isfinite(f(X).item())  # and the function works after all
 
 
+@pytest.mark.parametrize("when", ["tracing", "compiling", "running"])
+def test_an_optimizer_has_no_state_from_a_step_that_failed(when, monkeypatch):
+    """The first step with momentum and dampening is another one than those that find a buffer."""
+    weight = nn.Parameter(gg.ones(4, 3))
+    optimizer = optim.SGD([weight], lr=0.1, momentum=0.9, dampening=0.5)
+
+    def run(x, labels):
+        loss = F.cross_entropy(x @ weight, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item() if when == "tracing" else loss
+
+    step = gg.compile(run, backend="numpy")
+    good, bad = gg.tensor([0, 2]), gg.tensor([0, 3 if when == "running" else 1])
+    with monkeypatch.context() as patch:
+        if when == "compiling":
+            patch.setattr(api.backends, "build", lambda *_: 1 / 0)
+        with pytest.raises((errors.GlassgradError, IndexError, ZeroDivisionError)):
+            step(gg.eye(4)[:2], bad)
+    assert not optimizer.state
+    assert weight.grad is None
+    assert weight.tolist() == [[1.0] * 3] * 4
+    when = "again"
+    compiled = gg.compile(run, backend="numpy") if step.traces == 0 else step
+    for _ in range(2):
+        compiled(gg.eye(4)[:2], good)
+    found = weight.tolist()
+    weight.data = gg.ones(4, 3)
+    optimizer.state.clear()
+    for _ in range(2):
+        run(gg.eye(4)[:2], good)
+    np.testing.assert_allclose(found, weight.tolist(), rtol=1e-6)
+
+
 def test_ctrl_c_while_tracing():
     layer = nn.Linear(2, 2)
 
@@ -295,6 +332,71 @@ def test_ctrl_c_while_tracing():
     timer.join()
     assert layer.weight.array is array
     assert layer(X).shape == (2, 2)
+
+
+class InterruptAt:
+    """Ctrl-C at the n-th function that is entered or left while a function is traced, compiled and run."""
+
+    def __init__(self, number):
+        self.number, self.count = number, 0
+
+    def __call__(self, frame, event, argument):
+        self.count += 1
+        if self.count == self.number:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+
+def momentum_step():
+    gg.manual_seed(1)
+    weight, table = nn.Parameter(gg.ones(3)), np.arange(3.0, dtype=np.float32)
+    optimizer = optim.SGD([weight], lr=0.1, momentum=0.9, dampening=0.5)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = (F.dropout(weight, 0.5) * x * table).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def look():
+        state = {name: value.tolist() for name, value in optimizer.state.get(weight, {}).items()}
+        grad = None if weight.grad is None else weight.grad.tolist()
+        return weight.tolist(), grad, state, gg.default_generator.get_state(), table.flags.writeable
+
+    return gg.compile(step, backend="numpy"), look
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals need the main thread")
+def test_ctrl_c_at_any_moment():
+    step, look = momentum_step()
+    before = look()
+    step(X[0, :1])
+    after = look()
+    step, look = momentum_step()
+    whole = InterruptAt(-1)
+    sys.setprofile(whole)
+    step(X[0, :1])
+    sys.setprofile(None)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupts = 0
+    try:
+        for number in [*range(5, whole.count, whole.count // 20), *range(whole.count - 800, whole.count, 80)]:
+            step, look = momentum_step()
+            assert look() == before
+            try:
+                sys.setprofile(InterruptAt(number))
+                step(X[0, :1])
+                sys.setprofile(None)
+            except KeyboardInterrupt:
+                interrupts += 1
+            found = look()
+            assert found in (before, after)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert step(X[0, :1]).item() is not None
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert interrupts > 15
 
 
 def test_ctrl_c_while_gradients_are_put_back_waits_and_is_told(monkeypatch):

@@ -1,0 +1,77 @@
+"""Ctrl-C while a function is traced: told at once where nothing can be left half done, otherwise when all is back.
+
+While tracing, the arrays of parameters are replaced by symbols. An interrupt in the middle of putting them back, or
+between two of the steps that do, would leave some of them behind for good.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class _Shield:
+    """Stands for the handler of Ctrl-C.
+
+    Attributes:
+        open: whether an interrupt is passed on at once; the first one closes it.
+        pending: whether one is waiting.
+    """
+
+    def __init__(self, before: Callable[..., Any]) -> None:
+        self.before = before
+        self.open = False
+        self.pending = False
+
+    def handle(self, number: int, frame: Any) -> None:
+        if self.open:
+            self.open = False
+            self.before(number, frame)
+        else:
+            self.pending = True
+
+
+_active: _Shield | None = None
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Let interrupts wait until the end of the block, but for the parts of it that are `opened`."""
+    global _active
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or _active is not None or not callable(before):
+        yield
+        return
+    shield = _Shield(before)
+    handle = shield.handle
+    signal.signal(signal.SIGINT, handle)
+    _active = shield
+    try:
+        yield
+    finally:
+        _active = None
+        if signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, before)
+        if shield.pending:
+            before(signal.SIGINT, None)
+
+
+@contextmanager
+def opened() -> Iterator[None]:
+    """Let interrupts through in this block; what is half done there is put back by the code around it."""
+    shield = _active if threading.current_thread() is threading.main_thread() else None
+    if shield is None:
+        yield
+        return
+    shield.open = True
+    try:
+        if shield.pending:
+            shield.pending = False
+            shield.handle(signal.SIGINT, None)
+        yield
+    finally:
+        shield.open = False

@@ -93,6 +93,10 @@ def _rng(generator: Generator | None) -> Any:
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
+def _impossible(owner: str, name: str, given: Any, expected: str) -> Exception:
+    return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())
+
+
 def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or DEFAULT)
     return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
@@ -127,6 +131,8 @@ def randint(
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
+    if isinstance(high, int) and low >= high:
+        raise _impossible("randint", "high", high, f"more than low={low}")
     wanted = np.dtype(dtype or np.int64)
     drawn = _rng(generator).integers(low, high, _size((size,)), dtype=wanted if wanted.kind in "iu" else np.int64)
     return _finish(drawn.astype(wanted, copy=False), requires_grad, device)
@@ -134,6 +140,8 @@ def randint(
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers below `n` in random order."""
+    if n < 0:
+        raise _impossible("randperm", "n", n, "0 or more")
     order = _rng(generator).permutation(n)
     return _finish(order if dtype is None else order.astype(dtype), False, device)
 
@@ -144,6 +152,8 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Normal numbers; the shape is `size` or that of `mean` and `std`."""
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
+    if type(plain[1]) is np.ndarray and (plain[1] < 0).any():
+        raise _impossible("normal", "std", plain[1].min().item(), "0 or more")
     shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
     drawn = _normal(_rng(generator), shape, dtype)
     return _finish((plain[0] + plain[1] * drawn).astype(dtype or DEFAULT), requires_grad, device)
@@ -152,6 +162,9 @@ def normal(
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
     array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, DEFAULT)
+    if type(array) is np.ndarray and not ((array >= 0) & (array <= 1)).all():
+        given = array[~((array >= 0) & (array <= 1))][0].item()
+        raise _impossible("bernoulli", "input", given, "probabilities between 0 and 1")
     return make((_rng(generator).random(array.shape) < array).astype(array.dtype), None, False)
 
 
@@ -166,7 +179,7 @@ def multinomial(
     rows = weights.reshape(-1, weights.shape[-1])
     if _useless(rows).any():
         expected = "finite weights, none negative and not all zero in a row"
-        raise _multinomial_option("input", rows[_useless(rows)][0].tolist(), expected)
+        raise _impossible("multinomial", "input", rows[_useless(rows)][0].tolist(), expected)
     if replacement or num_samples == 1:
         edges = np.cumsum(rows, axis=-1)
         marks = rng.random((len(rows), num_samples)) * edges[:, -1:]
@@ -175,7 +188,7 @@ def multinomial(
     else:
         if num_samples > weights.shape[-1]:
             expected = f"at most {weights.shape[-1]}, or replacement=True"
-            raise _multinomial_option("num_samples", num_samples, expected)
+            raise _impossible("multinomial", "num_samples", num_samples, expected)
         # The smallest of exponential clocks, one per class: Efraimidis and Spirakis 2006.
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
@@ -186,11 +199,6 @@ def _useless(rows: Any) -> Any:
     """Tell which rows of weights nothing can be drawn from."""
     with np.errstate(invalid="ignore"):
         return (rows < 0).any(-1) | ~np.isfinite(rows).all(-1) | ~(rows.sum(-1) > 0)
-
-
-def _multinomial_option(name: str, given: Any, expected: str) -> Exception:
-    where = provenance.here()
-    return errors.BAD_OPTION(owner="multinomial", name=name, given=given, expected=expected, where=where)
 
 
 def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:

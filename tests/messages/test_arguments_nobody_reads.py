@@ -11,6 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn
+from glassgrad.utils import data
 
 LAYERS: dict[str, Callable[[Any], Any]] = {
     "Linear": lambda d: nn.Linear(2, 3, device=d),
@@ -69,6 +70,22 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
         (lambda: gg.multinomial(gg.tensor([float("nan"), 2.0]), 1), ValueError, "finite weights"),
         (lambda: gg.multinomial(gg.tensor([0.0, 0.0]), 1), ValueError, "not all zero"),
         (lambda: gg.multinomial(gg.tensor([1.0, 2.0]), 3), ValueError, "num_samples=3 .*at most 2, or replacement"),
+        (lambda: gg.bernoulli(gg.tensor([0.5, 2.0])), ValueError, "input=2.0 .*between 0 and 1"),
+        (lambda: gg.normal(0.0, -1.0, (2,)), ValueError, "std=-1.0"),
+        (lambda: gg.randint(5, 2, (2,)), ValueError, "high=2 .*more than low=5"),
+        (lambda: gg.randperm(-1), ValueError, "n=-1"),
+        (lambda: nn.Embedding(3, 2, padding_idx=7), ValueError, "padding_idx=7 .*-3 to 2"),
+        (lambda: nn.Module().register_buffer("a.b", gg.ones(1)), ValueError, "under the key 'a.b'"),
+        (lambda: nn.Module().register_parameter("forward", None), ValueError, "under the key 'forward'"),
+        (lambda: nn.Module().register_parameter("a", gg.ones(1)), TypeError, "of type Parameter, given a Tensor"),
+        (lambda: nn.Module().add_module("a", 3), TypeError, "of type Module, given a int"),
+        (lambda: data.DataLoader(range(4), num_workers=-1), ValueError, "num_workers=-1"),
+        (lambda: data.DataLoader(range(4), prefetch_factor=2), ValueError, "num_workers=0 excludes prefetch_factor"),
+        (lambda: data.DataLoader(range(4), persistent_workers=True), ValueError, "excludes persistent_workers"),
+        (
+            lambda: data.WeightedRandomSampler([0.0, 2.0], 2, replacement=False), ValueError,
+            "num_samples=2 .*at most 1 without",
+        ),
         (lambda: gg.tensor([[1.0, 2.0], [1.0]]), ValueError, "rows that differ in length .*pad_sequence"),
         (lambda: gg.tensor([1.0, None]), TypeError, "this list .*no number"),
         (lambda: gg.tensor("1"), TypeError, "this str .*no number"),

@@ -96,7 +96,7 @@ def test_an_epoch_is_a_permutation_that_depends_on_the_seed_alone(kind: str) -> 
 def test_workers_give_the_same_batches_whatever_their_number(workers: int) -> None:
     def run(count: int) -> list[Any]:
         generator = gg.Generator().manual_seed(3)
-        options = {"multiprocessing_context": "fork", "prefetch_factor": 3}
+        options: dict[str, Any] = {"multiprocessing_context": "fork", "prefetch_factor": 3} if count else {}
         return listed(DataLoader(Squares(17), 4, shuffle=True, num_workers=count, generator=generator, **options))
 
     found = run(workers)

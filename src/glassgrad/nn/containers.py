@@ -6,20 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from glassgrad import errors, provenance
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module, Parameter, check_entry
 from glassgrad.tensor import Tensor
-
-
-def _check_entry(owner: _Numbered | _Named, key: Any, entry: Any) -> None:
-    """Raise unless the container can hold the entry under this name, which becomes an attribute's."""
-    kind = type(owner)
-    if not isinstance(key, str) or not key or "." in key or hasattr(kind, key):
-        raise errors.CONTAINER_KEY(owner=kind.__name__, given=key, where=provenance.here())
-    if not isinstance(entry, kind.holds):
-        raise errors.CONTAINER_ENTRY(
-            owner=kind.__name__, kind=type(entry).__name__, expected=kind.holds.__name__, where=provenance.here()
-        )
 
 
 class _Numbered(Module):
@@ -38,7 +26,7 @@ class _Numbered(Module):
             self._put(str(position), entry)
 
     def _put(self, name: str, entry: Any) -> None:
-        _check_entry(self, name, entry)
+        check_entry(self, name, entry, self.holds)
         self.__dict__[name] = entry
 
     def __len__(self) -> int:
@@ -222,7 +210,7 @@ class _Named(Module):
         return self._entries()[key]
 
     def __setitem__(self, key: str, entry: Any) -> None:
-        _check_entry(self, key, entry)
+        check_entry(self, key, entry, self.holds)
         self.__dict__[key] = entry
 
     def __delitem__(self, key: str) -> None:

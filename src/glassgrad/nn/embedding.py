@@ -19,7 +19,7 @@ class _Table(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx if padding_idx is None else padding_idx % num_embeddings
+        self.padding_idx = F.padding_row(padding_idx, num_embeddings)
         if weight is None:
             self.weight = Parameter(creation.empty(num_embeddings, embedding_dim, dtype=dtype).array, not frozen)
             self.reset_parameters()

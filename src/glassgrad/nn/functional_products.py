@@ -74,7 +74,20 @@ def embedding(
         raise _outside(input, weight.shape[0]) from error
     if padding_idx is None:
         return rows
-    return ew.where(ew.not_equal(input, padding_idx % weight.shape[0]).unsqueeze(-1), rows, rows.detach())
+    padding = padding_row(padding_idx, weight.shape[0])
+    return ew.where(ew.not_equal(input, padding).unsqueeze(-1), rows, rows.detach())
+
+
+def padding_row(padding_idx: int | None, rows: int) -> int | None:
+    """Return the row that is for padding, counted from the front."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        expected = f"a row of the table, -{rows} to {rows - 1}"
+        raise errors.BAD_OPTION(
+            owner="embedding", name="padding_idx", given=padding_idx, expected=expected, where=provenance.here()
+        )
+    return padding_idx % rows
 
 
 def _outside(index: Array, rows: int) -> Exception:
@@ -138,7 +151,7 @@ def embedding_bag(
         bags = np.searchsorted(starts, np.arange(flat.shape[0]), side="right") - 1
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if padding_idx is not None:
-        keep = np.flatnonzero(concrete(flat, "embedding_bag") != padding_idx % weight.shape[0])
+        keep = np.flatnonzero(concrete(flat, "embedding_bag") != padding_row(padding_idx, weight.shape[0]))
         flat, bags = flat[keep], bags[keep]
         factors = None if factors is None else factors[keep]
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq)

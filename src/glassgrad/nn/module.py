@@ -75,14 +75,17 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set an attribute to a Parameter or None."""
+        check_entry(self, name, param, Parameter)
         setattr(self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set an attribute to a tensor that is part of the state and not trained."""
+        check_entry(self, name, tensor, Tensor)
         setattr(self, name, None if tensor is None else Buffer(tensor.array, persistent=persistent))
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Set an attribute to a submodule."""
+        check_entry(self, name, module, Module)
         setattr(self, name, module)
 
     add_module = register_module
@@ -342,6 +345,21 @@ class Module:
             return f"{self._get_name()}({extra})"
         inner = [*([extra] if extra else []), *lines]
         return f"{self._get_name()}(\n  " + "\n  ".join(inner) + "\n)"
+
+
+def check_entry(owner: Module, name: Any, entry: Any, kind: type[Any]) -> None:
+    """Raise unless an entry of the module's state is of its kind, and its name is one that an attribute can have.
+
+    It must hide nothing: no method, and nothing of another kind.
+    """
+    shown = type(owner).__name__
+    known = getattr(owner, name, None) if isinstance(name, str) else None
+    if not isinstance(name, str) or not name or "." in name or not (known is None or isinstance(known, kind)):
+        raise errors.CONTAINER_KEY(owner=shown, given=name, where=provenance.here())
+    if entry is not None and not isinstance(entry, kind):
+        raise errors.CONTAINER_ENTRY(
+            owner=shown, kind=type(entry).__name__, expected=kind.__name__, where=provenance.here()
+        )
 
 
 __all__ = ["Buffer", "Incompatible", "Module", "Parameter", "make"]

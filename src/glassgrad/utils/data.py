@@ -109,8 +109,8 @@ class DataLoader:
         worker_init_fn: called with its number in each process.
         multiprocessing_context: how processes are started.
         generator: what draws the order; the default one by default.
-        prefetch_factor: batches that each process loads ahead, 2 by default.
-        persistent_workers: keep the processes for the next epoch.
+        prefetch_factor: batches that each process loads ahead, 2 by default; only with `num_workers`.
+        persistent_workers: keep the processes for the next epoch; only with `num_workers`.
 
     Raises:
         ArgumentError: an empty data set, a loader that would never give a batch, or options that exclude each other.
@@ -141,6 +141,7 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor or 2
         self.persistent_workers = persistent_workers
         self._iterable = isinstance(dataset, IterableDataset)
+        self._check_workers(prefetch_factor)
         self._check(shuffle, sampler, batch_sampler, batch_size)
         self.sampler: Any = sampler
         if sampler is None and not self._iterable:
@@ -154,6 +155,16 @@ class DataLoader:
         self._seed: int | None = None
         self._given = 0
         self._resume: dict[str, Any] | None = None
+
+    def _check_workers(self, prefetch_factor: int | None) -> None:
+        where = provenance.here()
+        if self.num_workers < 0:
+            raise errors.BAD_OPTION(
+                owner="DataLoader", name="num_workers", given=self.num_workers, expected="0 or more", where=where
+            )
+        if self.num_workers == 0 and (prefetch_factor is not None or self.persistent_workers):
+            name = "prefetch_factor" if prefetch_factor is not None else "persistent_workers"
+            raise errors.LOADER_OPTIONS(first="num_workers=0", second=name, where=where)
 
     def _check(self, shuffle: Any, sampler: Any, batch_sampler: Any, batch_size: int | None) -> None:
         where = provenance.here(2)

@@ -118,6 +118,11 @@ class WeightedRandomSampler(Sampler):
                 owner="WeightedRandomSampler", name="weights", given=f"{array.size} numbers", where=provenance.here(),
                 expected="one number for each example, none negative, not all 0",
             )  # fmt: skip
+        if not replacement and num_samples > np.count_nonzero(array):
+            raise errors.BAD_OPTION(
+                owner="WeightedRandomSampler", name="num_samples", given=num_samples, where=provenance.here(),
+                expected=f"at most {np.count_nonzero(array)} without replacement, one for each weight that is not 0",
+            )  # fmt: skip
         self.weights = array / array.sum()
         self.num_samples = num_samples
         self.replacement = replacement

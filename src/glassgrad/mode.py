@@ -25,6 +25,7 @@ class _Mode(threading.local):
     draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
     replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
+    stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
 

@@ -149,7 +149,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning replaces the memory."""
-        return make(self.array, None, False)
+        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -245,7 +245,7 @@ class Tensor:
         """Return a Tensor of the same memory that gradients do not flow through."""
         if self._tracks:
             provenance.EXITS.note(".detach()")
-        return make(self.array, None, False)
+        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """Return the array; raises when a gradient would be lost, unless with `force` or under `no_grad`."""

@@ -29,6 +29,7 @@ def capture(
     moving: Collection[int] = (),
     follow_results: bool = True,
     keep_grads: bool = True,
+    after: Callable[[Any], Any] | None = None,
 ) -> Capture:
     """Trace one call.
 
@@ -38,11 +39,14 @@ def capture(
         moving: positions, among all leaves of the arguments, of floats that are inputs.
         follow_results: trace the backward pass of results that still require a gradient.
         keep_grads: let leaves have their gradients after a call, as in eager mode.
+        after: called with the result while tracing goes on; gives the result of the program. Tensors that are
+            detached are marked then (see `Origin.records`).
 
     Raises:
         CompileError: when the function cannot be compiled as it is. Everything is as before then.
     """
     tracer = Tracer(getattr(function, "__name__", type(function).__name__))
+    tracer.marks_stops = after is not None
     arguments = Arguments(names, moving)
     statics = arguments.static(args, kwargs)
     found = reach(function, statics)
@@ -56,6 +60,7 @@ def capture(
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
             with opened():
                 result = function(*traced_args, **traced_kwargs)
+                result = result if after is None else after(result)
             finished = Finish(tracer, arguments, result, follow_results, keep_grads)
     except BaseException:
         put_back(found)

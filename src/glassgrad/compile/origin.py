@@ -13,6 +13,7 @@ from typing import Any
 
 from glassgrad import autograd, provenance, tape
 from glassgrad.compile.graph import Var
+from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops import core, names
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
@@ -36,6 +37,7 @@ class Origin:
         code, lasti: the user's instruction.
         outer: the user's instruction that called the function which `code` belongs to.
         call: counts the user's calls into the library; ops that one call applies have the same number.
+        records: whether the tape recorded ops there: not under `no_grad`, and not what `detach` gives.
         inner: where inside of the library the op was applied, when a function of the library did; its
             local variable names are hints for printing.
         role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
@@ -54,6 +56,7 @@ class Origin:
     argument: int | None = None
     outer: tuple[CodeType, int] | None = None
     call: int = 0
+    records: bool = True
 
     @property
     def place(self) -> provenance.Place:
@@ -124,7 +127,8 @@ def look(depth: int, calls: Calls) -> Here:
     assert frame is not None
     number = node.seq if node is not None else 0
     call = calls.of(entry)
-    origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call)
+    records = bool(MODE.flags & RECORDING)
+    origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call, records)
     return Here(origin, node, cotangent, saved)
 
 

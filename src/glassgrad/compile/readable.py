@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.autograd import grad
 from glassgrad.compile import foreign, trees
 from glassgrad.compile.api import parameter_names
 from glassgrad.compile.capture import capture
@@ -27,9 +29,12 @@ from glassgrad.compile.emit.numpy.source import BodyWriter
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.origin import FORWARD
 from glassgrad.compile.passes import eliminate_dead
+from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.tracing_lock import TRACING_LOCK
 from glassgrad.compile.verification import reference
 from glassgrad.tensor import Tensor
+
+_ALIKE = 0.01  # how far gradients may be apart, measured by the largest, that differ by rounding only
 
 
 def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> Callable[..., Source]:
@@ -62,32 +67,72 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
 
     def write(*args: Any, **kwargs: Any) -> Source:
         args = tuple(map(foreign.as_ours, args))
+        by_tape = _ByTape()
         with TRACING_LOCK:
             captured = capture(
-                function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False
-            )
+                function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False,
+                after=by_tape,
+            )  # fmt: skip
             arrays = _arrays(captured, args, kwargs)
-        loss, leaves = _loss(captured, args, kwargs)
+        loss = _loss(captured)
+        truth = by_tape.numbers(captured.graph, arrays, loss)
         instrs = tuple(instr for instr in captured.graph.instrs if role_of(instr) == FORWARD)
         forward = eliminate_dead(Graph(captured.graph.inputs, instrs, (loss,), captured.graph.constants))
-        return _Loss(captured.graph.name, forward, loss, leaves, arrays).source(simplify)
+        return _Loss(captured.graph.name, forward, loss, truth, arrays).source(simplify)
 
     return write
 
 
-def _loss(captured: Capture, args: Any, kwargs: Any) -> tuple[Var, set[Var]]:
-    """Return the loss and the inputs that gradients are for."""
-    result = captured.result
+class _ByTape:
+    """Walks back from the loss while the function is still being traced, so that hooks and rules of one's own count."""
+
+    def __init__(self) -> None:
+        self.gradients: list[tuple[Var, Any]] = []
+
+    def __call__(self, loss: Any) -> Any:
+        """Return the loss and its gradients."""
+        if not isinstance(loss, Tensor) or math.prod(loss.shape) != 1 or not loss.requires_grad:
+            return [loss]
+        leaves = [leaf for leaf in _leaves(loss) if isinstance(leaf.array, Symbol)]
+        found = grad(loss, leaves, allow_unused=True)
+        pairs = [(leaf, g) for leaf, g in zip(leaves, found, strict=True) if g is not None]
+        self.gradients = [
+            (leaf.array.var, g.array.var if isinstance(g.array, Symbol) else g.array) for leaf, g in pairs
+        ]
+        return [loss, *(g for _, g in pairs)]
+
+    def numbers(self, graph: Graph, arrays: Mapping[Var, Any], loss: Var) -> dict[Var, Any]:
+        """Compute the loss, and the gradient of each leaf."""
+        values = reference(graph, [arrays[var] for var in graph.inputs])
+        found = {leaf: values[g] if isinstance(g, Var) else g for leaf, g in self.gradients}
+        return {loss: values[loss], **found}
+
+
+def _leaves(loss: Tensor) -> list[Tensor]:
+    """Return the tensors at the beginning of a graph of the tape, in the order in which they are met."""
+    found: dict[int, Tensor] = {}
+    stack: list[Any] = [loss if loss.node is None else loss.node]
+    seen = set()
+    while stack:
+        one = stack.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Tensor):
+            found[id(one)] = one
+        else:
+            stack += one.parents
+    return list(found.values())
+
+
+def _loss(captured: Capture) -> Var:
+    """Return the loss that a function returned, as a value of its graph."""
+    result = captured.result[0]
     value = captured.graph.outputs[result.at] if isinstance(result, Output) else None
-    leaves = {one.var for one in captured.state if one.tracks}
-    given = trees.leaves({"args": args, "kwargs": kwargs})
-    for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
-        if isinstance(given[at], Tensor) and given[at]._tracks:
-            leaves.add(var)
-    if not isinstance(value, Var) or value.size != 1 or not leaves:
+    if not isinstance(value, Var) or len(captured.result) < 2:
         told = f"{value.dtype}{list(value.shape)}" if isinstance(value, Var) else type(result).__name__
         raise errors.SOURCE_NO_LOSS(given=told)
-    return value, leaves
+    return value
 
 
 def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
@@ -109,11 +154,14 @@ class _Loss:
 
     entry = "forward_backward"
 
-    def __init__(self, name: str, forward: Graph, loss: Var, leaves: set[Var], arrays: Mapping[Var, Any]) -> None:
+    def __init__(
+        self, name: str, forward: Graph, loss: Var, truth: Mapping[Var, Any], arrays: Mapping[Var, Any]
+    ) -> None:
         self.name = name
         self.forward = forward
         self.loss = loss
-        self.leaves = [var for var in forward.inputs if var in leaves]
+        self.truth = truth
+        self.leaves = [var for var in forward.inputs if var in truth]
         self.arrays = arrays
 
     def source(self, simplify: bool) -> Source:
@@ -165,17 +213,21 @@ class _Loss:
         return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
 
     def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
-        """Compute loss and gradients by the engine's own rules, without any simplification."""
+        """Return loss and gradients by the tape, after comparing them with those of the forward pass's ops alone."""
         replay = Replay(self.forward, self.leaves)
         plain = replay.derive(self.loss)
         inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
-        found = reference(plain.graph, inputs)
+        values = reference(plain.graph, inputs)
         gradients = dict(plain.gradients)
-        result = {"loss": found[plain.graph.outputs[0]]}  # type: ignore[index]  # the loss is computed
-        for var, name in names.items():
-            if replay.var_of(var) in gradients:
-                result[f"d{name}"] = found[gradients[replay.var_of(var)]]
-        return result
+        largest = max(float(np.abs(self.truth[leaf]).max(initial=0.0)) for leaf in self.leaves)
+        for leaf in self.leaves:
+            found = values[gradients[replay.var_of(leaf)]] if replay.var_of(leaf) in gradients else 0.0
+            with np.errstate(all="ignore"):  # what is not finite here was not before
+                off = float(np.nan_to_num(np.abs(found - self.truth[leaf])).max(initial=0.0))
+            if off > _ALIKE * largest:
+                raise errors.SOURCE_GRADIENT(what=names.get(leaf) or leaf.name or "an input")
+        named = {f"d{name}": self.truth[var] for var, name in names.items() if var in self.truth}
+        return {"loss": self.truth[self.loss], **named}
 
 
 def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:

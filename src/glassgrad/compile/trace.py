@@ -25,8 +25,8 @@ from glassgrad.compile.infer import infer
 from glassgrad.compile.origin import Origin
 from glassgrad.compile.symbol import Symbol, View
 from glassgrad.ops.core import Elementwise, Primitive
-from glassgrad.ops.shape import astype_p, broadcast_to_p
-from glassgrad.tape import MODE, TRACING
+from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
+from glassgrad.tape import MODE, RECORDING, TRACING
 from glassgrad.tensor import Tensor, make
 
 _GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
@@ -68,6 +68,7 @@ class Tracer:
         lifted: in the order of their first touch.
         cotangents: forward value -> the total cotangent that the backward walk found for it.
         calls: numbers the user's calls while the function runs.
+        marks_stops: whether `detach` becomes an instruction, for a graph that is going to be differentiated again.
         place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
             instruction a node of the tape belongs to.
@@ -84,6 +85,7 @@ class Tracer:
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
         self.calls = origin.Calls()
+        self.marks_stops = False
         self.place: Origin | None = None
         self.over = False
         self.once = False
@@ -373,18 +375,30 @@ class Tracer:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
         # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
         self._existing = {id(one): one for one in gc.get_objects() if issubclass(type(one), Tensor)}
-        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once
+        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop
         self.grads.start()
         try:
             MODE.lift, MODE.lift_number = self.lift, self.lift_number
             MODE.draws, MODE.replay, MODE.once = self._draws, self.replay, self._only_once
+            MODE.stop = self._stopped if self.marks_stops else None
             MODE.flags |= TRACING
             yield
         finally:
-            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once = before
+            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop = before
             self.grads.stop()
             self._existing.clear()
             self.calls.entry = None  # it keeps what the call made
+
+    def _stopped(self, array: Any) -> Any:
+        """Return a view of a value that gradients do not flow through."""
+        if not isinstance(array, Symbol):
+            return array
+        flags = MODE.flags
+        MODE.flags = flags & ~RECORDING
+        try:
+            return alias_p(array)
+        finally:
+            MODE.flags = flags
 
     def _draws(self, generator: Any) -> Any:
         if not any(known is generator for known in self.generators):

@@ -138,6 +138,12 @@ SOURCE_NO_LOSS = Message(
     "backward_source needs a function that returns its loss, a tensor with one element that requires a gradient; it "
     "returned {given}.\nNext: return the loss; or call backward() inside of the function.",
 )
+SOURCE_GRADIENT = Message(
+    CompileError,
+    "the gradient of {what} is not what the ops of the forward pass give: a hook, an autograd.Function or a rule of "
+    "one's own changes it, and backward_source shows none of them.\nNext: compile a function that calls backward(), and "
+    "read its .source, which is the pass that ran; or write the function in ops.",
+)
 FOREIGN_MODULE = Message(
     CompileError,
     "the PyTorch module holds {what} at {path}, which has no counterpart here.\nExpected: {expected}.",

@@ -268,6 +268,80 @@ def test_an_op_without_numpy_text_is_refused():
         gg.backward_source(lambda x: (w * x).digamma().sum())(gg.ones(3))
 
 
+def _agrees(function, *leaves, simplify=False):
+    """Compare the gradients that a source finds with those of the tape."""
+    source = gg.backward_source(function, simplify=simplify)()
+    _, found = source.function()(*[source.data[name] for name in source.arguments])
+    for name, one in zip(found, gg.autograd.grad(function(), leaves), strict=True):
+        np.testing.assert_allclose(found[name], one.array, rtol=1e-6, err_msg=name)
+    return source
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_gradients_stop_where_they_stop_on_the_tape(simplify):
+    w = gg.tensor([1.0, 2.0], requires_grad=True)
+    x = gg.tensor([3.0, 4.0])
+
+    def detached():
+        return (w * x * w.detach()).sum()
+
+    def through_data():
+        return (w * x * w.data).sum()
+
+    def without_recording():
+        with gg.no_grad():
+            target = (w * 2).tanh()
+        return ((w - target) ** 2).sum()
+
+    def straight_through():
+        rounded = w + (w.round() - w).detach()
+        return (rounded * x).sum()
+
+    for function in (detached, through_data, without_recording, straight_through):
+        _agrees(function, w, simplify=simplify)
+
+
+def test_a_row_for_padding_gets_no_gradient():
+    table = nn.Embedding(5, 3, padding_idx=0)
+    tokens = gg.tensor([[0, 1], [2, 0]])
+
+    def loss():
+        return (table(tokens) ** 2).sum()
+
+    source = _agrees(loss, table.weight)
+    _, found = source.function()(*[source.data[name] for name in source.arguments])
+    assert not found["dweight"][0].any()
+
+
+class Rounded(gg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_what_changes_a_gradient_out_of_sight_is_refused():
+    w = gg.tensor([1.2, 2.7], requires_grad=True)
+
+    def hooked():
+        y = w * 2
+        y.register_hook(lambda g: 10 * g)
+        return y.sum()
+
+    def half_custom():
+        return (Rounded.apply(w) * w).sum()
+
+    def custom():
+        return Rounded.apply(w).sum()
+
+    for function in (hooked, half_custom, custom):
+        with pytest.raises(errors.CompileError, match="the gradient of w is not what the ops of the forward pass give"):
+            gg.backward_source(function)()
+
+
 def test_nothing_happens_to_the_model_or_the_stream():
     gg.manual_seed(3)
     w = gg.ones(4, requires_grad=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import tape
+from glassgrad import errors, tape
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, Origin
 from glassgrad.compile.passes import eliminate_dead
@@ -78,9 +78,14 @@ class Replay:
         return self.values[operand] if isinstance(operand, Var) else operand
 
     def run(self, instr: Instr) -> Any:
-        """Apply one instruction as a user would; return the results."""
+        """Apply one instruction as a user would, on the tape or off it; return the results."""
+        args = [self.value(operand) for operand in instr.inputs]
+        if isinstance(instr.where, Origin) and not instr.where.records:
+            args = [make(arg.array, None, False) if isinstance(arg, Tensor) else arg for arg in args]
+            if instr.op == "alias":
+                return args[0]
         self.tracer.place = instr.where
-        result = REGISTRY[instr.op](*map(self.value, instr.inputs), **instr.params)
+        result = REGISTRY[instr.op](*args, **instr.params)
         self.tracer.place = None
         return result
 
@@ -97,6 +102,8 @@ class Replay:
                 if self.replace is None or not self.replace(self, instr):
                     self.keep(instr)
             root = self.values[loss]
+            if root.node is None:
+                raise errors.SOURCE_GRADIENT(what=next((leaf.name for leaf in self.leaves if leaf.name), "an input"))
             seed = self.tracer.argument(root.array, "dloss")
             walk = _NotingWalk(self.tracer)
             walk.seed(root.node, seed)

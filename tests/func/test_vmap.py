@@ -284,6 +284,14 @@ def test_messages(call: Any, message: str) -> None:
         call()
 
 
+def test_a_tensor_that_escaped_says_where_it_is_from() -> None:
+    kept: list[Any] = []
+    vmap(lambda x: (kept.append(x * 2), x)[1])(gg.ones(3, 2))
+    for read in (lambda x: x.sum().item(), lambda x: x.numpy(), lambda x: bool((x * 3).sum() > 0)):
+        with pytest.raises(errors.NoValueError, match=r"a call of vmap that has ended[\s\S]*return it from the mapped"):
+            read(kept[0])
+
+
 def test_levels_end_with_an_exception() -> None:
     with pytest.raises(ZeroDivisionError):
         vmap(lambda x: x / gg.tensor(1.0) * (1 // 0))(gg.ones(2))

@@ -169,6 +169,12 @@ VMAP_NO_VALUE = Message(
     "Next: replace `if`, float(), .item() and NumPy calls by where() and other functions of the library, or loop over the examples.",
 )
 
+VMAP_ESCAPED = Message(
+    NoValueError,
+    "this tensor was made inside a call of vmap that has ended: it stands for {size} examples at once (each of shape {shape}) "
+    "and has no single value ({where}).\nNext: return it from the mapped function; what vmap returns holds all examples.",
+)
+
 FUNCTION_MISSING = Message(
     KindError,
     "this Function has no {name} ({where}).\n"

@@ -95,6 +95,7 @@ def _run(
         return tree.unflatten(out_tree, [_leave(y, level, axis) for y, axis in zip(outputs, where, strict=True)])
     finally:
         MODE.levels = before
+        level.ended = True
 
 
 def _leave(y: Any, level: Level, axis: int | None) -> Any:

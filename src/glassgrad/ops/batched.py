@@ -27,15 +27,16 @@ _numbers = itertools.count(1)
 class Level:
     """One call of vmap. Inner calls begin later than those around them and have higher numbers.
 
-    `size` is the number of examples; `randomness` what a random draw inside means.
+    `size` is the number of examples; `randomness` what a random draw inside means; `ended` whether the call is over.
     """
 
-    __slots__ = ("number", "randomness", "size")
+    __slots__ = ("ended", "number", "randomness", "size")
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.number = next(_numbers)
         self.size = size
         self.randomness = randomness
+        self.ended = False
 
     def __repr__(self) -> str:
         return f"<level {self.number} of vmap, {self.size} examples>"
@@ -93,7 +94,8 @@ class Batched:
 
     def no_numbers(self, _call: str) -> Exception:
         """Return the error for somebody who asks for the numbers of one example."""
-        return errors.VMAP_NO_VALUE(size=self.level.size, shape=self.shape, where=provenance.here(1))
+        message = errors.VMAP_ESCAPED if self.level.ended else errors.VMAP_NO_VALUE
+        return message(size=self.level.size, shape=self.shape, where=provenance.here(1))
 
     def _no_number(self, *_args: Any, **_kwargs: Any) -> Any:
         raise self.no_numbers("")

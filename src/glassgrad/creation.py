@@ -6,11 +6,13 @@ their dtype.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from glassgrad import devices, errors, provenance
+from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
 from glassgrad.tensor import Tensor, make
@@ -31,6 +33,9 @@ def _to_array(data: Any, dtype: Any) -> Any:
     if isinstance(data, Tensor):
         data = data.lifted()
     if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):
+        if MODE.flags & RECORDING and any(isinstance(part, Tensor) and part._tracks for part in data):
+            text = errors.LIST_OF_TRACKED.text(where=provenance.here(2))
+            warnings.warn(text, errors.GradientLostWarning, stacklevel=provenance.stack_level())
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
     if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
         return data if dtype is None else data.astype(dtype)

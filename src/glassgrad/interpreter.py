@@ -26,6 +26,7 @@ _ndarray = np.ndarray
 _internal = provenance.INTERNAL
 _getframe = sys._getframe
 _new = object.__new__
+_ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
 
 
 def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
@@ -51,8 +52,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 parents.append(arg if node is None else node)
                 continue
         else:
-            if type(arg) in INTERPRETERS:
-                plain = False
+            if type(arg) not in _ORDINARY:
+                if type(arg) in INTERPRETERS:
+                    plain = False
+                else:
+                    arg = _as_array(arg)
             arrays.append(arg)
         parents.append(None)
     if not plain and decompose is not None:
@@ -102,6 +106,12 @@ def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) 
     assert prim.decompose is not None
     result = prim.decompose(*args, **params)
     return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
+
+
+def _as_array(arg: Any) -> Any:
+    """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
+    foreign = hasattr(arg, "__array__") and not hasattr(arg, "__array_namespace__")
+    return np.asarray(arg) if foreign and not isinstance(arg, np.generic) else arg
 
 
 def _finish_special(

@@ -22,14 +22,23 @@ _PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 # Models and training loops that ship with the package are read as a user's code would be.
 _AS_USER = (_PACKAGE + "models" + os.sep, _PACKAGE + "train" + os.sep, _PACKAGE + "cli" + os.sep)
 
+# What calls the engine on the user's behalf, as np.full and scipy.stats do: their lines tell a user nothing.
+_LIBRARIES = tuple(
+    f"{os.sep}{folder}{os.sep}{name}{os.sep}"
+    for folder in ("site-packages", "dist-packages")
+    for name in ("numpy", "scipy", "einops", "matplotlib", "pandas", "array_api_compat", "torch")
+)
+
+
 class _Internal(dict[str, bool]):
-    """Filename -> is it part of the engine, so that its frames are skipped in the search for the user's line?
+    """Filename -> is it the engine, or a library above it: such frames are skipped in the search for the user's line.
 
     Filenames are few and their hashes are kept by Python, so a look-up is what makes walking the stack cheap.
     """
 
     def __missing__(self, filename: str) -> bool:
-        known = self[filename] = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
+        ours = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
+        known = self[filename] = ours or any(library in filename for library in _LIBRARIES)
         return known
 
 

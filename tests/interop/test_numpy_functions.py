@@ -36,6 +36,7 @@ DIFFERENTIABLE: dict[str, Callable[[Any, Any], Any]] = {
     "cumsum": lambda a, b: np.cumsum(a),
     "cumprod": lambda a, b: np.cumprod(a, axis=0),
     "diff": lambda a, b: np.diff(a, axis=0),
+    "diff of more": lambda a, b: np.diff(a, prepend=0.0, append=b[:, :2]),
     "trapezoid": lambda a, b: np.trapezoid(a, axis=1),
     "concatenate": lambda a, b: np.concatenate([a, b], axis=1),
     "concatenate with an array": lambda a, b: np.concatenate((a, B)),
@@ -72,6 +73,7 @@ DIFFERENTIABLE: dict[str, Callable[[Any, Any], Any]] = {
     "linalg.solve": lambda a, b: np.linalg.solve(a[:, :3] + 3 * np.eye(3), b),
     "linalg.det": lambda a, b: np.linalg.det(a[:, :3]) + np.linalg.inv(a[:, :3] + 3 * np.eye(3)),
     "fft": lambda a, b: np.fft.rfft(a[0]).real,
+    "conj": lambda a, b: np.conj(np.fft.fft(a[0])).imag + np.conjugate(np.fft.fft(b[0])).imag,
     "ufuncs": lambda a, b: np.sin(a) + np.hypot(a, b) + np.arctan2(a, b) + np.logaddexp(a, b) + np.maximum(a, b),
     "power": lambda a, b: np.power(np.abs(a), 1.5) + np.sqrt(np.abs(b)) + np.square(a) + np.cbrt(a) + np.reciprocal(b),
     "operators": lambda a, b: np.float64(2) * a + B * a - A / b + B.T[:1, :1] @ a[:1, :1] + (np.ones((3, 3)) @ a),
@@ -172,6 +174,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "copyto": lambda t: np.copyto(np.zeros((3, 4)), t),
     "memory": lambda t: np.frombuffer(memoryview(t.numpy())),
     "math": lambda t: np.piecewise(t, [A > 0], [0.0]),
+    "weights": lambda t: np.histogram(A, weights=t),
+    "called by NumPy": lambda t: np.full(4, t[0]),
+    "vectorize": np.vectorize(abs),
 }
 
 
@@ -206,3 +211,30 @@ def test_without_recording_everything_computes() -> None:
     with gg.no_grad():
         assert np.spacing(t).shape == (3, 4)
         assert not np.sin(t).requires_grad
+
+
+def test_a_list_of_tracked_tensors_says_that_the_gradient_ends() -> None:
+    t = gg.ones(3, requires_grad=True)
+    for make in (gg.tensor, gg.as_tensor):
+        with pytest.warns(errors.GradientLostWarning, match=r"ends there \(.*test_numpy_functions.py[\s\S]*stack"):
+            assert make([t[0], 2.0]).tolist() == [1.0, 2.0]
+        assert make([t[0].detach(), 2.0]).tolist() == [1.0, 2.0]
+        with gg.no_grad():
+            assert make([t[0], t[1]]).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, u: t * u, lambda t, u: u * t, gg.add, lambda t, u: t @ u.T, lambda t, u: t - u,
+        lambda t, u: gg.where(u > 0, t, 0.0), lambda t, u: gg.cat([t, u]), lambda t, u: t[u.argmax(0)[:2] % 3],
+        lambda t, u: (t > u) * t, lambda t, u: gg.matmul(u, t.T),
+    ],
+)  # fmt: skip
+def test_constants_of_pytorch_among_the_arguments(call: Any) -> None:
+    torch = pytest.importorskip("torch", reason="another library's tensors are what this is about")
+    t = gg.tensor(A, requires_grad=True)
+    found, expected = call(t, torch.tensor(B)), call(t, gg.tensor(B))
+    assert type(found) is gg.Tensor
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy())
+    np.testing.assert_allclose(gg.autograd.grad(found.sum(), [t])[0], gg.autograd.grad(expected.sum(), [t])[0])

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, AutogradError, Message, NonLeafGradWarning, ShapeError
+from glassgrad.errors.kinds import (
+    ArgumentError,
+    AutogradError,
+    GradientLostWarning,
+    Message,
+    NonLeafGradWarning,
+    ShapeError,
+)
 
 NO_GRADIENT_PATH = Message(
     AutogradError,
@@ -80,6 +87,12 @@ HOOK_WITHOUT_GRAPH = Message(
     AutogradError,
     "register_hook() on a tensor that does not require a gradient ({where}).\n"
     "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
+)
+
+LIST_OF_TRACKED = Message(
+    GradientLostWarning,
+    "a new tensor is made from the numbers in tensors that require a gradient, which ends there ({where}).\n"
+    "Next: glassgrad.stack([...]) or cat keeps it; .detach() on each says that it is meant to end.",
 )
 
 REQUIRES_GRAD_DTYPE = Message(

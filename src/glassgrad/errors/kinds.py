@@ -39,6 +39,10 @@ class MissingError(GlassgradError, AttributeError):
     """A name that PyTorch or NumPy has and glassgrad has not."""
 
 
+class GradientLostWarning(UserWarning):
+    """Numbers were taken out of tensors that require a gradient, where a function would have kept it."""
+
+
 class NonLeafGradWarning(UserWarning):
     """`.grad` was read on a tensor that does not keep one."""
 

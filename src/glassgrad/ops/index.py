@@ -114,14 +114,14 @@ put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 # --- writing --------------------------------------------------------------------------------------
 
 
-def _own_copy(xp: Any, x: Array) -> Array:
+def _own_copy(x: Array) -> Array:
     # What NumPy's rules make of arrays without dimensions are numbers, whose copies cannot be written to.
-    return np.array(x) if xp is np else x.copy()
+    return np.array(x) if isinstance(x, np.generic) else x.copy()
 
 
 def _at_set(xp: Any, x: Array, value: Array, *arrays: Array, spec: Spec) -> Array:
     check_spec(spec, arrays, x.shape)
-    out = _own_copy(xp, x)
+    out = _own_copy(x)
     out[join_index(spec, arrays)] = value
     return out
 
@@ -226,7 +226,7 @@ put_along_add_p: Linear = linear(
 
 
 def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> Array:
-    out = _own_copy(xp, x)
+    out = _own_copy(x)
     out.reshape(-1)[_flat_places(index, axis, x.shape)] = np.broadcast_to(value, index.shape).reshape(-1)
     return out
 
@@ -260,7 +260,7 @@ put_along_p = custom(
 
 
 def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
-    out = _own_copy(xp, x)
+    out = _own_copy(x)
     (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
     return out
 

@@ -117,7 +117,7 @@ def _slice(start: Any, stop: Any, step: Any) -> Slice:
 
 def _positions(part: Any) -> list[Any]:
     """Return the integer arrays of one array-like index."""
-    array = part if hasattr(part, "dtype") else _listed(part)
+    array = part if isinstance(getattr(part, "dtype", None), np.dtype) else _listed(part)
     if array.dtype == bool:
         mask = array.array if hasattr(array, "_tracks") else array
         return list(mask.nonzero() if hasattr(mask, "nonzero") else concrete(mask, "indexing with booleans"))

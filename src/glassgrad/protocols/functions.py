@@ -183,7 +183,19 @@ def _count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Arr
     return reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims)
 
 
+def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    def edge(value: Any) -> Any:
+        if value is None or np.ndim(value):
+            return value
+        column = list(a.shape)
+        column[axis] = 1
+        return shape.broadcast_to(creation.as_tensor(value), tuple(column))
+
+    return PUBLIC["diff"](a, n, axis, edge(prepend), edge(append))
+
+
 SPELLINGS: dict[str, Callable[..., Any]] = {
+    "diff": _diff,
     "max": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims),
     "min": lambda a, axis=None, keepdims=False: reduce.amin(a, axis, keepdims),
     "ptp": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims) - reduce.amin(a, axis, keepdims),
@@ -248,8 +260,10 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Serve `Tensor.__array_function__`."""
     name = func.__name__
     tracked = _any_tracked(args) or _any_tracked(kwargs)
-    if name in WITHOUT_GRADIENT or (name in _WRITERS and not tracked):
+    if (name in WITHOUT_GRADIENT and not _any_tracked(kwargs.get("weights"))) or (name in _WRITERS and not tracked):
         return _plain(func, args, kwargs)
+    if name in WITHOUT_GRADIENT:
+        raise refusal(name, {"weights": kwargs["weights"]})
     ours = find(func)
     if ours is None:
         if tracked:

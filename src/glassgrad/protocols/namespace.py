@@ -148,7 +148,7 @@ _OWN: dict[str, Any] = {
     "unique_values": lambda x, /: _unique_all(x).values,
     "nonzero": lambda x, /: data_dependent.nonzero_p(x), "isdtype": _isdtype, "result_type": _result_type,
     "can_cast": _can_cast, "finfo": lambda t, /: np.finfo(getattr(t, "dtype", t)),
-    "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "conj": lambda x, /: x, "concat": _concat,
+    "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "concat": _concat,
     "take": lambda x, indices, /, *, axis=None: index.take(x, indices, axis),
     "tile": lambda x, repetitions, /: arrange.tile(x, *repetitions),
     "e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "newaxis": None, "bool": np.dtype(bool),

@@ -49,7 +49,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
             table[ufunc] = prim
     return table | {
         np.matmul: REGISTRY["matmul"], np.reciprocal: REGISTRY["reciprocal"], np.power: REGISTRY["power"],
-        np.rint: PUBLIC["round"], np.conjugate: compound.positive, np.positive: compound.positive, np.cbrt: _cbrt,
+        np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive, np.cbrt: _cbrt,
         np.divmod: _divmod, np.modf: _modf,
     }  # fmt: skip
 

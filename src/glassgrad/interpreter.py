@@ -53,10 +53,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 continue
         else:
             if type(arg) not in _ORDINARY:
-                if type(arg) in INTERPRETERS:
-                    plain = False
-                else:
-                    arg = _as_array(arg)
+                plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg)
             arrays.append(arg)
         parents.append(None)
     if not plain and decompose is not None:
@@ -110,8 +107,9 @@ def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) 
 
 def _as_array(arg: Any) -> Any:
     """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
-    foreign = hasattr(arg, "__array__") and not hasattr(arg, "__array_namespace__")
-    return np.asarray(arg) if foreign and not isinstance(arg, np.generic) else arg
+    if type(arg) in INTERPRETERS or isinstance(arg, np.generic) or hasattr(arg, "__array_namespace__"):
+        return arg
+    return np.asarray(arg) if hasattr(arg, "__array__") else arg
 
 
 def _finish_special(

@@ -15,7 +15,7 @@ from glassgrad import devices, errors, provenance
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, make, numeric
 
 DEFAULT = np.dtype(np.float32)
 
@@ -48,9 +48,7 @@ def _to_array(data: Any, dtype: Any) -> Any:
     from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")
     if from_python and array.dtype == np.float64 and not _holds_arrays(data):
         return array.astype(DEFAULT)
-    if array.dtype.kind not in "biufc":
-        raise errors.NO_NUMBERS(kind=type(data).__name__, where=provenance.here())
-    return array
+    return numeric(array, type(data).__name__)
 
 
 def _holds_arrays(data: Any) -> bool:
@@ -81,6 +79,8 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Return a Tensor that shares the memory of `array`."""
     if not isinstance(array, np.ndarray):
         raise errors.FROM_NUMPY_KIND(kind=type(array).__name__, where=provenance.here())
+    if array.dtype.kind not in "biufc" or not array.dtype.isnative:
+        raise errors.FROM_NUMPY_DTYPE(dtype=array.dtype, where=provenance.here())
     return make(array, None, False)
 
 

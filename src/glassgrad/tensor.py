@@ -63,6 +63,16 @@ class Handle:
         self.remove()
 
 
+def numeric(array: Any, kind: str) -> Any:
+    """Return an array of numbers as it is, or in this machine's order of bytes; refuse texts, dates and objects.
+
+    `kind` is the type of what the user gave, for the message.
+    """
+    if array.dtype.kind not in "biufc":
+        raise errors.NO_NUMBERS(kind=kind, where=provenance.here())
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 class Tensor:
     """A multidimensional array that can take part in automatic differentiation.
 
@@ -96,7 +106,7 @@ class Tensor:
             sizes = ()
         if sizes:
             raise errors.NOT_SIZES(kind=type(data).__name__, where=provenance.here())
-        self.array = data if isinstance(data, _ndarray) else np.asarray(data, dtype=np.float32)
+        self.array = numeric(data, "ndarray") if isinstance(data, _ndarray) else np.asarray(data, dtype=np.float32)
         self.node = None
         self._grad = None
         self._extra = None

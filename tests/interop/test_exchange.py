@@ -37,6 +37,19 @@ def test_dlpack_both_ways_without_a_copy(dtype: str) -> None:
     assert source.tolist() == [2.0, 10.0, 2.0]
 
 
+def test_numbers_in_another_order_of_bytes_are_converted_or_refused() -> None:
+    swapped = np.arange(3).astype(np.dtype("float32").newbyteorder())
+    for made in (gg.tensor(swapped), gg.as_tensor(swapped), gg.Tensor(swapped)):
+        assert made.array.dtype.isnative
+        assert made.tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(errors.KindError, match="from_numpy shares the array's memory, given dtype"):
+        gg.from_numpy(swapped)
+    for nothing in (np.array(["a"]), np.array([None]), np.zeros(1, "M8[s]")):
+        for take in (gg.tensor, gg.Tensor, gg.from_numpy):
+            with pytest.raises(errors.KindError):
+                take(nothing)
+
+
 def test_dlpack_refuses_what_would_lose_a_gradient_and_other_devices() -> None:
     with pytest.raises(errors.KindError, match="would drop the gradient"):
         torch.from_dlpack(gg.ones(2, requires_grad=True))

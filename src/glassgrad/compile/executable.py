@@ -315,7 +315,7 @@ class NativeStep:
         fits = array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
         if var in self.layout.written and not fits:
             raise errors.STEP_STATE(number=number, name=var.name or "")
-        return np.ascontiguousarray(array)
+        return np.require(array, requirements=["C", "A"])
 
     def _check_guards(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         count = len(self.layout.guards)

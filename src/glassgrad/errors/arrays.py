@@ -79,6 +79,13 @@ FROM_NUMPY_KIND = Message(
     "from_numpy expects a NumPy array, given {kind} ({where}).\nNext: use glassgrad.tensor or as_tensor.",
 )
 
+FROM_NUMPY_DTYPE = Message(
+    KindError,
+    "from_numpy shares the array's memory, given dtype {dtype} ({where}).\n"
+    "Expected: booleans, integers, floats or complex numbers in this machine's order of bytes.\n"
+    "Next: glassgrad.tensor copies numbers in another order; text, dates and objects have to become numbers first.",
+)
+
 DIM_OUT_OF_RANGE = Message(
     IndexRangeError,
     "dim {dim} is out of range for {ndim} dimensions ({where}).\nExpected: between {low} and {high}.",

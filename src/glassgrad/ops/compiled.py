@@ -80,18 +80,21 @@ class Kernels:
 _kernels = Kernels()
 
 
-def result(
-    op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any], work: float
-) -> Array | None:
+def pays(work: float) -> bool:
+    """Tell whether native code is worth asking for, where NumPy takes about `work` nanoseconds."""
+    return work >= _FROM and not _kernels.off
+
+
+def result(op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Array | None:
     """Return the result of a primitive from native code; None where NumPy is to compute it.
 
-    `params` are the primitive's own, `shape` is its result's, `work` is about how many nanoseconds NumPy would take.
+    `params` are the primitive's own, `shape` is its result's.
     """
-    if work < _FROM or _kernels.off or not all(_is_plain(array, arrays[0]) for array in arrays):
+    if not all(_is_plain(array, arrays[0]) for array in arrays):
         return None
     kernel = _kernels.find(op, arrays, shape, params)
-    return None if kernel is None else kernel(*map(np.ascontiguousarray, arrays))
+    return None if kernel is None else kernel(*[np.require(array, requirements=["C", "A"]) for array in arrays])
 
 
 def _is_plain(array: Array, first: Array) -> bool:
-    return type(array) is np.ndarray and array.dtype == first.dtype and array.dtype.char in "fd"
+    return type(array) is np.ndarray and array.dtype is first.dtype and array.dtype.char in "fd"

@@ -71,8 +71,13 @@ def _is_depthwise(w: Shape, groups: int) -> bool:
 def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], plan: Plan) -> Array | None:
     """The result of native code, where there is enough to do for it; `sizes` are images, channels and outputs."""
     n, c, o = sizes
+    windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
+    copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
+    work = _NS_A_PRODUCT * windows * o / plan.groups + _NS_A_COPY * copied
     # For a 1x1 kernel NumPy has nothing to gather either.
     if n == 1 or math.prod(plan.kernel) == 1 or _is_depthwise((o, c // plan.groups), plan.groups):
+        return None
+    if not compiled.pays(work):
         return None
     shape, own = {
         "conv2d": ((n, o, *plan.out), {}),
@@ -80,10 +85,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
         "conv2d_weight": ((o, c // plan.groups, *plan.kernel), {"kernel": plan.kernel}),
     }[op]
     params = {**own, **_settings(plan.stride, plan.padding, plan.dilation, plan.groups)}
-    windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
-    copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
-    work = _NS_A_PRODUCT * windows * o / plan.groups + _NS_A_COPY * copied
-    return compiled.result(op, arrays, shape, params, work)
+    return compiled.result(op, arrays, shape, params)
 
 
 # --- forward --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 
+import glassgrad as gg
 from glassgrad import errors
 from glassgrad.compile.lower import lower
 from glassgrad.compile.profile import profile
@@ -145,6 +146,17 @@ def test_arguments_are_converted_where_they_can_be():
     x = np.arange(12, dtype=np.float32).reshape(3, 4).T
     np.testing.assert_array_equal(step(x)[0], x * 2)
     np.testing.assert_array_equal(step(x.tolist() and np.array(x, order="F"))[0], x * 2)
+    unaligned = np.zeros(49, np.uint8)[1:].view(np.float32).reshape(4, 3)
+    unaligned[...] = x
+    assert not unaligned.flags.aligned
+    np.testing.assert_array_equal(step(unaligned)[0], x * 2)
+
+
+def test_numbers_in_another_order_of_bytes():
+    swapped = np.arange(3).astype(np.dtype(np.float32).newbyteorder())
+    double = gg.compile(lambda x: x * 2)
+    np.testing.assert_array_equal(double(swapped), [0, 2, 4])
+    np.testing.assert_array_equal(double(gg.tensor(swapped)).numpy(), [0, 2, 4])
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((4, 3)), np.zeros((3, 4), np.float32), np.zeros((), np.float32)])

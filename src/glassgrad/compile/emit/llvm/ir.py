@@ -36,7 +36,7 @@ FAST = "nsz contract"
 
 def kind_of(dtype: np.dtype[Any]) -> str | None:
     """Return the element kind of a dtype, or None for one that native code does not handle."""
-    return KINDS.get(f"{dtype.kind}{dtype.itemsize}")
+    return KINDS.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
 
 
 def is_float(kind: str) -> bool:

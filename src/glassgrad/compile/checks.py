@@ -43,15 +43,18 @@ def _named(holder: Any, tensor: Tensor) -> str:
     if isinstance(holder, list | set | tuple):
         return f"a {type(holder).__name__}"
     if not isinstance(holder, dict):
-        return ""
-    name = ""
-    for key, value in holder.items():
-        if value is tensor:
-            name = str(key)
+        # Since Python 3.13 objects hold their attributes themselves, and their dictionary is made when asked for.
+        name = _key_of(getattr(holder, "__dict__", {}), tensor)
+        return f"{type(holder).__name__}.{name}" if name else ""
+    name = _key_of(holder, tensor)
     for owner in gc.get_referrers(holder):
         if getattr(owner, "__dict__", None) is holder:
             return f"{type(owner).__name__}.{name}"
     return f"a dictionary, under {name!r}"
+
+
+def _key_of(holder: Mapping[Any, Any], tensor: Tensor) -> str:
+    return next((str(key) for key, value in holder.items() if value is tensor), "")
 
 
 def short_path(path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -115,7 +116,7 @@ def reads_of(code: types.CodeType) -> Reads:
 
 def _calls_method(instr: dis.Instruction) -> bool:
     """Tell whether an attribute is loaded to be called; since Python 3.12 one bit says so."""
-    return "LOAD_METHOD" not in dis.opmap and bool((instr.arg or 0) & 1)
+    return sys.version_info >= (3, 12) and bool((instr.arg or 0) & 1)
 
 
 def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Any] | None:

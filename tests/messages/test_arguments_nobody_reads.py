@@ -11,6 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn
+from glassgrad.nn import functional as F
 from glassgrad.utils import data
 
 LAYERS: dict[str, Callable[[Any], Any]] = {
@@ -70,6 +71,28 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
         (lambda: gg.multinomial(gg.tensor([float("nan"), 2.0]), 1), ValueError, "finite weights"),
         (lambda: gg.multinomial(gg.tensor([0.0, 0.0]), 1), ValueError, "not all zero"),
         (lambda: gg.multinomial(gg.tensor([1.0, 2.0]), 3), ValueError, "num_samples=3 .*at most 2, or replacement"),
+        (
+            lambda: F.cross_entropy(gg.ones(2, 3), gg.tensor([0, 1]), weight=gg.ones(2)), ValueError,
+            r"cross_entropy: weight.shape=\(2,\) .*\(3,\)",
+        ),
+        (
+            lambda: F.cross_entropy(gg.ones(2, 3), gg.ones(2, 3) / 3, weight=gg.ones(1)), ValueError,
+            r"cross_entropy: weight.shape=\(1,\)",
+        ),
+        (lambda: F.nll_loss(gg.ones(2, 3), gg.tensor([0, 1]), weight=gg.ones(4)), ValueError, "nll_loss: weight.shape"),
+        (lambda: F.gaussian_nll_loss(gg.ones(2), gg.ones(2), -gg.ones(2)), ValueError, "var=-1.0"),
+        (lambda: F.conv1d(gg.ones(1, 2, 3), gg.ones(2, 2, 1), padding=-1), ValueError, "padding=-1 .*at least 0"),
+        (lambda: F.conv1d(gg.ones(1, 2, 3), gg.ones(2, 2, 1), dilation=0), ValueError, "dilation=0 .*at least 1"),
+        (lambda: F.max_pool1d(gg.ones(1, 1, 3), 0), ValueError, "kernel_size=0"),
+        (
+            lambda: F.interpolate(gg.ones(1, 1, 3), size=4, align_corners=True), ValueError,
+            "align_corners=True .*'nearest', which has no corners",
+        ),
+        (lambda: F.rrelu(gg.ones(2), lower=0.5, upper=0.1), ValueError, "lower=0.5 .*upper=0.1"),
+        (
+            lambda: gg.optim.SGD([gg.ones(1, requires_grad=True)], lr=1.0, nesterov=True), ValueError,
+            "SGD: nesterov=True .*a momentum above 0",
+        ),
         (lambda: gg.bernoulli(gg.tensor([0.5, 2.0])), ValueError, "input=2.0 .*between 0 and 1"),
         (lambda: gg.normal(0.0, -1.0, (2,)), ValueError, "std=-1.0"),
         (lambda: gg.randint(5, 2, (2,)), ValueError, "high=2 .*more than low=5"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad import errors, provenance
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
@@ -82,6 +83,10 @@ def rrelu(
     input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Array:
     """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+    if lower > upper:
+        raise errors.BAD_OPTION(
+            owner="rrelu", name="lower", given=lower, expected=f"at most upper={upper}", where=provenance.here()
+        )
     if not training:
         return ops.leaky_relu(input, (lower + upper) / 2)
     slopes = lower + (upper - lower) * rand(tuple(input.shape), dtype=input.dtype)

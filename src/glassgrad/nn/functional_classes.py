@@ -104,6 +104,7 @@ def _weighted(
         _labels_to_keep(known, classes, ignore_index, op)
     elif labels.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=labels.dtype, where=provenance.here())
+    _check_weight(op, weight, classes)
     keep = ew.not_equal(labels, ignore_index)
     safe = ew.where(keep, labels, 0)
     counts = astype(keep, logp.dtype)
@@ -121,6 +122,14 @@ def _weighted(
         return sum(losses) / sum(share)
 
 
+def _check_weight(op: str, weight: Any, classes: int) -> None:
+    if weight is not None and tuple(weight.shape) != (classes,):
+        expected = f"({classes},), a number for each class"
+        raise errors.BAD_OPTION(
+            owner=op, name="weight.shape", given=tuple(weight.shape), expected=expected, where=provenance.here()
+        )
+
+
 def _masked(keep: Array, losses: Array) -> Array:
     """0 for what is ignored, even where the loss is infinite there."""
     return ew.where(keep, losses, 0)
@@ -130,6 +139,7 @@ def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: f
     """Targets that are probabilities: -sum w t log softmax(x), the mean over examples (not classes)."""
     axis = 1 if len(input.shape) > 1 else 0
     classes = input.shape[axis]
+    _check_weight("cross_entropy", weight, classes)
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / classes
     logp = log_softmax_p(input, axis=axis)

@@ -189,6 +189,9 @@ def gaussian_nll_loss(
     if tuple(var.shape) == tuple(input.shape[:-1]) and tuple(var.shape) != tuple(input.shape):
         var = unsqueeze(var, -1)
     known = var.detach() if hasattr(var, "detach") else var
+    plain = getattr(known, "array", known)
+    if type(plain) is np.ndarray and (plain < 0).any():
+        raise _wrong("gaussian_nll_loss", "var", float(plain.min()), "no negative number")
     floor = clip(known, eps)
     steady = var + (floor - known)  # the value of the floor with the gradient of var
     losses = (ew.log(steady) + ew.square(input - target) / steady) * 0.5

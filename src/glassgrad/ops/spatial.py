@@ -34,14 +34,18 @@ def _wrong(op: str, name: str, given: Any, expected: str) -> Exception:
 
 def _several(value: Any, count: int, name: str, op: str) -> tuple[int, ...]:
     """An int, or `count` of them, as a tuple."""
-    if isinstance(value, int | np.integer):
-        return (int(value),) * count
-    listed = tuple(int(v) for v in value)
+    listed = (int(value),) if isinstance(value, int | np.integer) else tuple(int(v) for v in value)
     if len(listed) == 1:
         listed *= count
     if len(listed) != count:
         raise _wrong(op, name, value, f"an int or {count} of them")
+    least = 1 if name in _POSITIVE else 0
+    if min(listed, default=least) < least:
+        raise _wrong(op, name, value, f"at least {least}")
     return listed
+
+
+_POSITIVE = {"kernel_size", "stride", "dilation"}
 
 
 def _checked_dims(x: Array, dims: int, op: str) -> bool:
@@ -379,6 +383,8 @@ def interpolate(
     if mode not in _MODES.get(dims, ()):
         expected = " or ".join(repr(known) for known in _MODES.get(dims, _MODES[2]))
         raise _wrong("interpolate", "mode", mode, expected)
+    if align_corners is not None and mode in {"nearest", "nearest-exact", "area"}:
+        raise _wrong("interpolate", "align_corners", align_corners, f"None with mode {mode!r}, which has no corners")
     if (size is None) == (scale_factor is None):
         raise _wrong("interpolate", "size", size, "either size or scale_factor")
     before = tuple(input.shape[2:])

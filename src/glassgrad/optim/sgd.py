@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from glassgrad import errors, provenance
 from glassgrad.mode import MODE, TRACING
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import multiply
@@ -43,6 +44,15 @@ class SGD(Optimizer):
              "nesterov": nesterov, "maximize": maximize},
             hints,
         )  # fmt: skip
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        merged = {**self.defaults, **param_group}
+        if merged["nesterov"] and (merged["momentum"] <= 0 or merged["dampening"]):
+            raise errors.BAD_OPTION(
+                owner="SGD", name="nesterov", given=True, expected="False, or a momentum above 0 and no dampening",
+                where=provenance.here(),
+            )  # fmt: skip
+        super().add_param_group(param_group)
 
     def limits(self) -> Any:
         return [

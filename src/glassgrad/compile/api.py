@@ -22,7 +22,7 @@ from glassgrad.compile.interrupts import opened, shielded
 from glassgrad.compile.naming import with_names
 from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
-from glassgrad.compile.tracing_lock import TRACING_LOCK
+from glassgrad.compile.tracing_lock import TRACING_LOCK, free_in_children
 from glassgrad.tape import MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
@@ -67,7 +67,7 @@ class Compiled:
         self.keep_grads = keep_grads
         self.retraces: list[str] = []
         self._verify = verify
-        self._lock = threading.RLock()
+        self._lock = free_in_children(threading.RLock())
         self._traces: dict[Any, list[TraceCall]] = {}
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)

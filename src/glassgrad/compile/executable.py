@@ -8,6 +8,7 @@ explains the rest.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from glassgrad.compile.emit.llvm import support
 from glassgrad.compile.emit.llvm.target import LoadedCode
 from glassgrad.compile.graph import Var, type_text
 from glassgrad.compile.indexing import Computed, IndexBounds, IndexCheck
+from glassgrad.compile.tracing_lock import free_in_children
 
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -169,7 +171,7 @@ class NativeStep:
         self.outputs = tuple(layout.outputs)
         self.shares = layout.shares
         self._code = LoadedCode(code)
-        self.lock: Any = threading.Lock()
+        self.lock: Any = free_in_children(threading.Lock())
         self._templates = [(out.shape, out.dtype) for out in layout.outputs]
         self.context = self._make_context()
         support_code = runtime.support_code()
@@ -179,6 +181,7 @@ class NativeStep:
         self.first = layout.segments[0][0] if layout.segments else 0
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
+        _steps.add(self)
         weakref.finalize(self, _release, self.context, self._code, self.memory)
 
     def _make_context(self) -> Context:
@@ -336,3 +339,16 @@ def _release(context: Context, *_alive: Any) -> None:
     pool = runtime._pool
     if pool is not None:
         pool.forget(context.address)
+
+
+_steps: weakref.WeakSet[NativeStep] = weakref.WeakSet()
+
+
+def _forget_runs_after_fork() -> None:
+    # Another thread of the parent may have been in the middle of a step.
+    for step in list(_steps):
+        step.context.reset_counters()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_runs_after_fork)

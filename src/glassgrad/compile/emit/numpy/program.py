@@ -21,6 +21,7 @@ from glassgrad.compile.emit.numpy.templates import HELPERS, TEMPLATES, helper_te
 from glassgrad.compile.emit.numpy.text import ATOM, Text
 from glassgrad.compile.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.indexing import find_checks
+from glassgrad.compile.tracing_lock import free_in_children
 from glassgrad.ops.core import REGISTRY
 
 _numbers = itertools.count(1)
@@ -56,7 +57,7 @@ class NumpyStep:
         exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
         self._function = space["step"]
         self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0] if check.low == 0]
-        self._lock = threading.Lock()
+        self._lock = free_in_children(threading.Lock())
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""

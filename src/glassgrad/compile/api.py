@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import shutil
 import sys
 import threading
 import time
@@ -82,15 +83,14 @@ class Compiled:
             args, kwargs = placed(args, kwargs, self._plain)
         with self._lock:
             latest = self._latest
-            if latest is not None:
-                if latest.quick is not None:
-                    result = latest.quick(args, kwargs)
-                    if result is not MISS:
-                        return result
-                leaves = latest.match(args, kwargs)
-                if leaves is not None:
-                    return latest.run(leaves)
-            return self._find(args, kwargs)
+            if latest is not None and latest.quick is not None:
+                result = latest.quick(args, kwargs)
+                if result is not MISS:
+                    return result
+            if not MODE.levels:
+                leaves = None if latest is None else latest.match(args, kwargs)
+                return latest.run(leaves) if latest is not None and leaves is not None else self._find(args, kwargs)
+        return self.function(*args, **kwargs)  # inside of vmap, where a tensor stands for many examples
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -255,10 +255,14 @@ class Compiled:
         return report.stats(self._current("the statistics"))
 
     def explain(self, file: TextIO | None = None) -> None:
-        """Print the plan of the latest program as a table: what runs, on how much, from which of your lines."""
+        """Print the plan of the latest program as a table: what runs, on how much, from which of your lines.
+
+        It is as wide as the terminal, or has about 100 columns where there is none.
+        """
         current = self._current("the plan")
-        text = report.table(current, self.backend, self.retraces)
-        (file or sys.stdout).write(text)
+        out = file or sys.stdout
+        width = shutil.get_terminal_size((100, 24)).columns if out.isatty() else 100
+        out.write(report.table(current, self.backend, self.retraces, width))
 
     @property
     def llvm(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from glassgrad.compile.graph import Graph, Instr, Var, type_text
 from glassgrad.compile.origin import Origin
@@ -48,17 +48,18 @@ def stats(call: Any) -> Stats:
     return Stats(*totals, call.trace_seconds, call.compile_seconds)
 
 
-def table(call: Any, backend: str, retraces: Sequence[str]) -> str:
-    """Return the plan of a trace as text."""
+def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) -> str:
+    """Return the plan of a trace as text of about `width` columns."""
     totals = stats(call)
-    made = f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s"
     work = f"{count(totals.flops)}flop, {count(totals.bytes)}B moved, {count(totals.peak_bytes)}B between kernels"
+    threads = f"{totals.threads} thread{'s' if totals.threads != 1 else ''}"
     lines = [
-        f"{call.capture.graph.name}: {totals.kernels} kernels on {backend}, {totals.threads} thread(s), {work}; {made}",
+        f"{call.capture.graph.name}: {totals.kernels} kernels on {backend}, {threads}, {work};",
+        f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s",
         "",
-        f"{'kind':<8} {'result':<26} {'flop':>8} {'bytes':>8}  {'ops':<44} from",
     ]
-    lines += _native_rows(call.program.explain()) if hasattr(call.program, "explain") else _rows(call.graph)
+    rows = _native_rows(call.program.explain()) if hasattr(call.program, "explain") else _rows(call.graph)
+    lines += _aligned([_Row("kind", "result", "flop", "bytes", ["ops"], "from"), *rows], width)
     if retraces:
         lines += ["", "traced again because:", *(f"  {reason}" for reason in retraces)]
     for edge, now in call.capture.changed:
@@ -66,24 +67,53 @@ def table(call: Any, backend: str, retraces: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(kind: str, result: str, work: int, moved: int, ops: Sequence[str], where: str) -> str:
-    joined = "+".join(ops) if len(ops) <= 4 else f"{'+'.join(ops[:3])}+{len(ops) - 3} more"
-    return f"{kind:<8} {result:<26} {count(work):>8} {count(moved):>8}  {joined:<44} {where}".rstrip()
+class _Row(NamedTuple):
+    kind: str
+    result: str
+    flop: str
+    moved: str
+    ops: Sequence[str]
+    where: str
 
 
-def _native_rows(rows: Sequence[Any]) -> list[str]:
+def _aligned(rows: Sequence[_Row], width: int) -> list[str]:
+    """Return rows under each other, columns as wide as they must be; the names of ops get what is left."""
+    kind, result, flop, moved = (max(len(row[at]) for row in rows) for at in range(4))
+    taken = kind + result + flop + moved + max(len(row.where) for row in rows) + 7
+    ops = [_joined(row.ops, max(width - taken, 20)) for row in rows]
+    room = max(map(len, ops))
+    lines = []
+    for row, text in zip(rows, ops, strict=True):
+        amounts = f"{row.flop:>{flop}} {row.moved:>{moved}}"
+        lines.append(f"{row.kind:<{kind}} {row.result:<{result}} {amounts}  {text:<{room}}  {row.where}".rstrip())
+    return lines
+
+
+def _joined(ops: Sequence[str], room: int) -> str:
+    """Return as many names as there is room for, and how many more there are."""
+    for shown in range(min(len(ops), 4), 1, -1):
+        more = f"+{len(ops) - shown} more" if shown < len(ops) else ""
+        text = "+".join(ops[:shown]) + more
+        if len(text) <= room and not (more and shown > 3):
+            return text
+    return ops[0] + (f"+{len(ops) - 1} more" if len(ops) > 1 else "")
+
+
+def _native_rows(rows: Sequence[Any]) -> list[_Row]:
     return [
-        _row(row.kind, row.result, row.flops, row.bytes, row.ops, row.where[0] if row.where else "") for row in rows
+        _Row(row.kind, row.result, count(row.flops), count(row.bytes), row.ops, row.where[0] if row.where else "")
+        for row in rows
     ]
 
 
-def _rows(graph: Graph) -> list[str]:
-    lines = []
+def _rows(graph: Graph) -> list[_Row]:
+    rows = []
     for instr in graph.instrs:
         if not is_view(instr):
             where = str(instr.where) if isinstance(instr.where, Origin) else ""
-            lines.append(_row("numpy", type_text(instr.outputs[0]), flops(instr), traffic(instr), [instr.op], where))
-    return lines
+            amounts = count(flops(instr)), count(traffic(instr))
+            rows.append(_Row("numpy", type_text(instr.outputs[0]), *amounts, [instr.op], where))
+    return rows
 
 
 def count(number: float) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile import passes
+from glassgrad.compile import passes, report
 from glassgrad.compile.capture import capture
 from glassgrad.compile.graph import GraphBuilder
 from glassgrad.compile.passes.rules import RULES_TEXT, parsed
 from glassgrad.compile.verification import reference
+from glassgrad.nn import functional as F
 
 
 def traced(function, *args):
@@ -151,3 +155,23 @@ def test_a_pass_may_be_checked():
     seen = []
     passes.run(traced(lambda x: x * 2 + 0, X), check=lambda graph: seen.append(len(graph.instrs)))
     assert len(seen) == len(passes.STANDARD)
+
+
+def test_the_plan_fits_into_a_terminal():
+    weights = [gg.ones(64, 64) for _ in range(3)]
+
+    def run(x):
+        for weight in weights:
+            x = F.softmax(F.gelu(x @ weight), -1) * 2 + F.layer_norm(x, (64,))
+        return x
+
+    step = gg.compile(run, backend="llvm", threads=1)
+    step(gg.ones(32, 64))
+    wide, narrow = io.StringIO(), io.StringIO()
+    step.explain(wide)
+    narrow.write(report.table(step._latest, "llvm", [], width=80))
+    for text, most in ((wide.getvalue(), 100), (narrow.getvalue(), 80)):
+        place = len(f"{Path(__file__).name}:000") + len("tests/compile/front/")
+        assert max(map(len, text.splitlines())) <= most + place
+        assert len(text.splitlines()) == step.stats.kernels + 4
+    assert len(max(narrow.getvalue().splitlines(), key=len)) < len(max(wide.getvalue().splitlines(), key=len))

@@ -103,6 +103,15 @@ def test_the_same_tensor_twice_is_not_two_tensors():
     assert f(x, y).item() == 21
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_inside_of_vmap_the_function_runs_as_it_is_written(backend):
+    run = gg.compile(lambda row: (row * row).sum(), backend=backend)
+    rows = gg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert run(rows[0]).item() == 5
+    assert gg.func.vmap(run)(rows).tolist() == [5.0, 25.0]
+    assert run(rows).item() == 30
+
+
 def test_gradients_of_arguments():
     @compiled
     def f(x, y):

@@ -356,36 +356,6 @@ def test_a_forked_child_starts_its_own_workers():
     assert done.stdout.strip() == "0 True", done.stderr
 
 
-@pytest.mark.parametrize("backend", ["llvm", "numpy"])
-def test_a_child_that_is_forked_while_another_thread_runs_a_step(backend):
-    code = f"""
-    import os, signal, threading
-    import glassgrad as gg
-    weight = gg.ones(64, 64)
-    step = gg.compile(lambda x: (x @ weight).tanh().sum(), backend={backend!r}, threads=2)
-    x = gg.ones(64, 64)
-    want = step(x).item()
-    over = []
-    def run():
-        while not over:
-            step(x)
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    [thread.start() for thread in threads]
-    good = 0
-    for _ in range(10):
-        child = os.fork()
-        if not child:
-            signal.alarm(10)
-            os._exit(0 if step(x).item() == want else 1)
-        good += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    over.append(True)
-    [thread.join() for thread in threads]
-    print(good)
-    """
-    done = run_python("import warnings; warnings.simplefilter('ignore')\n" + textwrap.dedent(code))
-    assert done.stdout.strip() == "10", done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
 def test_four_threads_on_one_core_take_at_most_twice_as_long():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
@@ -17,6 +18,7 @@ from glassgrad.compile import backends, passes
 from glassgrad.compile.emit.llvm.blas import Blas
 from glassgrad.compile.graph import Graph, GraphBuilder
 from glassgrad.compile.lower import Lowering, lower
+from glassgrad.compile.reach import _Walk, reach
 
 
 @pytest.fixture
@@ -55,6 +57,43 @@ def test_products_share_the_functions_of_their_tiles():
 def test_one_function_packs_columns_for_all_products():
     text = lower(products((96, 64, 96), (96, 128, 100), (96, 32, 17), transposed=True), threads=1).llvm
     assert len(functions(text, "pack_columns_")) == 1
+
+
+# --- the trace ------------------------------------------------------------------------------------
+
+
+def test_a_later_look_at_a_function_takes_one_walk(monkeypatch):
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    walks = []
+    start = _Walk.start
+    monkeypatch.setattr(_Walk, "start", lambda walk, *args: (walks.append(walk), start(walk, *args)))
+    first = reach(net.forward, {})
+    before = len(walks)
+    again = reach(net.forward, {}, first)
+    assert before > 1
+    assert len(walks) == before + 1
+    assert [edge.path for edge in again.edges] == [edge.path for edge in first.edges]
+    assert again.tensors.keys() == first.tensors.keys()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_search_for_garbage_is_as_before_after_a_trace(enabled):
+    @gg.compile
+    def step(x):
+        assert not gc.isenabled()
+        if x.shape == (2,):
+            raise ValueError("stopped")
+        return x * 2
+
+    try:
+        gc.enable() if enabled else gc.disable()
+        step(gg.ones(3))
+        assert gc.isenabled() is enabled
+        with pytest.raises(ValueError, match="stopped"):
+            step(gg.ones(2))
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
 
 
 # --- the second process ---------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def product_call(b: Builder, gemm: Gemm, name: str, places: tuple[str, str, str,
     """Call the function that a `GemmWriter` wrote: `places` are A, B, C and scratch, `sizes` rows and columns."""
     (a_row, a_term), (b_row, b_column) = gemm.a_strides, gemm.b_strides
     numbers = (*sizes, gemm.k, gemm.blocks[1], max(a_row, a_term), max(b_row, b_column), gemm.c_stride)
-    arguments = [*(f"ptr {one}" for one in places), *(f"i64 {one}" for one in numbers)]
+    arguments = [*(f"ptr {address}" for address in places), *(f"i64 {number}" for number in numbers)]
     b.raw(f"call void @{name}({', '.join(arguments)})")
 
 
@@ -145,7 +145,7 @@ class GemmWriter:
             else:
                 self._blocks()
         self.b.raw("ret void")
-        params = ", ".join(["ptr %a", "ptr %b", "ptr %c", "ptr %panel", *(f"i64 %{one}" for one in _NUMBERS)])
+        params = ", ".join(["ptr %a", "ptr %b", "ptr %c", "ptr %panel", *(f"i64 %{name}" for name in _NUMBERS)])
         return f"define internal void @{name}({params}) #0 {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
 
     def _blocks(self) -> None:
@@ -238,7 +238,7 @@ class GemmWriter:
             tile = Tile(gemm.kind, rows, vectors, gemm.lanes, a_row, self._is_cut(columns, vectors), gemm.pack)
             name = tile_function(self.module, tile)
             numbers = (terms, a_term, further, stride, "%ldc", columns, count)
-            arguments = [f"ptr {left}", f"ptr {source}", f"ptr {target}", *(f"i64 {one}" for one in numbers)]
+            arguments = [f"ptr {left}", f"ptr {source}", f"ptr {target}", *(f"i64 {number}" for number in numbers)]
             self.b.raw(f"call void @{name}({', '.join(arguments)}, i1 {adds}, i1 {'true' if gemm.fetch else 'false'})")
 
         self._over_rows(one)

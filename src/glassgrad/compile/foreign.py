@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import linecache
 import operator
 from collections.abc import Callable, Iterator
@@ -18,19 +19,41 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.compile.emit.numpy.statements import WRITTEN
 from glassgrad.tensor import Tensor, make
 
-# Layers whose settings and weights have the same names and meaning on both sides.
-LAYERS = frozenset({
-    "AvgPool2d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "Conv1d", "Conv2d", "CrossEntropyLoss",
-    "Dropout", "ELU", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "L1Loss", "LayerNorm", "LeakyReLU",
-    "Linear", "LogSoftmax", "MSELoss", "MaxPool2d", "NLLLoss", "RMSNorm", "ReLU", "SiLU", "Sigmoid", "Softmax",
-    "Softplus", "Tanh",
-})  # fmt: skip
+# Containers and the like: what stands in them is read, they themselves are no layers.
+_NO_LAYERS = frozenset({"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"})
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "pow": "**", "mod": "%", "floordiv": "//",
+    "iadd": "+", "isub": "-", "imul": "*", "itruediv": "/", "and_": "&", "or_": "|", "xor": "^",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
+
+
+def _attention(theirs: Any) -> dict[str, Any]:
+    """Settings of multi-head attention, some of which are kept as weights only."""
+    return {"bias": theirs.in_proj_bias is not None, "add_bias_kv": theirs.bias_k is not None}
+
+
+def _transformer(theirs: Any) -> dict[str, Any]:
+    """Settings of a layer of a transformer, which are kept by its parts only."""
+    activation = theirs.activation
+    name = getattr(activation, "__name__", type(activation).__name__.lower())
+    return {
+        "d_model": theirs.self_attn.embed_dim, "nhead": theirs.self_attn.num_heads,
+        "dim_feedforward": theirs.linear1.out_features, "dropout": theirs.dropout.p, "activation": name,
+        "layer_norm_eps": theirs.norm1.eps, "batch_first": theirs.self_attn.batch_first,
+        "bias": theirs.linear1.bias is not None,
+    }  # fmt: skip
+
+
+# layer -> settings that it has no attributes for
+_SETTINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "MultiheadAttention": _attention, "TransformerEncoderLayer": _transformer, "TransformerDecoderLayer": _transformer,
+}  # fmt: skip
+_MISSING = object()
+_NUMBERS = itertools.count(1)
 
 
 class Layers:
@@ -87,8 +110,7 @@ class _Translation:
         self.space: dict[str, Any] = {"self": self.layers, "F": self.functions}
 
     def _refusal(self, what: str, path: str) -> Exception:
-        expected = f"one of {', '.join(sorted(LAYERS))}, or functions and methods that glassgrad has too"
-        return errors.FOREIGN_MODULE(what=what, path=path, expected=expected)
+        return errors.FOREIGN_MODULE(what=what, path=path)
 
     def function(self) -> Callable[..., Any]:
         """Write the function, compile it, return it."""
@@ -102,7 +124,7 @@ class _Translation:
             else:
                 lines.append(f"{node.name} = {self._expression(node)}")
         source = f"def {self.name}({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines)
-        file = f"<torch module {self.name}>"
+        file = f"{WRITTEN} {self.name} {next(_NUMBERS)}>"  # one of its own: what is known about a file is kept
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), self.space)  # noqa: S102 - written above, from names of layers and functions
         made: Callable[..., Any] = self.space[self.name]
@@ -141,27 +163,37 @@ class _Translation:
     def _layer(self, path: str) -> str:
         theirs = self.module.get_submodule(path)
         kind = type(theirs).__name__
-        if kind not in LAYERS or not hasattr(self.nn, kind):
+        if kind in _NO_LAYERS or kind not in self.nn.__all__ or not type(theirs).__module__.startswith("torch.nn."):
             raise self._refusal(f"a layer {kind}", path)
-        ours = getattr(self.nn, kind)
-        settings = {}
-        for name in inspect.signature(ours).parameters:
-            value = getattr(theirs, name, None)
-            if name == "bias":
-                settings[name] = value is not None
-            elif name not in {"device", "dtype", "inplace"} and hasattr(theirs, name):
-                settings[name] = as_ours(value)
         try:
-            layer = ours(**settings)
+            layer = getattr(self.nn, kind)(**self._settings(theirs, path))
             layer.load_state_dict({key: value.detach().cpu().numpy() for key, value in theirs.state_dict().items()})
-        except errors.GlassgradError as error:
+        except (errors.GlassgradError, TypeError) as error:
             raise self._refusal(f"a layer {theirs} with settings that have no counterpart ({error})", path) from error
-        for (_, parameter), original in zip(layer.named_parameters(), theirs.parameters(), strict=True):
-            parameter.array = parameter.array.astype(as_ours(original).dtype)
-            parameter.requires_grad = original.requires_grad
+        originals = dict(theirs.named_parameters())
+        for name, parameter in layer.named_parameters():
+            parameter.array = parameter.array.astype(as_ours(originals[name]).dtype)
+            parameter.requires_grad = originals[name].requires_grad
         layer.train(theirs.training)
         setattr(self.layers, self._flat(path), layer)
         return f"self.{self._flat(path)}"
+
+    def _settings(self, theirs: Any, path: str) -> dict[str, Any]:
+        """Return what our layer is made with: their settings, each of which ours has to know."""
+        kind = type(theirs).__name__
+        known = inspect.signature(getattr(self.nn, kind)).parameters
+        settings: dict[str, Any] = {}
+        for name, parameter in inspect.signature(type(theirs)).parameters.items():
+            value = getattr(theirs, name, _MISSING)
+            plain = value is _MISSING or name in {"device", "dtype", "inplace"} or name.startswith("_")
+            if name not in known and not plain and value != parameter.default:
+                raise self._refusal(f"a layer {kind} with {name}={value!r}", path)
+        for name in known:
+            value = getattr(theirs, name, _MISSING)
+            if value is _MISSING or name in {"device", "dtype", "inplace"} or name.startswith("_"):
+                continue
+            settings[name] = value is not None if name == "bias" and not isinstance(value, bool) else as_ours(value)
+        return {**settings, **_SETTINGS.get(kind, lambda _: {})(theirs)}
 
     def _flat(self, path: str) -> str:
         """Return a path as the name of one attribute."""
@@ -185,6 +217,8 @@ class _Translation:
             return f"{given[0]}[{given[1]}]"
         if node.target.__module__ == "_operator" and name in _SIGNS:
             return f"{given[0]} {_SIGNS[name]} {given[1]}"
+        if node.target is getattr:
+            return self._attribute(node)
         if node.target is operator.neg:
             return f"-{given[0]}"
         ours = getattr(self.functional, name, None) or self.public.get(name)
@@ -192,6 +226,12 @@ class _Translation:
             raise self._refusal(f"the function {name}()", f"the node {node.name}")
         setattr(self.functions, name, ours)
         return f"F.{name}({', '.join(self._without_inplace(given))})"
+
+    def _attribute(self, node: Any) -> str:
+        owner, name = node.args[:2]
+        if not hasattr(Tensor, name):
+            raise self._refusal(f"the attribute {name} of a tensor", f"the node {node.name}")
+        return f"{self._text(owner)}.{name}"
 
     @staticmethod
     def _without_inplace(given: list[str]) -> list[str]:

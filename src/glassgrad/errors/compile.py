@@ -146,7 +146,8 @@ SOURCE_GRADIENT = Message(
 )
 FOREIGN_MODULE = Message(
     CompileError,
-    "the PyTorch module holds {what} at {path}, which has no counterpart here.\nExpected: {expected}.",
+    "the PyTorch module holds {what} at {path}, which has no counterpart here.\nExpected: layers of torch.nn that "
+    "glassgrad.nn has too, with the same settings, and functions and methods of the same names.",
 )
 NOT_NATIVE = Message(
     CompileError, "there is no LLVM text: the function runs on the backend {backend!r}.\nNext: compile it with backend='llvm'."

@@ -342,6 +342,32 @@ def test_what_changes_a_gradient_out_of_sight_is_refused():
             gg.backward_source(function)()
 
 
+STEPS_OF_TEXT = """
+def loss(x):
+    h = (x @ w).tanh()
+    out = h @ w + 1
+    return (out ** 2).mean()
+"""
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_without_source_text_values_are_named_after_their_ops(simplify):
+    space = {"gg": gg, "w": gg.tensor([[1.0, 2.0], [0.5, -1.0]], requires_grad=True)}
+    exec(STEPS_OF_TEXT, space)  # noqa: S102 - what a notebook or a REPL without lines in linecache does
+    x = gg.tensor([[3.0, 4.0], [1.0, 2.0]])
+    expression = eval("lambda x: ((w * x).sigmoid() * w).sum()", space)  # noqa: S307 - a constant, as above
+    comprehended = [lambda x, k=k: ((x @ space["w"]).relu() * k).sum() for k in (1, 2)]
+    for function in (space["loss"], expression, *comprehended):
+        source = gg.backward_source(function, simplify=simplify)(x)
+        _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+        (wanted,) = gg.autograd.grad(function(x), space["w"])
+        (found,) = gradients.values()
+        np.testing.assert_allclose(found, wanted.array, rtol=1e-6)
+        names = assigned([line for lines in sections(source).values() for line in lines])
+        assert not [name for name in names if name.startswith("v") and name[1:].isdigit()]
+        assert any(name in {"tanh", "relu", "sigmoid_out"} for name in names), names
+
+
 def test_nothing_happens_to_the_model_or_the_stream():
     gg.manual_seed(3)
     w = gg.ones(4, requires_grad=True)

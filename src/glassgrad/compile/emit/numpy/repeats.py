@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glassgrad.compile.emit.numpy.lines import Line, role_of
-from glassgrad.compile.emit.numpy.statements import span_of
+from glassgrad.compile.emit.numpy.statements import span_of, unnumbered
 from glassgrad.compile.origin import Origin
 
 _TOKEN = re.compile(r"(?<![\w.\"'])(?:[A-Za-z_]\w*(?!\w|=[^=])|\d+(?![\w.]))|[\[\](){}]")
@@ -64,11 +64,11 @@ class Skeleton:
 def skeleton(line: Line, cut_line: Cut) -> Skeleton:
     """Return the skeleton of a line."""
     where = line.instr.where if line.instr is not None else None
-    place: object = line.run.statement if line.run is not None else None
+    place: object = line.run.statement.unnumbered if line.run is not None else None
     if isinstance(where, Origin) and role_of_line(line) == "forward":
         # Spans, not offsets: Python's specialised instructions report another offset for the same place.
         inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
-        place = (where.code, span_of(where.code, where.lasti), inner)
+        place = (unnumbered(where.code, where.lasti), inner)
     return Skeleton(cut_line.pieces, line.section, line.comment, place)
 
 

@@ -12,7 +12,7 @@ from glassgrad.compile.emit.numpy.expressions import ExpressionWriter
 from glassgrad.compile.emit.numpy.lines import Body, Line, role_of, rule_text
 from glassgrad.compile.emit.numpy.recognise import FORMULAS
 from glassgrad.compile.emit.numpy.runs import Run, assigned, forward_runs
-from glassgrad.compile.emit.numpy.statements import span_of
+from glassgrad.compile.emit.numpy.statements import span_of, unnumbered
 from glassgrad.compile.emit.numpy.text import Text
 from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, GATHER, Origin
@@ -341,4 +341,4 @@ def place(instr: Instr) -> object:
     if not isinstance(where, Origin) or where.role != FORWARD:
         return instr
     inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
-    return (where.code, span_of(where.code, where.lasti), inner, instr.op, instr.outputs[0].shape)
+    return (unnumbered(where.code, where.lasti), inner, instr.op, instr.outputs[0].shape)

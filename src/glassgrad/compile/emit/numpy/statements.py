@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +13,8 @@ from typing import Any
 
 from glassgrad import provenance
 
+# How the names of files begin that are written out of the modules of another library, one line for each of their ops.
+WRITTEN = "<torch module"
 Span = tuple[int, int | None, int | None, int | None]
 
 
@@ -36,6 +39,11 @@ class Statement:
     returns: bool = False
     calls: bool = False
     spans: tuple[Span, ...] = ()
+
+    @property
+    def unnumbered(self) -> object:
+        """What the statement is compared by; in a file that was written out, without the numbers of layers."""
+        return re.sub(r"_?\d+", "", self.text) if self.file.startswith(WRITTEN) else self
 
     @property
     def place(self) -> str:
@@ -79,6 +87,12 @@ def called_name(code: CodeType, lasti: int) -> str | None:
         case ast.Call(func=ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name))):
             return name
     return None
+
+
+def unnumbered(code: CodeType, lasti: int) -> object:
+    """Return where an instruction stands; in a file that was written out, its statement without numbers."""
+    written = code.co_filename.startswith(WRITTEN)
+    return statement_of(code, lasti).unnumbered if written else (code, span_of(code, lasti))
 
 
 @lru_cache(maxsize=4096)

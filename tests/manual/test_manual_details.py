@@ -218,6 +218,12 @@ def test_messages():
         manual.CrossEntropyLoss()(x, np.ones((2, 3)))
     with pytest.raises(errors.ArgumentError, match="no parameters"):
         manual.Adam([])
+    for wrong in (-1, 3):  # -1 would be the last row, and its gradient would overwrite that of row 2
+        with pytest.raises(errors.IndexRangeError, match=f"Embedding: index {wrong} is out of range"):
+            manual.Embedding(3, 2)(np.array([2, wrong]))
+        for loss in (manual.CrossEntropyLoss(), manual.NLLLoss()):
+            with pytest.raises(errors.IndexRangeError, match=f"{type(loss).__name__}: label {wrong}"):
+                loss(x, np.array([0, wrong]))
 
 
 # --- training -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import ArgumentError, IndexRangeError, KindError, Message, ShapeError
 
 MANUAL_SHAPE = Message(
     ShapeError,
@@ -10,6 +10,10 @@ MANUAL_SHAPE = Message(
 )
 
 MANUAL_TARGET = Message(ShapeError, "manual.{loss}: target of shape {target}, expected {expected}.")
+
+MANUAL_INDEX = Message(
+    IndexRangeError, "manual.{layer}: {what} {given} is out of range.\nExpected: between 0 and {last}."
+)
 
 MANUAL_OPTION = Message(ArgumentError, "manual.{layer}: {name}={given!r}, expected {expected}.")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.manual.protocols import Array, Module, Parameter, uniform
+from glassgrad.manual.protocols import Array, Module, Parameter, check_range, uniform
 
 
 class Linear(Module):
@@ -84,6 +84,7 @@ class Embedding(Module):
 
     def forward(self, indices: Array) -> Array:
         self.saved = np.asarray(indices)
+        check_range("Embedding", "index", self.saved, len(self.weight.data))
         return self.weight.data[self.saved]
 
     def backward(self, dout: Array) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.manual.activations import log_softmax, sigmoid
-from glassgrad.manual.protocols import Array
+from glassgrad.manual.protocols import Array, check_range
 
 LOG_FLOOR = -100.0  # of BCELoss, as in PyTorch: log(0) would be -inf
 
@@ -58,6 +58,7 @@ class _Loss(ABC):
             raise errors.MANUAL_TARGET(
                 loss=type(self).__name__, target=target.shape, expected=f"(n,) class numbers for {prediction.shape}"
             )
+        check_range(type(self).__name__, "label", target, prediction.shape[1])
 
 
 class NLLLoss(_Loss):

@@ -145,6 +145,13 @@ class Module:
             array[...] = state[name]
 
 
+def check_range(layer: str, what: str, numbers: Array, count: int) -> None:
+    """Raise `IndexRangeError` for a number below 0, which NumPy would count from the end, or not below `count`."""
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+        given = numbers[(numbers < 0) | (numbers >= count)].flat[0]
+        raise errors.MANUAL_INDEX(layer=layer, what=what, given=given, last=count - 1)
+
+
 def uniform(rng: np.random.Generator | None, bound: float, shape: Iterable[int], dtype: Any) -> Parameter:
     """Return a parameter drawn from [-bound, bound), as PyTorch initialises linear and convolution layers."""
     generator = np.random.default_rng() if rng is None else rng

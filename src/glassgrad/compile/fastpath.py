@@ -44,10 +44,12 @@ def quick_call(
     terms = list(guards.terms(space))
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
-        terms.append(f"s{number}.array is K[{number}]")
+        terms.append(f"s{number}.array is m{number}")
+    held = [f"m{number}" for number in range(len(arrays))]
+    lines += [f"{', '.join(held)}, = K"] * bool(held)
     lines += ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     lines += ["except (LookupError, AttributeError, ValueError):", "    return MISS"]
-    passed = [f"x{at}" for at in capture.arguments] + ["*K"] * bool(arrays)
+    passed = [f"x{at}" for at in capture.arguments] + held
     for number, feed in enumerate(capture.feeds):
         space[f"feed{number}"] = feed.draw
         if feed.var is None:

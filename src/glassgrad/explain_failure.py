@@ -46,6 +46,8 @@ def _operands(prim: Primitive, args: tuple[Any, ...], place: provenance.Place, f
     texts = list(place.operands)
     if texts and _is_module(texts[0], frame):
         del texts[0]  # `gg.matmul(x, w)`: what stands in front of the dot is no operand
+    if prim.name == "at_set" and texts:
+        texts = [texts[0], "the value"]  # what is read after it is the index
     texts = [part for text in texts for part in _elements(text)] if prim.joint_vjp is not None else texts
     if len(texts) > len(args):  # options between the operands: the dimension in `x.gather(1, index)`
         texts = [text for text in texts if not _is_literal(text)]

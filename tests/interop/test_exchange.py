@@ -50,6 +50,15 @@ def test_numbers_in_another_order_of_bytes_are_converted_or_refused() -> None:
                 take(nothing)
 
 
+def test_dlpack_refuses_memory_that_runs_backwards() -> None:
+    torch = pytest.importorskip("torch", reason="it ends the process when it is given such memory")
+    x = gg.arange(4.0)
+    with pytest.raises(errors.KindError, match=r"lie backwards in memory[\s\S]*contiguous"):
+        torch.from_dlpack(x[::-1])
+    assert torch.from_dlpack(x[::-1].contiguous()).tolist() == [3.0, 2.0, 1.0, 0.0]
+    assert torch.from_dlpack(x[::2]).tolist() == [0.0, 2.0]
+
+
 def test_dlpack_refuses_what_would_lose_a_gradient_and_other_devices() -> None:
     with pytest.raises(errors.KindError, match="would drop the gradient"):
         torch.from_dlpack(gg.ones(2, requires_grad=True))

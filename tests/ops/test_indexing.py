@@ -178,6 +178,8 @@ def test_indices_that_cannot_be() -> None:
         x[gg.tensor([0.5])]
     with pytest.raises(IndexError):
         x[0, 0, 0]
+    with pytest.raises(IndexError, match=r"x has shape \(3, 2\), the value is float 1.0"):
+        x[:, [0, 5]] = 1.0
     with pytest.raises(IndexError):
         gg.take_along_axis(x, gg.tensor([[7, 0], [0, 0]]), 0)
 

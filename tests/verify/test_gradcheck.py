@@ -412,3 +412,5 @@ def test_messages_of_what_cannot_be_checked() -> None:
         gradcheck(lambda x: x, np.arange(3))
     with pytest.raises(errors.KindError, match=r"(?s)returned float, expected glassgrad Tensors.*end the graph"):
         gradcheck(lambda x: x.sum().item(), gg.tensor(X))
+    with pytest.raises(errors.KindError, match="integers or booleans only"):
+        gradcheck(lambda x: x.argmax(), X)

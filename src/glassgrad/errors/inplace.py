@@ -58,6 +58,12 @@ NO_SUCH_DLPACK = Message(
     "Next: copy it to the cpu first.",
 )
 
+DLPACK_BACKWARDS = Message(
+    KindError,
+    "a tensor whose elements lie backwards in memory, as x[::-1] does, cannot be handed over: other libraries count memory "
+    "forwards only ({where}).\nNext: hand over x.contiguous(), a copy.",
+)
+
 DLPACK_TRACKED = Message(
     KindError,
     "handing a tensor that requires a gradient to another library would drop the gradient ({where}).\n"

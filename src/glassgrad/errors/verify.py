@@ -48,6 +48,12 @@ GRADCHECK_RESULT = Message(
     "Next: return the result before .item(), float() or .numpy(), which end the graph.",
 )
 
+GRADCHECK_NO_SLOPE = Message(
+    KindError,
+    "gradcheck of {what}: the function returned integers or booleans only, which have no derivative ({where}).\n"
+    "Next: return the floating-point result that they were made from.",
+)
+
 GRADCHECK_COMPLEX = Message(
     KindError,
     "gradcheck of {what}: complex numbers cannot be checked ({where}).\n"

@@ -16,6 +16,8 @@ def dlpack(x: Tensor, **how: Any) -> Any:
     """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
     if x._tracks:
         raise errors.DLPACK_TRACKED(where=provenance.here())
+    if any(step < 0 for step in getattr(x.array, "strides", ())):
+        raise errors.DLPACK_BACKWARDS(where=provenance.here())
     return x.array.__dlpack__(**how)
 
 

@@ -187,6 +187,10 @@ class _Info:
         return {name: dtype for name, dtype in every.items() if kind is None or np.isdtype(dtype, kind)}
 
 
+# Functions of the main namespace that the standard has among those of linear algebra too.
+_IN_LINALG = frozenset({"matrix_transpose", "outer", "tensordot", "trace"})
+
+
 class Extension:
     """An extension of the standard: the functions of a module of ours, with the standard's names of arguments."""
 
@@ -194,6 +198,8 @@ class Extension:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
+        if name in _IN_LINALG and self.__name__ == "glassgrad.linalg":
+            return PUBLIC[name]
         function = getattr(importlib.import_module(self.__name__), name)
         found = public(function, name) if callable(function) else function
         setattr(self, name, found)

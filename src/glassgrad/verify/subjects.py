@@ -119,7 +119,10 @@ class TensorSubject(Subject):
             )
         if any(engine.is_complex(y) for y in [*flat, *placed]):
             raise errors.GRADCHECK_COMPLEX(what=self.title, where=provenance.here())
-        return placed, [y for y in flat if engine.is_float(y)]
+        smooth = [y for y in flat if engine.is_float(y)]
+        if not smooth:
+            raise errors.GRADCHECK_NO_SLOPE(what=self.title, where=provenance.here())
+        return placed, smooth
 
     def _twin(self) -> tuple[Any, dict[str, Any]]:
         """Return a copy of the module in the current precision, and its parameters by name."""

@@ -8,6 +8,7 @@ from typing import Any
 from .. import public  # noqa: F401 - importing public completes Tensor
 from ..creation import tensor
 from ..data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
+from ..nn.modes import evaluating
 from ..tape import no_grad
 
 Array = Any
@@ -26,14 +27,15 @@ def generate(
     """Yield `count` token sequences, drawn one token at a time until `end` comes or `longest` tokens are there.
 
     `model` has a method `decoder`, as `GPT` and `CharRNN` do, or maps tokens (batch, context) to logits
-    (batch, tokens), and the context begins filled with `end`; it is put into evaluation mode. Sequences begin with
-    `end` and the tokens of `prompt`. Sequence k depends on the seed and k, not on `count`.
+    (batch, tokens), and the context begins filled with `end`. While sequences are drawn it is in evaluation mode, and
+    afterwards in the one it was in. Sequences begin with `end` and the tokens of `prompt`. Sequence k depends on the
+    seed and k, not on `count`.
     """
-    model.eval()
 
     def logits(tokens: Array) -> Array:
         with no_grad():
             return model(tensor(tokens)).numpy()
 
     decoder = getattr(model, "decoder", None) or (lambda: WindowDecoder(logits, context, end))
-    yield from generate_tokens(decoder, [end, *prompt], count, seed, longest, end, sampling)
+    with evaluating(model):
+        yield from generate_tokens(decoder, [end, *prompt], count, seed, longest, end, sampling)

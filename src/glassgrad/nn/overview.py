@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.mode import no_grad
+from glassgrad.nn.modes import evaluating
 from glassgrad.nn.module import Module
 from glassgrad.tensor import Tensor, make
 
@@ -120,16 +121,12 @@ def summary(model: Module, *inputs: Any, **kwargs: Any) -> Summary:
         row.parameters = sum(parameter.numel() for parameter in module.parameters(recurse=False))
         rows[id(module)] = row
         handles.append(module.register_forward_hook(_noting(row)))
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
     try:
-        with no_grad():
+        with evaluating(model), no_grad():
             model(*[_zeros(x) for x in inputs], **kwargs)
     finally:
         for handle in handles:
             handle.remove()
-        for module, training in modes:
-            module.training = training
     parameters = list(model.parameters())
     return Summary(
         list(rows.values()),

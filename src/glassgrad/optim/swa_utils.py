@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad import devices, errors, provenance
 from glassgrad.mode import no_grad
+from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Buffer, Module
 from glassgrad.nn.norm import _BatchNorm
 from glassgrad.optim.lr_scheduler.base import LRScheduler
@@ -141,19 +142,17 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     if not norms:
         return
     momenta = [norm.momentum for norm in norms]
-    training = model.training
-    model.train()
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # a plain average over all batches
     try:
-        with no_grad():
+        with modes_kept(model), no_grad():
+            model.train()
             for batch in loader:
                 model(batch[0] if isinstance(batch, list | tuple) else batch)
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum
-        model.train(training)
 
 
 class SWALR(LRScheduler):

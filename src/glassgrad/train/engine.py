@@ -20,6 +20,7 @@ from .. import errors, nn, public  # noqa: F401 - importing public completes Ten
 from ..amp import GradScaler
 from ..creation import from_numpy, tensor
 from ..nn import functional as F
+from ..nn.modes import evaluating
 from ..optim.update import Snapshot, clip, has_state, update
 from ..random import get_states, set_states
 from ..tape import MUTATIONS, no_grad
@@ -273,13 +274,9 @@ class EngineLearner:
             group["lr"] = rate
 
     def logits(self, inputs: Array) -> Array:
-        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
-        self.model.eval()
-        try:
-            with no_grad():
-                return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
-        finally:
-            self.model.train()
+        """Return the outputs for inputs as in evaluation; every module stays in the mode it is in."""
+        with evaluating(self.model), no_grad():
+            return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
 
     def calibrate(self, inputs: Array) -> None:
         """Set the statistics of batch normalisation to those of all inputs."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..nn.modes import modes_kept
 from ..random import get_states, set_states
 from ..tape import MUTATIONS
 from .engine import EngineLearner, StepOptions
@@ -112,9 +113,9 @@ def find_rate(
     rates: list[float] = []
     losses: list[float] = []
     mean, best = 0.0, math.inf
-    model.train()
     try:
-        with np.errstate(all="ignore"):  # it goes on until the loss blows up
+        with modes_kept(model), np.errstate(all="ignore"):  # it goes on until the loss blows up
+            model.train()
             for step in range(steps):
                 rate = low * factor**step
                 learner.set_rate(rate)
@@ -155,7 +156,7 @@ def _snapshot(model: Any, optimizer: Any) -> Callable[[], None]:
     tensors = [*model.parameters(), *model.buffers()]
     arrays = [tensor.array.copy() for tensor in tensors]
     gradients = [parameter._grad for parameter in model.parameters()]
-    state, randoms, training = copy.deepcopy(optimizer.state_dict()), get_states(), model.training
+    state, randoms = copy.deepcopy(optimizer.state_dict()), get_states()
 
     def put_back() -> None:
         for tensor, array in zip(tensors, arrays, strict=True):
@@ -165,6 +166,5 @@ def _snapshot(model: Any, optimizer: Any) -> Callable[[], None]:
             parameter._grad = g
         optimizer.load_state_dict(state)
         set_states(randoms)
-        model.train(training)
 
     return put_back

@@ -14,6 +14,7 @@ from typing import Any
 from .. import errors
 from ..amp import GradScaler
 from ..nn import Module
+from ..nn.modes import evaluating
 from ..optim.ema import EMA
 from ..optim.lr_scheduler import ReduceLROnPlateau
 from ..optim.optimizer import Optimizer
@@ -237,20 +238,15 @@ class Trainer:
         totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
         count = 0
         averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
-        training = self.model.training
-        self.model.eval()
-        try:
-            with averaged, untouched(self.model), no_grad():
-                for batch in loader:
-                    parts = parts_of(batch)
-                    size = size_of(parts)
-                    count += size
-                    outputs, loss = self._validation(*parts)
-                    totals["loss"] += float(loss) * size
-                    for name, metric in self.metrics.items():
-                        totals[name] += float(metric(outputs, parts[-1])) * size
-        finally:
-            self.model.train(training)
+        with evaluating(self.model), averaged, untouched(self.model), no_grad():
+            for batch in loader:
+                parts = parts_of(batch)
+                size = size_of(parts)
+                count += size
+                outputs, loss = self._validation(*parts)
+                totals["loss"] += float(loss) * size
+                for name, metric in self.metrics.items():
+                    totals[name] += float(metric(outputs, parts[-1])) * size
         if not count:
             raise errors.FIT_EMPTY_LOADER(what="val_loader", reason="it ended at once")
         return {name: total / count for name, total in totals.items()}
@@ -259,6 +255,9 @@ class Trainer:
 
     def fit(self, resume: bool = False, until: int | None = None) -> FitResult:
         """Train to the end, or to the step `until`; called again, go on.
+
+        A model in evaluation mode is put into training mode; a layer that is in evaluation mode by itself, such as a
+        normalisation whose statistics are to stay, remains in it.
 
         With a `run_dir` everything is kept there, and Ctrl-C (SIGTERM, SIGHUP) saves before it does what it does.
 
@@ -276,7 +275,8 @@ class Trainer:
             self._open(stack, resume)
             with self.loop.saving(self.run):
                 taking = [self._records, *self._loggers, *self._named_loggers(stack)]
-            self.model.train()
+            if not self.model.training:  # else a part of it that is in evaluation mode is so on purpose
+                self.model.train()
             stack.enter_context(stop)
             stack.callback(self.feed.pause)
             finished = self.loop.run(self.run, display, stop, taking, until)

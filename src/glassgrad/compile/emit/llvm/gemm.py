@@ -3,7 +3,8 @@
 The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors; a panel
 of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache; the rows of A pass by
 it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. The
-shapes of tiles are constants in the code; sizes and strides are arguments, so that products share their functions.
+shapes of tiles and the distance of A's rows are constants in the code; sizes and the other distances are arguments, so
+that products share their functions.
 
 A large C lies far away. It is fetched while the products of a tile are summed, and panels are longer, so that C is not
 read and written again for every panel, though B then comes from the second-level cache: a tenth of the time of a step

@@ -227,7 +227,8 @@ def _legend() -> str:
     return (
         f"<details><summary>What the signs under “verified by” mean</summary><table class='legend'>{items}</table>"
         "<p>Beside these, hypothesis draws random programs of up to 30 ops and compares values, gradients and second "
-        "derivatives with PyTorch's (<code>tests/ops/test_random_graphs.py</code>).</p></details>" + kinds
+        "derivatives with PyTorch's (<code>tests/ops/test_random_graphs.py</code>), and programs of views and writes "
+        "in place (<code>tests/ops/test_random_inplace.py</code>).</p></details>" + kinds
     )
 
 

@@ -74,13 +74,16 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
     return tuple(spec), arrays
 
 
+_BASIC = frozenset({int, slice, type(None), type(...)})
+
+
 def in_two_steps(index: Any) -> tuple[Any, Any] | None:
     """Split an index in which NumPy and PyTorch disagree into one with the integers and one with the rest, else None.
 
     In ``x[0, :, rows]`` NumPy counts the 0 among the arrays, finds them apart and puts their dimension in front;
     PyTorch takes the slice x[0] and then [:, rows] of it. Tensors are PyTorch's here.
     """
-    if type(index) is not tuple:
+    if type(index) is not tuple or _BASIC.issuperset(map(type, index)):
         return None
     kinds = [_kind(part) for part in index]
     found = [at for at, kind in enumerate(kinds) if kind != "slice"]

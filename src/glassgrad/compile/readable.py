@@ -75,10 +75,14 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
             )  # fmt: skip
             arrays = _arrays(captured, args, kwargs)
         loss = _loss(captured)
-        truth = by_tape.numbers(captured.graph, arrays, loss)
+        truth = by_tape.numbers(captured.graph, arrays)
+        # A function that calls backward() itself may do anything with the gradients afterwards.
+        leaves = set(truth) or {leaf for leaf, _ in captured.gradients}
+        if not leaves:
+            raise errors.SOURCE_NO_LOSS(given=f"{loss.dtype}{list(loss.shape)}")
         instrs = tuple(instr for instr in captured.graph.instrs if role_of(instr) == FORWARD)
         forward = eliminate_dead(Graph(captured.graph.inputs, instrs, (loss,), captured.graph.constants))
-        return _Loss(captured.graph.name, forward, loss, truth, arrays).source(simplify)
+        return _Loss(captured.graph.name, forward, loss, leaves, truth, arrays).source(simplify)
 
     return write
 
@@ -101,11 +105,12 @@ class _ByTape:
         ]
         return [loss, *(g for _, g in pairs)]
 
-    def numbers(self, graph: Graph, arrays: Mapping[Var, Any], loss: Var) -> dict[Var, Any]:
-        """Compute the loss, and the gradient of each leaf."""
+    def numbers(self, graph: Graph, arrays: Mapping[Var, Any]) -> dict[Var, Any]:
+        """Compute the gradient of each leaf."""
+        if not self.gradients:
+            return {}
         values = reference(graph, [arrays[var] for var in graph.inputs])
-        found = {leaf: values[g] if isinstance(g, Var) else g for leaf, g in self.gradients}
-        return {loss: values[loss], **found}
+        return {leaf: values[g] if isinstance(g, Var) else g for leaf, g in self.gradients}
 
 
 def _leaves(loss: Tensor) -> list[Tensor]:
@@ -129,7 +134,7 @@ def _loss(captured: Capture) -> Var:
     """Return the loss that a function returned, as a value of its graph."""
     result = captured.result[0]
     value = captured.graph.outputs[result.at] if isinstance(result, Output) else None
-    if not isinstance(value, Var) or len(captured.result) < 2:
+    if not isinstance(value, Var) or value.size != 1:
         told = f"{value.dtype}{list(value.shape)}" if isinstance(value, Var) else type(result).__name__
         raise errors.SOURCE_NO_LOSS(given=told)
     return value
@@ -155,13 +160,14 @@ class _Loss:
     entry = "forward_backward"
 
     def __init__(
-        self, name: str, forward: Graph, loss: Var, truth: Mapping[Var, Any], arrays: Mapping[Var, Any]
-    ) -> None:
+        self, name: str, forward: Graph, loss: Var, leaves: set[Var], truth: Mapping[Var, Any],
+        arrays: Mapping[Var, Any],
+    ) -> None:  # fmt: skip
         self.name = name
         self.forward = forward
         self.loss = loss
         self.truth = truth
-        self.leaves = [var for var in forward.inputs if var in truth]
+        self.leaves = [var for var in forward.inputs if var in leaves]
         self.arrays = arrays
 
     def source(self, simplify: bool) -> Source:
@@ -213,21 +219,25 @@ class _Loss:
         return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
 
     def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
-        """Return loss and gradients by the tape, after comparing them with those of the forward pass's ops alone."""
+        """Return loss and gradients as the tape has them, if those are what the ops of the forward pass give."""
         replay = Replay(self.forward, self.leaves)
         plain = replay.derive(self.loss)
         inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
         values = reference(plain.graph, inputs)
         gradients = dict(plain.gradients)
-        largest = max(float(np.abs(self.truth[leaf]).max(initial=0.0)) for leaf in self.leaves)
-        for leaf in self.leaves:
-            found = values[gradients[replay.var_of(leaf)]] if replay.var_of(leaf) in gradients else 0.0
+        found = {
+            leaf: values[gradients[now]] if (now := replay.var_of(leaf)) in gradients else np.zeros(leaf.shape)
+            for leaf in self.leaves
+        }
+        largest = max((float(np.abs(one).max(initial=0.0)) for one in self.truth.values()), default=0.0)
+        for leaf, wanted in self.truth.items():
             with np.errstate(all="ignore"):  # what is not finite here was not before
-                off = float(np.nan_to_num(np.abs(found - self.truth[leaf])).max(initial=0.0))
+                off = float(np.nan_to_num(np.abs(found.get(leaf, 0.0) - wanted)).max(initial=0.0))
             if off > _ALIKE * largest:
                 raise errors.SOURCE_GRADIENT(what=names.get(leaf) or leaf.name or "an input")
-        named = {f"d{name}": self.truth[var] for var, name in names.items() if var in self.truth}
-        return {"loss": self.truth[self.loss], **named}
+        found.update(self.truth)
+        loss = values[plain.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        return {"loss": loss, **{f"d{name}": found[var] for var, name in names.items() if var in found}}
 
 
 def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:

@@ -342,6 +342,25 @@ def test_what_changes_a_gradient_out_of_sight_is_refused():
             gg.backward_source(function)()
 
 
+def test_a_function_that_walks_back_itself_is_taken_for_its_loss():
+    """Whatever it does with the gradients afterwards, and whatever was there before."""
+    w = gg.tensor([1.0, 2.0], requires_grad=True)
+
+    def step(x):
+        loss = ((w * x) ** 2).sum()
+        loss.backward()
+        nn.utils.clip_grad_norm_([w], 1.0)
+        return loss
+
+    for before in (None, gg.tensor([100.0, 100.0])):
+        w.grad = before
+        source = gg.backward_source(step)(gg.tensor([3.0, 4.0]))
+        np.testing.assert_allclose(source.data["dw"], [18.0, 64.0])
+        _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+        np.testing.assert_allclose(gradients["dw"], [18.0, 64.0])
+        assert w.grad is before
+
+
 STEPS_OF_TEXT = """
 def loss(x):
     h = (x @ w).tanh()

@@ -141,7 +141,10 @@ class Lines:
     def __init__(self, lines: Sequence[Line], names: set[str]) -> None:
         self.lines = list(lines)
         self.cuts = [cut("\n".join(line.code), names) for line in lines]
-        self.skeletons = [skeleton(line, one) for line, one in zip(self.lines, self.cuts, strict=True)]
+        # As numbers, which are compared often.
+        known: dict[Skeleton, int] = {}
+        found = [skeleton(line, one) for line, one in zip(self.lines, self.cuts, strict=True)]
+        self.skeletons = [known.setdefault(one, len(known)) for one in found]
 
     def targets(self, number: int) -> list[str]:
         """Return the names that a line makes; none for a line that changes something in place."""
@@ -286,7 +289,7 @@ class Lines:
                 return None
         return sums, patches
 
-    def _shortened(self, lines: list[int], model: list[Skeleton]) -> list[int | None] | None:
+    def _shortened(self, lines: list[int], model: list[int]) -> list[int | None] | None:
         """Compare the last turn with the others, of whose lines it may lack some; None for other differences."""
         result: list[int | None] = []
         rest = list(lines)

@@ -34,8 +34,7 @@ class BodyWriter(ExpressionWriter):
         self.line_of: dict[Instr, Line] = {}
         self.scatters: dict[Operand, Instr] = {}
         # Places whose results have a line in some turn of a loop, and so in every one.
-        forward = [instr for instr in self.graph.instrs if role_of(instr) == FORWARD]
-        self.lined = {place(instr) for instr in forward if self.uses[instr.outputs[0]] != 1}
+        self.lined = {self._place(instr) for instr in self.graph.instrs if self.uses[instr.outputs[0]] != 1}
 
     def write(self) -> Body:
         """Return the lines."""
@@ -196,7 +195,7 @@ class BodyWriter(ExpressionWriter):
             return True
         if out in self.body.names or self.uses[out] != 1 or self.size[out] > _LARGE:
             return False
-        if place(instr) in self.lined:
+        if self._place(instr) in self.lined and not self._is_term(instr):
             return False
         if out in self.targets:
             return not self._reads_other_state(out, self.targets[out])
@@ -204,6 +203,19 @@ class BodyWriter(ExpressionWriter):
         if len(users) != 1:
             return False
         return users[0].op == "put_add" or self._belong_together(instr, users[0])
+
+    def _place(self, instr: Instr) -> object:
+        """Return where an instruction comes from, whichever turn of a loop it belongs to."""
+        made = self.derived.forward_of(instr) if role_of(instr) != FORWARD else None
+        if made is None or not isinstance(instr.where, Origin) or instr.where.rule in FORMULAS:
+            return place(instr)
+        inner = None if instr.where.inner is None else (instr.where.inner[0], span_of(*instr.where.inner))
+        return (place(made), inner, instr.where.role, instr.where.argument, instr.op, instr.outputs[0].shape)
+
+    def _is_term(self, instr: Instr) -> bool:
+        """Tell whether a value is nothing but one term of a cotangent, which in some turns may be all of it."""
+        users = self.users.get(instr.outputs[0], [])
+        return len(users) == 1 and role_of(users[0]) == GATHER and users[0].inputs[-1] is instr.outputs[0]
 
     def _is_part_of_input(self, instr: Instr) -> bool:
         """Tell whether a value is a plain slice of an argument, which a person would not name."""

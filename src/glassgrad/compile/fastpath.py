@@ -25,11 +25,13 @@ Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 def quick_call(
-    capture: Capture, guards: Guards, program: Any, arrays: list[Any], writer: Writer, key: Any, leaves: Sequence[Any]
-) -> Quick | None:
+    capture: Capture, guards: Guards, program: Any, arrays: list[Any], writer: Writer, key: Any, leaves: Sequence[Any],
+    owners: set[int],
+) -> Quick | None:  # fmt: skip
     """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
 
-    `arrays` are the state's arrays, which the caller keeps up to date.
+    `arrays` are the state's arrays, `owners` the ids of those whose memory is written to; the caller keeps both up to
+    date. An argument in such memory is for the slow way.
     """
     if not isinstance(key[0], int) or capture.once or capture.boundary is not None or capture.argument_grads:
         return None
@@ -47,6 +49,9 @@ def quick_call(
         terms.append(f"s{number}.array is m{number}")
     held = [f"m{number}" for number in range(len(arrays))]
     lines += [f"{', '.join(held)}, = K"] * bool(held)
+    if owners:
+        space["owners"] = owners
+        terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
     lines += ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     lines += ["except (LookupError, AttributeError, ValueError):", "    return MISS"]
     passed = [f"x{at}" for at in capture.arguments] + held

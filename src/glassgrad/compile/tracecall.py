@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import errors
 from glassgrad.compile import trees
 from glassgrad.compile.boundary import connect
 from glassgrad.compile.captured import Capture, assembled
@@ -127,6 +128,9 @@ class TraceCall:
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
         self.quick: Quick | None = None
+        self._written = self._positions_written()
+        self.owners: set[int] = set()
+        self._note_owners()
         self.writer = Writer()
         self._kept: list[Any] = []
 
@@ -140,7 +144,10 @@ class TraceCall:
         """Write the fast way of calls like this one."""
         # The key holds the ids of models and other objects, which must not be given to others.
         self._kept = [leaf for leaf, kind in zip(leaves, self.key[1], strict=True) if kind[0] == "object"]
-        self.quick = quick_call(self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves)
+        if all(at >= len(self._at) for at in self._written):
+            self.quick = quick_call(
+                self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves, self.owners
+            )
 
     # --- does it fit ----------------------------------------------------------------------------------
 
@@ -163,6 +170,7 @@ class TraceCall:
                 if type(now) is not _ndarray or now.shape != array.shape or now.dtype != array.dtype:
                     return False
                 self._arrays[position] = now
+                self._note_owners()
         return True
 
     def why(self, leaves: list[Any]) -> str | None:
@@ -180,6 +188,35 @@ class TraceCall:
             return "an argument that is part of the state is another tensor"
         return None
 
+    # --- memory that is shared ------------------------------------------------------------------------
+
+    def _positions_written(self) -> list[int]:
+        """Return which of the arguments and the state are written to in place."""
+        graph = self.capture.graph
+        targets = {target for target, _ in graph.updates}
+        slots = len(self._at) + len(self._arrays)
+        return [at for at, var in enumerate(graph.inputs[:slots]) if var in targets]
+
+    def _note_owners(self) -> None:
+        """Note whose memory the state that is written to lies in; the set is that of the fast way as well."""
+        self.owners.clear()
+        count = len(self._at)
+        self.owners.update(id(owner(self._arrays[at - count])) for at in self._written if at >= count)
+
+    def _check_shared(self, arrays: list[Any]) -> None:
+        """Raise when an argument lies in memory that is written to by another name: as separate inputs they would part."""
+        count = len(self._at)
+        mine = [at for at in self._written if at < count]
+        if not mine and not any(id(owner(array)) in self.owners for array in arrays[:count]):
+            return
+        pairs = [(at, place) for place in self._written for at in range(count)]
+        pairs += [(at, place) for place in mine for at in range(count, len(arrays))]
+        for at, place in pairs:
+            one, other = arrays[at], arrays[place]
+            if at != place and owner(one) is owner(other) and np.shares_memory(one, other):
+                first, second = (self.capture.graph.inputs[number].name or "a tensor" for number in (at, place))
+                raise errors.TRACE_OVERLAP(first=first, second=second, written=second)
+
     # --- running --------------------------------------------------------------------------------------
 
     def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:
@@ -193,6 +230,8 @@ class TraceCall:
                 leaf = np.asarray(leaf, np.float64)
             arrays.append(leaf if type(leaf) is _ndarray else leaf.array)
         arrays += self._arrays
+        if self._written and self._at:
+            self._check_shared(arrays)
         for feed in capture.feeds:
             drawn = feed.draw()
             if feed.var is not None:
@@ -210,6 +249,11 @@ class TraceCall:
             call()
         tracked = {} if capture.boundary is None else connect(capture.boundary, arrays, results, leaves)
         return assembled(capture.result, results, leaves, tracked)
+
+
+def owner(array: Any) -> Any:
+    """Return the array whose memory an array is part of."""
+    return array if array.base is None else array.base
 
 
 def _add_grad(leaf: Tensor, gradient: Any) -> None:

@@ -155,7 +155,8 @@ def _spread_pointers(b: Builder, kind: str, base: tuple[str, Value | None], layo
         pointer = _at(b, kind, pointer, offset * stride)
         steps = b.binary("mul", b.lane_numbers(lanes), b.const(stride, "i64", lanes))
         spread = steps if spread is None else b.binary("add", spread, steps)
-    assert spread is not None
+    if spread is None:  # one element, which some of the lanes read
+        spread = b.const(0, "i64", lanes)
     name = b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, {spread.typed}")
     return f"<{lanes} x ptr> {name}"
 

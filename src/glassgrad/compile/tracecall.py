@@ -204,7 +204,7 @@ class TraceCall:
         self.owners.update(id(owner(self._arrays[at - count])) for at in self._written if at >= count)
 
     def _check_shared(self, arrays: list[Any]) -> None:
-        """Raise when an argument lies in memory that is written to by another name: as separate inputs they would part."""
+        """Raise when an argument lies in memory that is written to under another name; the two would part."""
         count = len(self._at)
         mine = [at for at in self._written if at < count]
         if not mine and not any(id(owner(array)) in self.owners for array in arrays[:count]):
@@ -230,8 +230,7 @@ class TraceCall:
                 leaf = np.asarray(leaf, np.float64)
             arrays.append(leaf if type(leaf) is _ndarray else leaf.array)
         arrays += self._arrays
-        if self._written and self._at:
-            self._check_shared(arrays)
+        self._check_shared(arrays)
         for feed in capture.feeds:
             drawn = feed.draw()
             if feed.var is not None:

@@ -87,7 +87,8 @@ def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[I
     inner = where.inner_variable
     if inner is not None and inner.isidentifier() and len(inner) > 1:
         return _plain(inner)
-    if where.inner is not None and where.inner[0].co_name.endswith(_DECOMPOSED):
+    arranges = instr.op in {"reshape", "permute_dims", "broadcast_to", "astype", "getitem"}
+    if where.inner is not None and where.inner[0].co_name.endswith(_DECOMPOSED) and not arranges:
         return _plain(where.inner[0].co_name.removesuffix(_DECOMPOSED).strip("_"))
     if target is None or where.inner is not None:
         return _plain(noun)

@@ -52,7 +52,7 @@ def count_of(factor: Any) -> int | None:
     if not isinstance(factor, float) or not 0 < factor < 0.4 or len(repr(factor)) < 6:
         return None
     count = round(1 / factor)
-    return count if 1 / count == factor else None
+    return count if 1 / count == factor and str(count).strip("0") != "1" else None
 
 
 def scalar(value: Any) -> Text:

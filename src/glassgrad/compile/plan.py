@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from glassgrad.compile.access import Index, NeedsSplit
+from glassgrad.compile.access import Index, NeedsSplit, NotAffine
 from glassgrad.compile.build import KindOf, LoopLowering, build_nest
 from glassgrad.compile.fusion import Fusion, Group, fuse, same_point
 from glassgrad.compile.graph import Graph, Instr, Var
@@ -139,6 +139,8 @@ def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, lowerings
         return loop.reads(instr, position, sample, extents) is not None or chain.in_order(operand)
     except NeedsSplit:
         return True
+    except NotAffine:
+        return chain.in_order(operand)
 
 
 # Values of so many elements are worth computing again where they are needed ...

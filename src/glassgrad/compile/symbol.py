@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -340,6 +340,20 @@ def _attach() -> None:
 
 
 _attach()
+
+
+def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
+    """Tell whether a reshape looks at the memory of its source; of what lies there in another order it is a copy."""
+    steps: list[View] = []
+    while source.view is not None:
+        steps.append(source.view)
+        source = source.view.source
+    if all(step.prim.name in {"reshape", "alias"} for step in steps):
+        return True
+    like = np.empty(source.shape, np.bool_)  # NumPy knows best
+    for step in reversed(steps):
+        like = step.prim.compute((like,), step.params)
+    return bool(np.may_share_memory(like, like.reshape(shape)))
 
 
 def undo_view(view: View, value: Any) -> Any:

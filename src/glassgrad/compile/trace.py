@@ -121,7 +121,8 @@ class Tracer:
         if prim.multiple:
             return tuple(self._symbol(var) for var in outputs)
         result = self._symbol(outputs[0], weak)
-        if (prim.is_view or prim.name == "getitem") and len(args) == 1 and isinstance(args[0], Symbol):
+        looks = (prim.is_view or prim.name == "getitem") and len(args) == 1 and isinstance(args[0], Symbol)
+        if looks and (prim.name != "reshape" or symbol.is_in_order(args[0], params["shape"])):
             result.view = View(args[0], prim, params)
         return result
 

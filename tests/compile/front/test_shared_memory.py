@@ -74,3 +74,33 @@ def test_writes_through_views_of_an_argument(backend):
     for _ in range(3):
         assert run(mine).tolist() == step(twin).tolist()
         assert mine.tolist() == twin.tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_reshape_of_what_does_not_lie_in_order_is_a_copy(backend):
+    def step(x):
+        x[:, 1:3].reshape(6).mul_(5.0)
+        x.T.reshape(12).add_(7.0)
+        x.T[1].reshape(3, 1).sub_(2.0)
+        x[1:].reshape(4, 2).T.mul_(3.0)
+        return x * 1
+
+    mine, twin = gg.arange(12).float().view(3, 4), gg.arange(12).float().view(3, 4)
+    run = gg.compile(step, backend=backend)
+    for _ in range(2):
+        assert run(mine).tolist() == step(twin).tolist()
+        assert mine.tolist() == twin.tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_writes_through_shapes_that_divide_in_no_common_way(backend):
+    def step(x):
+        x.view(60, 22)[3:50:2].mul_(2.0)
+        x.view(110, 12).T.add_(x.mean())
+        return x.view(12, 110) * 1
+
+    mine, twin = (gg.tensor(np.arange(1320.0).reshape(33, 40)) for _ in range(2))
+    run = gg.compile(step, backend=backend)
+    for _ in range(2):
+        np.testing.assert_allclose(run(mine).numpy(), step(twin).numpy(), rtol=1e-12)
+        np.testing.assert_allclose(mine.numpy(), twin.numpy(), rtol=1e-12)

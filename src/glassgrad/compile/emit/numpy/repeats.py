@@ -329,7 +329,19 @@ class Fitter:
 
     def fits(self) -> bool:
         """Tell whether each name has a part, and note it in the loop."""
-        return all(self._place(column) for offset in range(len(self.loop.turns[0])) for column in self.columns(offset))
+        for offset in range(len(self.loop.turns[0])):
+            columns = self.columns(offset)
+            if not all(map(self._place, columns)) or (columns and self._loses_sum(offset, columns[0])):
+                return False
+        return True
+
+    def _loses_sum(self, offset: int, target: Column) -> bool:
+        """Tell whether a line adds in place to numbers that a list from outside holds: only the list would change."""
+        number = next(turn[offset] for turn in self.loop.turns if turn[offset] is not None)
+        assert number is not None
+        instr = self.lines.lines[number].instr
+        in_place = self.lines.cuts[number].pieces[1].startswith((" += ", " -= "))
+        return in_place and target in self.loop.outside and (instr is None or instr.outputs[0].shape == ())
 
     def columns(self, offset: int) -> list[Column]:
         """Return the tokens of one line, each as it is in every turn; what a turn lacks is filled in where known."""

@@ -52,7 +52,7 @@ class Roller:
         self.loops: dict[int, Loop] = {}
         self.variables: dict[int, str] = {}
         self.kept: dict[Column, Family | str] = {}
-        self.before: dict[int, list[Line]] = defaultdict(list)
+        self.before: dict[int, list[tuple[str, list[str], bool]]] = defaultdict(list)
         self.lists: dict[int, list[Family]] = defaultdict(list)
 
     def rolled(self) -> list[Line]:
@@ -61,15 +61,15 @@ class Roller:
         for section, (low, high) in self._sections():
             if section != "backward":
                 taken += [one for one in map(self._consider, self.lines.repetitions(low, high)) if one is not None]
-        for low, high in self._free_ranges(taken):
-            for loop in self.lines.repetitions(low, high):
+        # In the order of the program, so that what a loop begins with is settled before it.
+        free = dict(self._free_ranges(taken))
+        for at, leader in sorted([*((low, None) for low in free), *self._beginnings(taken)], key=lambda one: one[0]):
+            if leader is not None:
+                self._go_back(leader)
+                continue
+            for loop in self.lines.repetitions(at, free[at]):
                 if not loop.outside:
                     self._consider(loop)
-        for leader in taken:
-            back = self.lines.ways_back(leader, self.families)
-            if back is not None:
-                holders = {column: self._holder(column, back) for column in back.outside}
-                self._take(back, holders, {column: self._keeper(column, back) for column in back.made})
         self._adopt()
         arguments = self.arguments()
         lists = [family.name for family in self.families if not family.given]
@@ -97,6 +97,19 @@ class Roller:
         return found
 
     # --- deciding -------------------------------------------------------------------------------------
+
+    def _beginnings(self, taken: Sequence[Loop]) -> Iterator[tuple[int, Loop]]:
+        """Yield where the ways back through loops begin."""
+        for leader in taken:
+            back = self.lines.ways_back(leader, self.families)
+            if back is not None:
+                yield back.first, leader
+
+    def _go_back(self, leader: Loop) -> None:
+        back = self.lines.ways_back(leader, self.families)
+        if back is not None:
+            holders = {column: self._holder(column, back) for column in back.outside}
+            self._take(back, holders, {column: self._keeper(column, back) for column in back.made})
 
     def _free_ranges(self, taken: Sequence[Loop]) -> Iterator[tuple[int, int]]:
         """Yield the stretches of the backward pass that belong to no loop of the forward pass."""
@@ -170,7 +183,10 @@ class Roller:
         """Tell whether a turn reads what the turn before made after it has made its own."""
         fitter = Fitter(self.lines, loop, ())
         made = loop.made[column][0]
-        return any(carried in fitter.columns(offset) for offset in range(made + 1, len(loop.turns[0])))
+        maker = next(turn[made] for turn in loop.turns if turn[made] is not None)
+        # Zeros that something is added to are made before that is read.
+        made += maker is None or len(self.lines.lines[maker].code) == 1
+        return any(carried in fitter.columns(offset) for offset in range(made, len(loop.turns[0])))
 
     def _take(self, loop: Loop, outside: Mapping[Column, Family], made: Mapping[Column, Family | None]) -> None:
         """Give everything in a loop its name."""
@@ -184,8 +200,7 @@ class Roller:
             if family.given:
                 self.given.append(family)
             else:
-                items = ", ".join(self.refer.get(one, one) for one in family.members)
-                self.before[loop.first].append(Line([f"{family.name} = [{items}]"], "", self._section(loop.first)))
+                self.before[loop.first].append((family.name, [*family.members], True))
         for column, keeper in made.items():
             carried = next((one for one, source in loop.carried.items() if source == column), None)
             start = carried[0] if carried is not None else None
@@ -207,9 +222,7 @@ class Roller:
         if takes_over and start is not None:
             self.refer[start] = variable
         elif start is not None:
-            self.before[loop.first].append(
-                Line([f"{variable} = {self.refer.get(start, start)}"], "", self._section(loop.first))
-            )
+            self.before[loop.first].append((variable, [start], False))
 
     def _begins_only(self, start: str, loop: Loop) -> bool:
         """Tell whether what the first turn begins with is made for that alone, so that the turns may overwrite it."""
@@ -224,8 +237,7 @@ class Roller:
         self.kept[column] = family
         self.lists[loop.first if maker is None else maker].append(family)
         if start is not None and maker is None:
-            first = f"{family.name}[{family.members[start]}] = {self.refer.get(start, start)}"
-            self.before[loop.first].append(Line([first], "", self._section(loop.first)))
+            self.before[loop.first].append((f"{family.name}[{family.members[start]}]", [start], False))
 
     def _plain_maker(self, name: str, before: Loop | None = None) -> int | None:
         """Return the number of the line that makes a name, if it is in no loop and no list has it."""
@@ -241,21 +253,21 @@ class Roller:
 
     def _adopt(self) -> None:
         """Put what layers outside of a loop make, into the list of those inside, if their numbers say so."""
-        for at, families in list(self.lists.items()):
-            for family in list(families):
-                found = pattern(sorted(family.members, key=lambda one: family.members[one]))
-                if found is None or found[2] != 1 or found[3] != min(family.members.values()):
-                    continue
-                for index in range(family.length):
-                    name = f"{found[0]}{index}{found[1]}"
-                    maker = None if name in family.members else self._plain_maker(name)
-                    if maker is None:
-                        continue
+        for at, family in [(at, family) for at, families in self.lists.items() for family in families]:
+            found = pattern(sorted(family.members, key=lambda one: family.members[one]))
+            if found is None or found[2] != 1 or found[3] != min(family.members.values()):
+                continue
+            first = at
+            for index in range(family.length):
+                name = f"{found[0]}{index}{found[1]}"
+                maker = None if name in family.members else self._plain_maker(name)
+                if maker is not None:
                     family.members[name] = index
                     self.refer[name] = f"{family.name}[{index}]"
-                    if maker < at and family in self.lists[at]:
-                        self.lists[at].remove(family)
-                        self.lists[maker].append(family)
+                    first = min(first, maker)
+            if first < at:
+                self.lists[at].remove(family)
+                self.lists[first].append(family)
 
     # --- names ----------------------------------------------------------------------------------------
 
@@ -296,7 +308,9 @@ class Roller:
             loop = self.loops.get(number)
             yield from self._new_lists(self.lists.get(number, ()), self._section(number))
             yield from self._zeros(loop)
-            yield from self.before.get(number, ())
+            for target, names, listed in self.before.get(number, ()):
+                items = ", ".join(self.refer.get(one, one) for one in names)
+                yield Line([f"{target} = [{items}]" if listed else f"{target} = {items}"], "", self._section(number))
             if loop is None:
                 yield self._line(number, [self.refer.get(one, one) for one in self.lines.cuts[number].tokens])
                 number += 1

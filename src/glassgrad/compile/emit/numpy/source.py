@@ -99,7 +99,8 @@ class BodyWriter(ExpressionWriter):
         instr = self.producer.get(total)
         while instr is not None and role_of(instr) == GATHER and instr.op in _SUMS:
             partial = instr.inputs[0]
-            if not isinstance(partial, Var) or partial in self.body.names or self.uses[partial] != 1:
+            grows = isinstance(partial, Var) and partial.shape != total.shape
+            if not isinstance(partial, Var) or grows or partial in self.body.names or self.uses[partial] != 1:
                 return
             self.body.names[partial] = name
             instr = self.producer.get(partial)
@@ -179,7 +180,8 @@ class BodyWriter(ExpressionWriter):
     def _assignment(self, instr: Instr, target: str, written: Text) -> str:
         if role_of(instr) == GATHER and instr.op in _SUMS and isinstance(instr.inputs[0], Var):
             before = instr.inputs[0]
-            if self.body.names.get(before) == target and before not in self.inline and self._owns(before):
+            fits = before.shape == instr.output.shape and before not in self.inline and self._owns(before)
+            if self.body.names.get(before) == target and fits:
                 added = self.operand(instr.inputs[1])
                 return f"{target} {_SUMS[instr.op]}= {added.code}"
         return f"{target} = {written.code}"
@@ -233,6 +235,8 @@ class BodyWriter(ExpressionWriter):
         if role_of(total) != GATHER or total.op != "add" or total.inputs[1] is not out or not isinstance(partial, Var):
             return None
         if partial in self.inline or partial in self.constants or self.uses[partial] != 1 or not self._owns(partial):
+            return None
+        if partial.shape != total.output.shape:
             return None
         return total if partial in self.written else None
 

@@ -196,18 +196,21 @@ class ConvWriter:
         line = self.sum((channel, taps), (i, shape.kernel[1]), (j, 1))
         return image, self.sum((line, shape.width), (row, shape.out[1]))
 
+    def _rows(self, known: list[str]) -> tuple[str, str]:
+        """Return where a row of the image lies, plain and with its border; `known` are channel and row."""
+        shape, (channel, row) = self.shape, known
+        (top, _), (left, _) = shape.padding
+        plain = self.at("%image", self.sum((channel, shape.size[0] * shape.size[1]), (row, shape.size[1])))
+        corner = self.at("%bordered", top * shape.full[1] + left)
+        return plain, self.at(corner, self.sum((channel, shape.full[0] * shape.full[1]), (row, shape.full[1])))
+
     def gather_text(self, name: str) -> str:
         """Return the function (image, bordered, columns) that writes an image's windows as columns."""
         shape = self.shape
         self.clear("%bordered", shape.channels * shape.full[0] * shape.full[1])
-        (top, _), (left, _) = shape.padding
 
         def border(known: list[str]) -> None:
-            channel, row = known
-            source = self.at("%image", self.sum((channel, shape.size[0] * shape.size[1]), (row, shape.size[1])))
-            target = self.sum((channel, shape.full[0] * shape.full[1]), (row, shape.full[1]))
-            place = self.at(self.at("%bordered", top * shape.full[1] + left), target)
-            self.move(source, place, shape.size[1], (1, 1), adds=False, exact=True)
+            self.move(*self._rows(known), shape.size[1], (1, 1), adds=False, exact=True)
 
         def window(known: list[str]) -> None:
             image, line = self._row(known)
@@ -224,7 +227,6 @@ class ConvWriter:
         """Return the function (image, bordered, columns) that adds columns back where their windows lie."""
         shape = self.shape
         self.clear("%bordered", shape.channels * shape.full[0] * shape.full[1])
-        (top, _), (left, _) = shape.padding
 
         def window(known: list[str]) -> None:
             image, line = self._row(known)
@@ -232,11 +234,8 @@ class ConvWriter:
             self.move(source, target, shape.out[1], (1, shape.stride[1]), adds=True, exact=True)
 
         def cut(known: list[str]) -> None:
-            channel, row = known
-            target = self.at("%image", self.sum((channel, shape.size[0] * shape.size[1]), (row, shape.size[1])))
-            source = self.sum((channel, shape.full[0] * shape.full[1]), (row, shape.full[1]))
-            place = self.at(self.at("%bordered", top * shape.full[1] + left), source)
-            self.move(place, target, shape.size[1], (1, 1), adds=False, exact=True)
+            plain, bordered = self._rows(known)
+            self.move(bordered, plain, shape.size[1], (1, 1), adds=False, exact=True)
 
         self.nest([shape.channels, *shape.kernel, shape.out[0]], window)
         self.nest([shape.channels, shape.size[0]], cut)

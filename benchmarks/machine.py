@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
     for name in LIBRARIES:
         try:
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
+        except metadata.PackageNotFoundError:  # not every peer is installed
             continue
     return found
 

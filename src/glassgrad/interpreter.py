@@ -62,7 +62,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
     except errors.GlassgradError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever NumPy raises is told in terms of the user's line
         raise explain_failure.explain(prim, args, params, error) from error
     saved_y = y
     if special:

@@ -79,7 +79,7 @@ def mutants(family):
                 changed = line[: match.start()] + match.expand(replacement) + line[match.end() :]
                 try:
                     compile(changed, "line", "exec")
-                except SyntaxError:
+                except SyntaxError:  # a change that is no program is no mistake to find
                     continue
                 yield "\n".join([*lines[:number], changed, *lines[number + 1 :]]), number + 1, kind
 

@@ -125,7 +125,7 @@ class Compiled:
             with opened():  # the last moment at which an interrupt finds nothing done
                 pass
             result = call.run(leaves)
-        except BaseException:
+        except BaseException:  # Ctrl-C too leaves everything as it was
             self._take_back(call)
             raise
         call.capture.undo = None
@@ -198,7 +198,7 @@ class Compiled:
         try:
             _warn_of_python_state(captured)
             made = self._built(captured, signature(args, kwargs, self._moving)[0])
-        except BaseException:
+        except BaseException:  # Ctrl-C too leaves everything as it was
             if captured.undo is not None:
                 captured.undo()
             raise

@@ -62,7 +62,7 @@ def capture(
                 result = function(*traced_args, **traced_kwargs)
                 result = result if after is None else after(result)
             finished = Finish(tracer, arguments, result, follow_results, keep_grads)
-    except BaseException:
+    except BaseException:  # Ctrl-C too leaves everything as it was
         put_back(found)
         raise
     finally:
@@ -74,7 +74,7 @@ def capture(
         captured = finished.capture(function, statics, found)
         captured.undo = functools.partial(put_back, found)
         return captured
-    except BaseException:
+    except BaseException:  # as above
         put_back(found)
         raise
 

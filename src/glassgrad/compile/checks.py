@@ -108,7 +108,7 @@ def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], li
         if is_constant(edge.value) and edge.kind != "length" and not edge.holds():
             try:
                 now = edge.now()
-            except (LookupError, AttributeError):
+            except (LookupError, AttributeError):  # the function took it away itself
                 continue
             if not is_constant(now):
                 continue

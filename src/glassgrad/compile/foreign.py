@@ -103,7 +103,7 @@ class _Translation:
         self.name = type(module).__name__
         try:
             self.graph = fx.symbolic_trace(module).graph
-        except Exception as error:
+        except Exception as error:  # it runs the user's code, which may raise anything
             raise self._refusal(f"code that torch.fx cannot read ({error})", "forward()") from error
         self.layers = Layers()
         self.functions = Functions()

@@ -248,7 +248,7 @@ class _Walk:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             try:
                 content = cell.cell_contents
-            except ValueError:
+            except ValueError:  # the variable has no value yet
                 continue
             self.edge(name, "cell", cell, None, content)
         # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.

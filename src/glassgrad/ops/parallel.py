@@ -45,7 +45,7 @@ def _blas() -> Blas | None:
     for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         try:
             library = ctypes.CDLL(str(file))
-        except OSError:
+        except OSError:  # not a library for this machine; NumPy's own is among the others
             continue
         for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))

@@ -127,7 +127,7 @@ def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) ->
         temporary.mkdir()
         fill(RunDirectory(temporary))
         final = _move(temporary, path) if path else _move_to_next(temporary, parent, task)
-    except BaseException as error:
+    except BaseException as error:  # Ctrl-C too leaves no half-made folder
         shutil.rmtree(temporary, ignore_errors=True)
         _remove_empty(made)
         if isinstance(error, OSError):

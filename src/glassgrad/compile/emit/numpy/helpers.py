@@ -3,6 +3,7 @@
 So nothing here may use anything but `np`, `math` and the functions above it, and annotations are left out.
 """
 
+# Without annotations, which would be shown to readers of generated programs:
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 # ruff: noqa: ANN001, ANN201 - the text is shown to readers of generated programs
 

@@ -16,7 +16,6 @@ _DENSE = "tensors are dense; index_add and segment_sum serve most uses of sparse
 _EXACT = "weights stay in floating point; nothing is quantized."
 _CPU = "computation happens on the processor; there is nothing to ask or to move."
 _RANDOM = "draw with uniform_, normal_, exponential_ or bernoulli_ and transform what was drawn."
-_PRODUCT = "write it out with @ and +: x + a @ b compiles to the same."
 _LINALG = "glassgrad.linalg has solve, solve_triangular, cholesky, qr, svd, eigh, lstsq, pinv, slogdet."
 _REAL = "complex numbers are complex64 and complex128: .to(glassgrad.complex64)."
 _HOOK = "use register_hook, which sees the gradient on its way into .grad."
@@ -53,9 +52,6 @@ _INSTEAD: dict[str, str] = {
     _RANDOM: (
         "cauchy_ geometric_ log_normal_"
     ),
-    _PRODUCT: (
-        "addbmm addmv addr baddbmm"
-    ),
     _LINALG: (
         "cholesky_inverse cholesky_solve eig geqrf lstsq lu lu_solve matrix_exp orgqr ormqr symeig triangular_solve"
     ),
@@ -66,12 +62,12 @@ _INSTEAD: dict[str, str] = {
         "register_post_accumulate_grad_hook reinforce output_nr grad_dtype volatile name"
     ),
     _NUMPY: (
-        "gcd lcm frexp mode nextafter hash_tensor corrcoef cov igamma igammac mvlgamma"
+        "gcd lcm frexp mode hash_tensor igamma igammac mvlgamma"
     ),
     "": (
-        "diagonal_scatter dsplit hsplit vsplit ger index index_reduce isreal istft stft nanquantile narrow_copy "
+        "diagonal_scatter index index_reduce isreal istft stft nanquantile narrow_copy "
         "nonzero_static put renorm slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
-        "unsafe_split_with_sizes vdot"
+        "unsafe_split_with_sizes"
     ),
     _TURNED: "H adjoint",
 }  # fmt: skip

@@ -197,6 +197,56 @@ def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Arra
     return tuple(x[(*lead, slice(a, b))] for a, b in zip([0, *ends], [*ends, size], strict=True))
 
 
+def _checked(x: Array, op: str, least: int) -> None:
+    if len(x.shape) < least:
+        raise bad_option(op, "input", tuple(x.shape), f"at least {least} dimensions")
+
+
+def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tuple[Array, ...]:
+    """`tensor_split`, but for a number of sections that has to divide the size."""
+    if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or x.shape[dim] % indices_or_sections):
+        raise bad_option(op, "indices_or_sections", indices_or_sections, f"a divisor of the size {x.shape[dim]}")
+    return tensor_split(x, indices_or_sections, dim)
+
+
+def hsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
+    """Cut into columns (a vector: into parts): so many equal ones, or in front of the indices given."""
+    _checked(x, "hsplit", 1)
+    return _in_equal_parts(x, "hsplit", indices_or_sections, 0 if len(x.shape) == 1 else 1)
+
+
+def vsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
+    """Cut into rows: so many equal parts, or in front of the indices given."""
+    _checked(x, "vsplit", 2)
+    return _in_equal_parts(x, "vsplit", indices_or_sections, 0)
+
+
+def dsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
+    """Cut along the third dimension: so many equal parts, or in front of the indices given."""
+    _checked(x, "dsplit", 3)
+    return _in_equal_parts(x, "dsplit", indices_or_sections, 2)
+
+
+def block_diag(*tensors: Array) -> Array:
+    """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.block_diag(gg.tensor([[1, 2]]), gg.tensor([3])).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    for x in tensors:
+        if len(x.shape) > 2:
+            raise bad_option("block_diag", "tensors", tuple(x.shape), "at most two dimensions")
+    blocks = [reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape)) for x in tensors]
+    width = sum(x.shape[1] for x in blocks)
+    rows, left = [], 0
+    for x in blocks:
+        rows.append(pad_p(x, widths=((0, 0), (left, width - left - x.shape[1])), value=0))
+        left += x.shape[1]
+    return cat(rows, 0) if rows else np.zeros((1, 0), np.float32)
+
+
 def narrow(x: Array, dim: int, start: int, length: int) -> Array:
     """The part of `length` elements from `start` on along `dim`: a view."""
     axis = canonical_axis(dim, len(x.shape))

@@ -419,3 +419,8 @@ floor_divide: Elementwise = elementwise(
 left_shift = _companion("left_shift", "left_shift", "a << b")
 right_shift = _companion("right_shift", "right_shift", "a >> b")
 signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)
+
+nextafter: Elementwise = elementwise(
+    "nextafter", "nextafter", (None, None), formula="the number next to a on the way to b", derivative="none",
+    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+)  # fmt: skip

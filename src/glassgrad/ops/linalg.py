@@ -11,6 +11,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
+from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, canonical_axis, linear
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
@@ -87,10 +88,43 @@ def mv(a: Array, b: Array) -> Array:
     return matmul(a, b)
 
 
+def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
+    """beta x + alpha product; with a `beta` of 0 no NaN of x comes through, as in PyTorch."""
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        x = ew.where(False, x, 0)
+    return (x if beta in {0, 1} else x * beta) + product
+
+
 def addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha (a @ b)."""
-    product = matmul(a, b)
-    return (x if beta == 1 else x * beta) + (product if alpha == 1 else product * alpha)
+    return _added(x, matmul(a, b), beta, alpha)
+
+
+def addmv(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """beta x + alpha (a @ b) for a matrix a and a vector b."""
+    return _added(x, mv(a, b), beta, alpha)
+
+
+def addr(x: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """beta x + alpha times the outer product of two vectors."""
+    return _added(x, outer(vec1, vec2), beta, alpha)
+
+
+def baddbmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """beta x + alpha (a @ b) for a batch of matrices each: (batch, n, k) and (batch, k, m)."""
+    return _added(x, bmm(a, b), beta, alpha)
+
+
+def addbmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """beta x + alpha times the sum of the products of a batch: (batch, n, k) and (batch, k, m) to (n, m)."""
+    return _added(x, sum_p(bmm(a, b), axis=(0,), keepdims=False), beta, alpha)
+
+
+def vdot(a: Array, b: Array) -> Array:
+    """Inner product of two vectors, with the complex conjugate of the first."""
+    _check_dims("vdot", a, b, (1, 1))
+    return matmul(conj(a), b)
 
 
 def dot(a: Array, b: Array) -> Array:

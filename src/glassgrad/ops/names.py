@@ -40,6 +40,7 @@ from glassgrad.ops import (
     sort,
     spatial,
     special,
+    statistics,
     strided,
 )
 from glassgrad.ops.core import INTERPRETERS, Primitive
@@ -116,6 +117,7 @@ ALIASES = {
     "flipdims": "flip",
     "take_along_dim": "take_along_axis",
     "logsoftmax": "log_softmax",
+    "ger": "outer",
     "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }
@@ -123,7 +125,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
-    spatial, complexes,
+    spatial, complexes, statistics,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -134,7 +136,8 @@ NOT_METHODS = {
     "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
     "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
-    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag",
+    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "block_diag",
+    "gradient",
 }  # fmt: skip
 
 

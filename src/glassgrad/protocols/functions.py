@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import creation, errors, inplace, provenance
-from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort
+from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
 from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.ufuncs import refusal
@@ -53,6 +53,27 @@ def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False)
 
 def _nanstd(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
     return PUBLIC["sqrt"](_nanvar(a, axis, ddof, keepdims))
+
+
+def _gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    dims = range(len(f.shape)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    spacing = list(varargs) * len(dims) if len(varargs) == 1 else list(varargs) or [1] * len(dims)
+    found = statistics.gradient(f, spacing=spacing, dim=tuple(dims), edge_order=edge_order)
+    return found[0] if len(found) == 1 else found
+
+
+def _variables(m: Array, y: Any, rowvar: bool) -> Array:
+    """The variables of NumPy's `cov` as rows."""
+    parts = [x.T if len(x.shape) > 1 and not rowvar else x for x in (m, y) if x is not None]
+    return parts[0] if len(parts) == 1 else arrange.vstack(parts)
+
+
+def _cov(
+    m: Array, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None,
+) -> Array:  # fmt: skip
+    correction = int(not bias) if ddof is None else ddof
+    return statistics.cov(_variables(m, y, rowvar), correction=correction, fweights=fweights, aweights=aweights)
 
 
 def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Array:
@@ -206,7 +227,8 @@ SPELLINGS: dict[str, Callable[..., Any]] = {
     "sort": _sort, "argsort": _argsort, "unique": _unique,
     "split": _split, "hsplit": lambda ary, sections: _split(ary, sections, 1 if len(ary.shape) > 1 else 0),
     "vsplit": lambda ary, sections: _split(ary, sections, 0), "dsplit": lambda ary, sections: _split(ary, sections, 2),
-    "repeat": PUBLIC["repeat_interleave"], "tile": _tile,
+    "repeat": PUBLIC["repeat_interleave"], "tile": _tile, "gradient": _gradient, "cov": _cov,
+    "corrcoef": lambda x, y=None, rowvar=True: statistics.corrcoef(_variables(x, y, rowvar)),
     "append": _append, "pad": _pad, "select": _select, "meshgrid": _meshgrid, "nan_to_num": _nan_to_num,
     "broadcast_arrays": arrange.broadcast_tensors,
     "expand_dims": _expand_dims, "rollaxis": lambda a, axis, start=0: shape.movedim(a, axis, start - (start > axis)),

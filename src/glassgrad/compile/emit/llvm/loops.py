@@ -238,6 +238,7 @@ class NestEmitter:
         self.roots: list[Var] = list(dict.fromkeys(access.root for access, _ in nest.accesses()))
         self.finished_kept: set[Expr] = set()
         self.started_kept: set[Expr] = set()
+        self.finished_level = 0  # where the results of reductions are known
         self.tile_start: Value = Value("0", "i64")
 
     # --- scopes ------------------------------------------------------------------------------------
@@ -277,6 +278,15 @@ class NestEmitter:
                 return number
         raise AssertionError(f"axes {set(axes)} are not bound")
 
+    def _level_of(self, expr: Expr) -> int:
+        """Return the outermost level at which an expression can be computed.
+
+        A reduction over a value that varies along no outer axis is still taken inside the outer loops, so what is
+        computed from it cannot move out of them, whatever its axes are.
+        """
+        place = self._place(expr.axes)
+        return max(place, self.finished_level) if expr.stage else place
+
     def value(self, expr: Expr, chunk: Chunk) -> Value:
         """Return an expression's value, a vector when it varies along the vector axis."""
         varies = self.plan.axis in expr.axes
@@ -285,7 +295,7 @@ class NestEmitter:
             if key in level.cache:
                 cached: Value = level.cache[key]
                 return cached
-        number = self._place(expr.axes)
+        number = self._level_of(expr)
         b = self.code.stack[number]
         if expr in self.finished_kept:
             result = self._reload(expr, chunk, b)
@@ -320,7 +330,7 @@ class NestEmitter:
         key = ("divisor", expr)
         found = self._find(key)
         if found is None:
-            number = self._place(expr.axes)
+            number = self._level_of(expr)
             found = self.levels[number].cache[key] = divisor_parts(self.code.stack[number], value)
         parts: tuple[Value, Value, Value] = found
         return parts

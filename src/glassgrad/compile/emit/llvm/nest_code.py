@@ -259,6 +259,7 @@ class NestWriter(NestEmitter):
         if any(self.nest.extents[axis] == 0 for axis in self.nest.inner):
             for reduction in reductions:
                 state = reduce.start(self.b, reduction, 1)
+                self.finished_level = len(self.levels) - 1
                 for expr in self.reduced.get(id(reduction), ()):
                     value = reduce.result(self.b, reduction, state)
                     for key in [None, *chunks]:
@@ -286,6 +287,7 @@ class NestWriter(NestEmitter):
 
     def _finish(self, reduction: Reduction, chunk: Chunk | None, state: reduce.State) -> None:
         value = reduce.result(self.b, reduction, state)
+        self.finished_level = len(self.levels) - 1
         for expr in self.reduced.get(id(reduction), ()):
             self.levels[-1].cache[expr, chunk if self.plan.axis in expr.axes else None] = value
 

@@ -114,20 +114,33 @@ def lower(
     """
     started = time.perf_counter()
     prepared = Prepared(graph, prepare)
-    key = cache.key_of("step", prepared.key, threads or f"auto {available_cores()}", blas().name)
-    entry = cache.read(key)
-    if entry is not None:
-        header, code = entry
-        layout, stats = to_layout(graph, header, prepared.uses)
-        step = NativeStep(code, layout)
-        took = time.perf_counter() - started
-        return Executable(prepared, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
+    threads_key = threads or f"auto {available_cores()}"
+    key = cache.key_of("step", prepared.key, threads_key, blas().name, blas().always)
+    stored = _stored(key, prepared, started)
+    if stored is not None:
+        return stored
     lowering = Lowering(prepared, threads)
     executable = lowering.finish()
     header_of_entry = to_header(graph, lowering.layout, executable.stats)
     if header_of_entry is not None:
         cache.write(key, header_of_entry, lowering.object_code)
     return executable
+
+
+def _stored(key: str, prepared: Prepared, started: float) -> Executable | None:
+    """Return a step from the disk; None when there is none, or its description does not make sense."""
+    entry = cache.read(key)
+    if entry is None:
+        return None
+    header, code = entry
+    try:
+        layout, stats = to_layout(prepared.given, header, prepared.uses)
+        step = NativeStep(code, layout)
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError):
+        cache.forget(key)
+        return None
+    took = time.perf_counter() - started
+    return Executable(prepared, step, replace(stats, plan_seconds=0.0, compile_seconds=took, cached=True))
 
 
 def is_loop(instr: Instr) -> bool:

@@ -56,26 +56,84 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
 def to_layout(
     graph: Graph, header: dict[str, Any], uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
 ) -> tuple[Layout, Stats]:
-    """Return the layout that an entry describes, for a graph with the same structure; `uses` as in `Layout`."""
-    variables = [Var(-1 - place, tuple(shape), np.dtype(dtype)) for place, (shape, dtype) in enumerate(header["vars"])]
-    for place, var in zip(header["inputs"], graph.inputs, strict=True):
-        variables[place] = var
-    constants = []
-    for place, source in header["constants"]:
-        var = variables[place]
-        if isinstance(source, int):
-            constants.append((var, graph.constants[source][1]))
-        else:
-            constants.append((var, np.frombuffer(bytes.fromhex(source), var.dtype).reshape(var.shape)))
+    """Return the layout that an entry describes, for a graph with the same structure; `uses` as in `Layout`.
+
+    Raises `ValueError`, `TypeError`, `LookupError` or `OverflowError` for a header that `to_header` cannot have made.
+    """
+    variables = _variables(graph, header)
+    count = len(variables)
+
+    def var(place: Any) -> Var:
+        return variables[_number(place, count)]
+
     shares, phases, arena, scratch = header["sizes"]
-    outputs = [variables[place] for place in header["outputs"]]
+    slots = [_number(slot, count) for slot in header["slots"]]
+    outputs = [var(place) for place in header["outputs"]]
+    guards = _number(header["guards"], len(outputs) + 1)
     layout = Layout(
-        shares=shares, phases=phases, slots=dict(zip(variables, header["slots"], strict=True)),
+        shares=_number(shares, _MOST_SHARES, 1), phases=_number(phases, _FAR, 1),
+        slots=dict(zip(variables, slots, strict=True)),
         pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=graph.inputs, outputs=outputs,
-        written={variables[place] for place in header["written"]},
-        buffers={variables[place]: offset for place, offset in header["buffers"]}, constants=constants,
-        checks=[IndexBounds(variables[place], *bounds) for place, *bounds in header["checks"]],
-        segments=[(turns, None) for turns in header["segments"]], arena=arena, scratch=scratch,
-        guards=outputs[len(outputs) - header["guards"] :], uses=uses,
+        written={var(place) for place in header["written"]},
+        buffers={var(place): _number(offset, _FAR) for place, offset in header["buffers"]},
+        constants=[_constant(var(place), source, graph) for place, source in header["constants"]],
+        checks=[IndexBounds(var(place), *_bounds(*bounds)) for place, *bounds in header["checks"]],
+        segments=[(_number(turns, phases + 1), None) for turns in header["segments"]],
+        arena=_number(arena, _FAR), scratch=_number(scratch, _FAR), guards=outputs[len(outputs) - guards :], uses=uses,
     )  # fmt: skip
-    return layout, Stats(**header["stats"])
+    _check_memory(layout)
+    return layout, _stats(header["stats"])
+
+
+# More than there can be: sizes of memory, and threads.
+_FAR, _MOST_SHARES = 1 << 48, 1 << 12
+
+
+def _number(value: Any, below: int, low: int = 0) -> int:
+    if type(value) is not int or not low <= value < below:
+        raise ValueError(f"{value!r} is not from {low} to {below - 1}")
+    return value
+
+
+def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
+    """Return the Vars of an entry, its inputs being those of the graph."""
+    variables = [
+        Var(-1 - place, tuple(_number(extent, _FAR) for extent in shape), np.dtype(str(dtype)))
+        for place, (shape, dtype) in enumerate(header["vars"])
+    ]
+    for place, var in zip(header["inputs"], graph.inputs, strict=True):
+        stored = variables[_number(place, len(variables))]
+        if stored.shape != var.shape or stored.dtype != var.dtype:
+            raise ValueError(f"{stored} is stored for {var}")
+        variables[place] = var
+    return variables
+
+
+def _constant(var: Var, source: Any, graph: Graph) -> tuple[Var, Any]:
+    if isinstance(source, str):
+        return var, np.frombuffer(bytes.fromhex(source), var.dtype).reshape(var.shape)
+    value = graph.constants[_number(source, len(graph.constants))][1]
+    if np.shape(value) != var.shape:
+        raise ValueError(f"{var} is not of the shape of constant {source}")
+    return var, value
+
+
+def _bounds(extent: Any, low: Any, spare: Any) -> tuple[int, int, int | None]:
+    return _number(extent, _FAR), _number(low, 1, -_FAR), None if spare is None else _number(spare, _FAR, -_FAR)
+
+
+def _check_memory(layout: Layout) -> None:
+    """Raise `ValueError` unless each Var has a place of its own to point to, and that place is there."""
+    known = {*layout.inputs, *layout.outputs, *layout.buffers, *(var for var, _ in layout.constants)}
+    if len(set(layout.slots.values())) < len(layout.slots) or not known <= layout.slots.keys():
+        raise ValueError("two Vars share a slot")
+    if not layout.written <= set(layout.inputs) or any(check.var not in layout.inputs for check in layout.checks):
+        raise ValueError("what is no argument is treated as one")
+    if any(offset + var.nbytes > layout.arena for var, offset in layout.buffers.items()):
+        raise ValueError("a buffer lies outside the memory")
+
+
+def _stats(stored: dict[str, Any]) -> Stats:
+    if not all(isinstance(value, int | float) for value in stored.values()):
+        raise ValueError("a total that is no number")
+    return Stats(**stored)

@@ -32,8 +32,10 @@ _LARGEST = 64 * 2**20
 
 
 def cache_folder() -> Path:
-    """Return the folder for fetched data: `glassgrad` in XDG_CACHE_HOME, or in `~/.cache` where that is not set."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassgrad"
+    """Return the folder for fetched data: `glassgrad` in XDG_CACHE_HOME, or in `~/.cache` where that names none."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The standard asks to ignore a relative path, which would be another folder after each `cd`.
+    return (base if base.is_absolute() else Path.home() / ".cache") / "glassgrad"
 
 
 def fetch_mnist() -> Path:
@@ -80,7 +82,9 @@ def _store(path: Path, content: bytes) -> None:
     from ..train.files import write_atomically
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        # Closed to others whatever the mask: compiled steps lie in the folder above, too.
+        path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(exist_ok=True)
         write_atomically(path, content)
     except OSError as error:
         raise errors.FETCH_NOT_STORED(path=path, reason=error.strerror or error) from None

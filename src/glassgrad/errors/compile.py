@@ -125,6 +125,11 @@ NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",
 )
+CACHE_REFUSED = Message(
+    CompileWarning,
+    "compiled steps are neither read from nor kept in {path}: it {reason}, so others could have put code there.\n"
+    "Next: {cure}, or set GLASSGRAD_CACHE_DIR to a folder of your own (to nothing for no cache and no warning).",
+)
 NO_NATIVE_OP = Message(
     CompileWarning,
     "native code for {op} could not be made here ({reason}); eager mode goes on with NumPy, more slowly.\n"

@@ -14,6 +14,8 @@ from glassgrad.compile import cache
 from glassgrad.compile.lower import lower
 from tests.compile.backend.graphs import ARRAY, Builder
 
+KEY = "5" * 64
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -116,8 +118,8 @@ def test_damaged_entries_are_ignored_and_replaced(place, damage):
 def _write_many(folder, number):
     os.environ["GLASSGRAD_CACHE_DIR"] = folder
     for turn in range(40):
-        cache.write("same", {"writer": number, "turn": turn}, bytes([number]) * 5000)
-        entry = cache.read("same")
+        cache.write(KEY, {"writer": number, "turn": turn}, bytes([number]) * 5000)
+        entry = cache.read(KEY)
         if entry is not None and entry[1] != bytes([entry[0]["writer"]]) * 5000:
             raise SystemExit(1)
 
@@ -130,10 +132,10 @@ def test_many_writers_and_readers_see_whole_entries(place):
     for writer in writers:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    entry = cache.read("same")
+    entry = cache.read(KEY)
     assert entry is not None
     assert entry[1] == bytes([entry[0]["writer"]]) * 5000
-    assert not list(place.glob(".new-*"))
+    assert [path.name for path in place.iterdir()] == [f"{KEY}.native"]
 
 
 def test_an_unwritable_place_is_no_error(tmp_path, monkeypatch):
@@ -157,12 +159,41 @@ def test_where_entries_lie(monkeypatch, tmp_path):
 
 def test_old_entries_make_room(place, monkeypatch):
     monkeypatch.setattr(cache, "_KEPT_BYTES", 3000)
-    for number in range(6):
-        cache.write(f"entry{number}", {}, bytes(900))
-        os.utime(place / f"entry{number}", (number, number))
-    assert cache.read("entry0") is None
-    assert cache.read("entry5") is not None
+    keys = [str(number) * 64 for number in range(6)]
+    for number, key in enumerate(keys):
+        cache.write(key, {}, bytes(900))
+        os.utime(place / f"{key}.native", (number, number))
+    assert cache.read(keys[0]) is None
+    assert cache.read(keys[5]) is not None
     assert sum(path.stat().st_size for path in place.iterdir()) <= 3000
+
+
+def test_only_its_own_files_are_swept(place, monkeypatch):
+    monkeypatch.setattr(cache, "_KEPT_BYTES", 3000)
+    place.mkdir(mode=0o700)
+    others = ["notes.txt", "a" * 64, "A" * 64 + ".native", "b" * 63 + ".native", f"{KEY}.native.bak", ".new-abc",
+              f".{KEY}.native", f"x{KEY}.native", f".{'a' * 63}.abc.new"]  # fmt: skip
+    for name in others:
+        (place / name).write_bytes(bytes(2000))
+        os.utime(place / name, (1, 1))
+    (place / "folder").mkdir()
+    (place / f"{'e' * 64}.native").mkdir()  # of the right name, and still none of ours
+    for digit in "012":
+        cache.write(digit * 64, {}, bytes(900))
+    found = {path.name for path in place.iterdir()}
+    assert {*others, "folder", f"{'e' * 64}.native"} <= found
+    assert cache.read("2" * 64) is not None
+
+
+def test_what_killed_processes_left_is_swept_when_it_is_old(place):
+    place.mkdir(mode=0o700)
+    old, young = place / f".{KEY}.old_one1.new", place / f".{KEY}.young_1.new"
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    cache.write(KEY, {}, b"code")
+    assert young.exists()
+    assert not old.exists()
 
 
 def test_another_process_finds_the_entry(place):

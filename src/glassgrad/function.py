@@ -108,8 +108,9 @@ def _vjp(g: Any, needs: Sequence[bool], arrays: Any, *parents: Any, call: _Call)
     """Call the user's `backward`; `g` is a Tensor where the result is to be differentiable."""
     gs = list(g) if call.multiple else [g]
     again = any(isinstance(c, Tensor) for c in gs)
-    found = call.pull([None if c is None else tape.wrap(c) for c in gs], arrays, parents if again else None)
-    return [c if again else None if c is None else c.array for c in found]
+    shown = [None if c is None else tape.wrap(tape.turned(c)) for c in gs]
+    found = call.pull(shown, arrays, parents if again else None)
+    return [None if c is None else tape.turned(c if again else c.array) for c in found]
 
 
 def _jvp(tangents: Sequence[Any], arrays: Any, *parents: Any, call: _Call) -> Any:
@@ -186,7 +187,7 @@ class _Call:
     def transposed(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
         """Forward mode out of `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
         seeds = [
-            None if like is None or like.dtype.kind != "f" else tape.alias(np.ones(like.shape, like.dtype))
+            None if like is None or like.dtype.kind not in "fc" else tape.alias(np.ones(like.shape, like.dtype))
             for like in self.outputs
         ]
         try:

@@ -27,7 +27,7 @@ from glassgrad.mode import (
 )
 from glassgrad.mutations import MUTATIONS, memory_owner
 from glassgrad.node import PICK, Freed, Node, describe, next_sequence, unpack
-from glassgrad.ops import batched, reduce, shape
+from glassgrad.ops import batched, complexes, reduce, shape
 from glassgrad.ops.batched import Level
 from glassgrad.ops.core import Array, Primitive
 
@@ -286,9 +286,9 @@ class Walk:
 
     def _run_hooks(self, node: Node, g: Array) -> Array:
         for hook in list(node.hooks or ()):
-            replaced = hook(wrap(g))
+            replaced = hook(wrap(turned(g)))
             if replaced is not None:
-                g = replaced if self.create_graph else unwrap(replaced)
+                g = turned(replaced if self.create_graph else unwrap(replaced))
         return g
 
     def _needed(self) -> set[Any]:
@@ -347,10 +347,25 @@ def backward(
     MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
     try:
         for root, g in zip(roots, gradients, strict=False):  # as long as each other; to ask takes time
+            if g.dtype.kind == "c":
+                g = turned(g)
             walk.seed(root, wrap(g) if create_graph else g)
-        return walk.run_plain() if plain else walk.run()
+        found = walk.run_plain() if plain else walk.run()
+        for place, g in found.items():
+            if g.dtype.kind == "c":
+                found[place] = turned(g)
+        return found
     finally:
         MODE.flags = before
+
+
+def turned(g: Array) -> Array:
+    """Return a cotangent as users know it for one as the rules know it, or the other way: the conjugate.
+
+    For a complex z = a + ib the rules pass on dL/da - i dL/db, with which those of holomorphic functions stay as
+    they are; PyTorch shows dL/da + i dL/db, the direction of steepest ascent. What is real stays the same.
+    """
+    return complexes.conj_p(g) if g.dtype.kind == "c" else g
 
 
 # --- between arrays and tensors -------------------------------------------------------------------
@@ -405,5 +420,5 @@ HOOKS = _Hooks()
 __all__ = [
     "HOOKS", "MODE", "MUTATIONS", "PICK", "RECORDING", "TRACING", "WATCHED", "Freed", "Node", "Walk", "alias",
     "backward", "describe", "enable_grad", "is_grad_enabled", "levels_of", "match_cotangent", "memory_owner",
-    "next_sequence", "no_grad", "saved_tensors", "set_grad_enabled", "unpack", "unwrap", "wrap",
+    "next_sequence", "no_grad", "saved_tensors", "set_grad_enabled", "turned", "unpack", "unwrap", "wrap",
 ]  # fmt: skip

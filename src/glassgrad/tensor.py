@@ -171,9 +171,7 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and self.array.dtype.kind == "c":
-            raise errors.COMPLEX_LEAF(dtype=self.array.dtype, where=provenance.here())
-        if value and self.array.dtype.kind != "f":
+        if value and self.array.dtype.kind not in "fc":
             raise errors.REQUIRES_GRAD_DTYPE(dtype=self.array.dtype, where=provenance.here())
         if self.node is not None and not value:
             raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)

@@ -26,7 +26,9 @@ from glassgrad.tensor import Tensor
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "opinfo.json"
 SAMPLES = 20
-RTOL, ATOL = 1e-7, 1e-9
+DTYPES = {name: getattr(torch, name) for name in ("float64", "float32", "int64", "bool", "complex128")}
+# Of single precision each library has its own rounding: what is compared is the meaning.
+RTOL, ATOL = {"float64": 1e-7, "float32": 3e-3}, {"float64": 1e-9, "float32": 1e-4}
 SHOWN = 4  # forms of arguments that are listed when they are not supported
 
 
@@ -162,9 +164,9 @@ def translated(value: Any) -> Any:
     if isinstance(value, torch.memory_format | torch.Generator | torch.layout | torch.device):
         raise NotOurs(type(value).__name__)
     if isinstance(value, torch.Tensor):
-        if value.is_sparse or value.dtype in {torch.bfloat16, torch.complex64, torch.complex128}:
+        if value.is_sparse or value.dtype is torch.bfloat16:
             raise NotOurs(str(value.dtype))
-        array = value.detach().numpy()
+        array = value.detach().resolve_conj().resolve_neg().numpy()
         return gg.tensor(array.copy(), requires_grad=bool(value.requires_grad))
     if isinstance(value, slice):
         return slice(*map(translated, (value.start, value.stop, value.step)))
@@ -224,7 +226,7 @@ def compare(function: Callable[..., Any], info: Any, sample: Any) -> Outcome:
         return Outcome("unsupported", form, f"PyTorch's processing of the output: {first_line(error)}")
     mine, theirs = flat(mine), flat(processed)
     if info.name in DRAWN or sample.kwargs.get("dropout_p", 0) > 0:
-        kinds = compare_kinds(mine, theirs, form)
+        kinds = compare_kinds(mine, theirs, form, strict=False)
         return Outcome("shapes", form) if kinds.kind == "agrees" else kinds
     return compare_results(mine, theirs, leaves(mine_in), leaves((sample.input, sample.args, sample.kwargs)), form)
 
@@ -252,7 +254,7 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value.detach().numpy() if isinstance(value, Tensor) else value)
 
 
-def compare_kinds(mine: list[Any], theirs: list[Any], form: str) -> Outcome:
+def compare_kinds(mine: list[Any], theirs: list[Any], form: str, strict: bool = True) -> Outcome:
     """Compare how many results there are, and their shapes and dtypes."""
     if len(mine) != len(theirs):
         return Outcome("disagrees", form, f"{len(mine)} results, PyTorch gives {len(theirs)}")
@@ -260,7 +262,7 @@ def compare_kinds(mine: list[Any], theirs: list[Any], form: str) -> Outcome:
         a, b = array_of(y), array_of(expected)
         if a.shape != b.shape:
             return Outcome("disagrees", form, f"shape {a.shape}, PyTorch's {b.shape}")
-        if a.dtype.kind != b.dtype.kind:
+        if a.dtype.kind != b.dtype.kind or (a.dtype != b.dtype and strict):
             return Outcome("disagrees", form, f"dtype {a.dtype}, PyTorch's {b.dtype}")
     return Outcome("agrees", form)
 
@@ -278,7 +280,8 @@ def compare_results(
         if wanted and not getattr(y, "requires_grad", False):
             return Outcome("disagrees", form, "PyTorch's result has a gradient, ours has none")
     rng = np.random.default_rng(0)
-    seeds = [rng.normal(size=array_of(y).shape) for y in mine]
+    seeds = [rng.normal(size=y.shape) + 1j * rng.normal(size=y.shape) for y in map(array_of, mine)]
+    seeds = [seed if array_of(y).dtype.kind == "c" else seed.real for seed, y in zip(seeds, mine, strict=True)]
     return compare_gradients(mine, theirs, my_leaves, their_leaves, seeds, form)
 
 
@@ -316,7 +319,9 @@ def differs(a: Any, b: Any) -> str:
     if a.dtype.kind in "biu" or b.dtype.kind in "biu":
         wrong = np.asarray(a != b)
     else:
-        wrong = ~np.isclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True)
+        precision = "float32" if np.dtype(a.dtype) in {np.dtype("f"), np.dtype("F")} else "float64"
+        scale = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0)) if precision == "float32" else 1.0)
+        wrong = ~np.isclose(a, b, rtol=RTOL[precision], atol=ATOL[precision] * scale, equal_nan=True)
     if not wrong.any():
         return ""
     place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
@@ -359,27 +364,29 @@ class Report:
         }  # fmt: skip
 
 
-def samples_of(info: Any, limit: int) -> list[Any]:
-    """Return some of PyTorch's samples, spread over all of them, always the same."""
+def samples_of(info: Any, limit: int, dtype: str = "float64") -> list[Any]:
+    """Return some of PyTorch's samples of a dtype, spread over all of them, always the same."""
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - PyTorch's sample functions draw from it
-    drawn = list(info.sample_inputs("cpu", torch.float64, requires_grad=bool(info.supports_autograd)))
+    kind = DTYPES[dtype]
+    tracked = kind in info.supported_backward_dtypes("cpu") and (kind.is_floating_point or kind.is_complex)
+    drawn = list(info.sample_inputs("cpu", kind, requires_grad=tracked))
     if len(drawn) <= limit:
         return drawn
     return [drawn[round(at * (len(drawn) - 1) / (limit - 1))] for at in range(limit)]
 
 
-def examine(info: Any, limit: int = SAMPLES) -> Report | None:
-    """Return the verdict on one op, or None when we have no such op or PyTorch no float64 samples."""
+def examine(info: Any, limit: int = SAMPLES, dtype: str = "float64") -> Report | None:
+    """Return the verdict on one op, or None when we have no such op or PyTorch no samples of the dtype."""
     found = ours(info)
-    if found is None or torch.float64 not in info.dtypes:
+    if found is None or DTYPES[dtype] not in info.dtypes:
         return None
     name, function = found
     report = Report(title(info), name)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for sample in samples_of(info, limit):
+        for sample in samples_of(info, limit, dtype):
             outcome = compare(function, info, sample)
             if outcome.kind == "agrees":
                 report.agrees += 1
@@ -392,9 +399,9 @@ def examine(info: Any, limit: int = SAMPLES) -> Report | None:
     return report
 
 
-def examine_all(infos: Iterable[Any], limit: int = SAMPLES) -> Iterator[Report]:
+def examine_all(infos: Iterable[Any], limit: int = SAMPLES, dtype: str = "float64") -> Iterator[Report]:
     for info in infos:
-        report = examine(info, limit)
+        report = examine(info, limit, dtype)
         if report is not None:
             yield report
 
@@ -402,11 +409,14 @@ def examine_all(infos: Iterable[Any], limit: int = SAMPLES) -> Iterator[Report]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
+    parser.add_argument("--dtype", default="float64", choices=DTYPES, help="what to look at; the file has them all")
+    parser.add_argument("--limit", type=int, default=SAMPLES, help="samples of each op")
     parser.add_argument("--only", default="", help="only ops whose name contains this")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     reports = []
-    for report in examine_all(info for info in op_infos() if arguments.only in info.name):
+    infos = [info for info in op_infos() if arguments.only in info.name]
+    for report in examine_all(infos, arguments.limit, arguments.dtype):
         reports.append(report)
         print(f"{report.op:<50} {report.verdict:<12} {report.agrees}", flush=True)
         for why, forms in report.unsupported.items():

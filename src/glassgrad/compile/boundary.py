@@ -107,7 +107,7 @@ def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary
     if any(isinstance(one, Tensor) for one in gs):
         raise errors.COMPILE_SECOND_ORDER(where=provenance.here())
     gs = [np.zeros(shape, dtype) if one is None else one for one, (shape, dtype) in zip(gs, like, strict=True)]
-    return list(boundary.program(*gs, *saved))
+    return [tape.turned(c) for c in boundary.program(*map(tape.turned, gs), *saved)]
 
 
 _ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, formula="a compiled function")

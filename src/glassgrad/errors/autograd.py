@@ -104,9 +104,3 @@ REQUIRES_GRAD_NON_LEAF = Message(
     AutogradError,
     "requires_grad can be switched off only on leaves; {what} is the result of {op} at {where}.\nNext: use .detach().",
 )
-
-COMPLEX_LEAF = Message(
-    AutogradError,
-    "a complex tensor cannot itself require a gradient, given dtype {dtype} ({where}).\n"
-    "Next: keep real and imaginary part in two real tensors that do, and join them by glassgrad.complex(re, im).",
-)

@@ -1,10 +1,9 @@
-"""Complex numbers, as far as Fourier transforms need them.
+"""Complex numbers: their parts, and the ways between them and real ones.
 
-Gradients flow through complex tensors to the real ones they were computed from. In between, the cotangent
-of a complex z is dL/d(re) - i dL/d(im), which lets the rules of holomorphic functions (sums, products,
-matrix products, exp, ...) stay as they are; PyTorch shows the conjugate of that. A complex tensor cannot
-itself require a gradient: keep its parts in two real ones and join them by `complex`. Functions that are
-not holomorphic and not listed here (maximum, sorting, norms) are not meant for complex numbers.
+In the rules of all ops the cotangent of a complex z is dL/d(re) - i dL/d(im), which lets those of holomorphic
+functions (sums, products, matrix products, exp, ...) stay as they are; those of others conjugate where they have
+to. Users see the conjugate of it, dL/d(re) + i dL/d(im), which is PyTorch's convention: `tape.turned` changes
+from one to the other where gradients enter and leave a walk.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def checkpoint(
         use_reentrant: accepted for PyTorch's sake; there is one way here, and it has no restrictions.
 
     Raises:
-        AutogradError: in the backward pass, when the second run did something else than the first, or
-            an argument was overwritten in between.
+        AutogradError: in the backward pass, when the second run did something else than the first, an
+            argument was overwritten in between, or both runs wrote to the same memory in place.
 
     Example:
         >>> import glassgrad as gg
@@ -142,6 +142,11 @@ class _Segment(Watcher):
         frame = provenance.user_frame(1)
         self.place = frame.f_code, frame.f_lasti  # not the frame: it would keep its locals alive
         self.began = MUTATIONS.latest
+        self.written: list[Any] = []
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        self.written = MUTATIONS.owners_since(self.began)
 
     def note(self, node: Node) -> None:
         """Take the place of what the node saves."""
@@ -168,7 +173,7 @@ class _Segment(Watcher):
         return saved
 
     def _run_again(self) -> None:
-        again = _Again(self)
+        again, began = _Again(self), MUTATIONS.latest
         before = MODE.levels, MODE.watchers, MODE.flags, random.get_states()
         MODE.levels, MODE.watchers = self.levels, ()
         MODE.flags &= ~WATCHED
@@ -179,6 +184,10 @@ class _Segment(Watcher):
         finally:
             MODE.levels, MODE.watchers, MODE.flags = before[:3]
             random.set_states(before[3] if self.random_state else {})
+        for reference in self.written:
+            place = None if reference() is None else MUTATIONS.write_since(began, reference())
+            if place is not None:
+                raise errors.CHECKPOINT_WRITES(written=place, where=provenance.resolve(*self.place))
         if len(again.saved) != len(self.prims):
             raise errors.CHECKPOINT_LENGTH(
                 first=len(self.prims), second=len(again.saved), where=provenance.resolve(*self.place)

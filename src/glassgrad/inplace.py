@@ -9,6 +9,7 @@ backward pass that needs what was overwritten fails and names both places.
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,6 +22,7 @@ from glassgrad.mode import MODE, RECORDING, no_grad
 from glassgrad.mutations import MUTATIONS, memory_owner
 from glassgrad.node import Node, describe, record
 from glassgrad.ops import names
+from glassgrad.ops.batched import enter_p, exit_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.places import in_two_steps, join_index, split_index
@@ -170,41 +172,61 @@ def _move(x: Tensor, node: Node | None, tracks: bool) -> None:
     if extra is not None and "retain" in extra and x.node is not None and x.node.hooks:
         hooks = [hook for hook in x.node.hooks if hook is extra["retain"]]
         x.node.hooks = [hook for hook in x.node.hooks if hook is not extra["retain"]]
-    x.node, x._tracks = node, tracks
+    _replace(x, node, tracks)
     if hooks and node is not None:
         node.hooks = [*(node.hooks or []), *hooks]
     if extra is not None and ("view" in extra or "views" in extra):
         _settle(x)
 
 
+def _replace(x: Tensor, node: Node | None, tracks: bool) -> None:
+    """Put `x` at another place on the tape; a transform that runs has to know of it."""
+    x.node, x._tracks = node, tracks
+    if MODE.moved is not None:
+        MODE.moved.append(weakref.ref(x))
+
+
 # --- views ----------------------------------------------------------------------------------------
 
 
-def _settle(x: Tensor) -> None:
-    """Rebase what `x` is a view of, up to the root, and all other views of that."""
+def _settle(x: Tensor, taped: bool = True) -> None:
+    """Rebase what `x` is a view of, up to the root, and all other views of that.
+
+    Without `taped` only values are brought up to date, and everything keeps its place on the tape.
+    """
     path = {id(x)}
     link = _link(x)
     while link is not None:
         base, prim, params = link
         new = _written_back(base, prim, params, x)
-        base.node, base._tracks = new.node, new._tracks
-        _rebind(base, new.array)
+        if taped:
+            _replace(base, new.node, new._tracks)
+        if prim is enter_p:
+            _store(base, new.array, "writing to an argument of vmap")  # a batch is memory of its own
+        else:
+            _rebind(base, new.array)
         x = base
         path.add(id(x))
-        link = _link(x)
-    _refresh(x, path)
+        link = _link(x) if taped or not _has_memory(x) else None
+    if taped or not _has_memory(x):
+        _refresh(x, path, taped)
 
 
 def _follow(x: Tensor) -> None:
     """After a write that the tape need not know of: inside vmap views share no memory and are read anew."""
-    if x._extra is not None and type(x.array) is not _ndarray and not hasattr(x.array, "write"):
+    if x._extra is not None and not _has_memory(x):
         with no_grad():
-            _settle(x)
+            _settle(x, taped=False)
+
+
+def _has_memory(x: Tensor) -> bool:
+    """Tell whether `x` has memory that views share, as values inside vmap have not."""
+    return type(x.array) is _ndarray or hasattr(x.array, "write")
 
 
 def _rebind(x: Tensor, array: Any) -> None:
-    """Values inside vmap have no memory that views could share: they are replaced."""
-    if type(x.array) is not _ndarray and not hasattr(x.array, "write"):
+    """Replace the value of `x` unless it has memory, where the new one lies already."""
+    if not _has_memory(x):
         x.array = array
 
 
@@ -212,6 +234,8 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
     """Return the base with the view written into it, as far as the tape is concerned."""
     if prim.name == "getitem":
         return _set(base, view, [], params["spec"])
+    if prim is enter_p:
+        return exit_p(view, **params)  # type: ignore[no-any-return]  # arrays are typed Any
     transposed: Any = prim.vjps[0] if prim.vjps is not None else None
     if prim.name in {"reshape", "permute_dims", "alias"}:
         return transposed(view, None, base, **params)  # type: ignore[no-any-return]  # all of the base is rewritten
@@ -219,7 +243,7 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
     return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]  # arrays are typed Any
 
 
-def _refresh(base: Tensor, path: set[int]) -> None:
+def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
     """Read all views of `base` anew but those on the path, which were written themselves."""
     for reference in list((base._extra or {}).get("views", ())):
         view = reference()
@@ -228,9 +252,10 @@ def _refresh(base: Tensor, path: set[int]) -> None:
             continue
         if id(view) not in path:
             new = link[1](base, **link[2])
-            view.node, view._tracks = new.node, new._tracks
+            if taped:
+                _replace(view, new.node, new._tracks)
             _rebind(view, new.array)
-        _refresh(view, path)
+        _refresh(view, path, taped)
 
 
 # --- assignment -----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class _Mode(threading.local):
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
+    moved: list[Any] | None = None  # inside a transform: weak references to tensors whose writes the tape knows
 
 
 MODE = _Mode()

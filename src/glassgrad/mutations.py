@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.node import Node, describe, next_sequence
+from glassgrad.ops.batched import Batched
 
 
 class Writer:
@@ -70,10 +71,22 @@ class _Mutations:
                 return provenance.resolve(writer.code, writer.lasti)
         return None
 
-    def check(self, node: Node) -> None:
-        """Raise when something that `node` saved was overwritten after it was saved."""
+    def owners_since(self, seq: int) -> list[Any]:
+        """Return weak references to the owners of memory that was overwritten after `seq`."""
+        if self.latest <= seq:
+            return []
+        return [entry[0] for entry in self.log.values() if entry[1] > seq and entry[0]() is not None]
+
+    def check(self, node: Node, traced: bool = False) -> None:
+        """Raise when something that `node` saved was overwritten after it was saved.
+
+        With `traced` Symbols count too. A traced backward walk does without: the tracer sees what its rules read.
+        """
         for position, array in _arrays(node.saved):
-            written = self.write_since(node.seq, memory_owner(array))
+            if isinstance(array, np.ndarray):
+                written = self.write_since(node.seq, memory_owner(array))
+            else:
+                written = array.written_since(node.seq) if traced else None
             if written is None or not _is_read(node, position):
                 continue
             operands = node.place.operands
@@ -103,7 +116,9 @@ def _is_read(node: Node, position: int) -> bool:
 def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:
     """Yield the arrays among saved values, those in tuples as well, with the position of the outermost entry."""
     for at, value in enumerate(saved):
-        if isinstance(value, np.ndarray):
+        while type(value) is Batched:
+            value = value.value  # all examples of a call of vmap
+        if isinstance(value, np.ndarray) or hasattr(value, "written_since"):  # a Symbol is memory too
             yield at if position is None else position, value
         elif isinstance(value, tuple):
             yield from _arrays(value, at if position is None else position)

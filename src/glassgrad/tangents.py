@@ -54,7 +54,7 @@ def _tangent(node: Node, incoming: list[Any], create_graph: bool) -> Any:
         return incoming[0][node.params["index"]]
     saved = unpack(node)
     if saved is node.saved and node.seq < MUTATIONS.latest:
-        MUTATIONS.check(node)
+        MUTATIONS.check(node, traced=True)
     if create_graph or prim.decompose is not None:
         saved = saved_tensors(node, saved)
     if prim.decompose is not None:

@@ -28,6 +28,11 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
         or not hasattr(base, "_extra")
     ):
         return view
+    return bind(view, base, prim, params)
+
+
+def bind(view: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> Any:
+    """Let `view` be a view of `base`, made from it by `prim`; return it."""
     view._extra = {"view": (base, prim, params)}
     if base.node is None and base._tracks:
         return view  # such a leaf is never rewritten on the tape, so its views never are

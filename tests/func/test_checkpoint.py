@@ -234,3 +234,35 @@ def test_time_of_64_layers_is_at_most_1_4_times_more() -> None:
         if ratios[-1] <= 1.4:
             return
     raise AssertionError(ratios)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda h, c: (h * c.mul_(2.0)).sin(),
+        lambda h, c: (h * c.add_(h.detach())).sin(),
+        lambda h, c: ((h * c).sin(), c.add_(1.0))[0],
+        lambda h, c: (h * c[1:].mul_(3.0).sum()).sin(),
+    ],
+)
+def test_a_write_that_would_happen_twice_is_refused(function: Any) -> None:
+    x = gg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    captured = gg.tensor([1.0, 2.0, 4.0])
+    y = checkpoint(lambda h: function(h, captured), x * 1)
+    with pytest.raises(errors.AutogradError, match="to memory that was there before"):
+        y.sum().backward()
+
+
+def test_writes_to_memory_of_its_own_are_no_matter_in_a_checkpoint() -> None:
+    def function(h: Any) -> Any:
+        out = gg.zeros(3)
+        out[0] = h[1]
+        out[1:] = h[:2] * 2
+        out.mul_(3)
+        return out.sin()
+
+    x, again = (gg.tensor([1.0, 2.0, 3.0], requires_grad=True) for _ in range(2))
+    checkpoint(function, x * 1).sum().backward()
+    function(again * 1).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), again.grad.numpy())

@@ -82,9 +82,9 @@ EXPANDED = "the memory cannot be written"
 class Machine:
     """One library running a program."""
 
-    def __init__(self, lib: Any, leaves: Sequence[Any], track: bool = True) -> None:
+    def __init__(self, lib: Any, leaves: Sequence[Any], track: bool = True, given: Any = None) -> None:
         self.lib = lib
-        self.leaves = [lib.tensor(np.array(leaf), requires_grad=track) for leaf in leaves]
+        self.leaves = given or [lib.tensor(np.array(leaf), requires_grad=track) for leaf in leaves]
         a, b = self.leaves
         self.pool = [a * 1, b * 1, lib.tensor(PLAIN.copy()), a, b]
 
@@ -223,7 +223,7 @@ def test_the_programs_end_in_every_way() -> None:
 
 
 def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inplace, "_refresh", lambda base, path: None)  # other views keep their old place on the tape
+    monkeypatch.setattr(inplace, "_refresh", lambda base, path, taped: None)  # other views keep their old place on the tape
     program = [Statement(0, 0, 0, 0), Statement(0, 0, 0, 0), Statement(3, 5, 0, 0), Statement(2, 6, 0, 0)]
     with pytest.raises(AssertionError):
         check(program)

@@ -15,6 +15,7 @@ from glassgrad import autograd, provenance, tape
 from glassgrad.compile.graph import Var
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops import core, names
+from glassgrad.ops.batched import Batched
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
 
@@ -130,6 +131,14 @@ def look(depth: int, calls: Calls) -> Here:
     records = bool(MODE.flags & RECORDING)
     origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call, records)
     return Here(origin, node, cotangent, saved)
+
+
+def inside(saved: Any) -> Any:
+    """Return the array inside a saved value: a Tensor where gradients are recorded, and batched inside vmap."""
+    saved = getattr(saved, "array", saved)
+    while type(saved) is Batched:
+        saved = saved.value
+    return saved
 
 
 def _caller(frame: FrameType) -> tuple[CodeType, int] | None:

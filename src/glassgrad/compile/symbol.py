@@ -125,6 +125,13 @@ class Symbol:
     def __format__(self, spec: str) -> str:
         return repr(self)
 
+    def written_since(self, seq: int) -> provenance.Place | None:
+        """Return where the memory was overwritten after `seq`, by itself or through a view, if it was."""
+        root = self
+        while root.view is not None:
+            root = root.view.source
+        return root.written[1].place if root.written is not None and root.written[0] > seq else None
+
     def unshared(self) -> Symbol:
         """Return memory of its own with the same value, as `copy()` does for an array."""
         return Symbol(self.tracer, self.var, weak=self.weak)

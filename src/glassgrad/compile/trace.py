@@ -152,13 +152,13 @@ class Tracer:
         if made is not None and isinstance(here.cotangent, Symbol) and len(made.outputs) == 1:
             self.cotangents.setdefault(made.output, here.cotangent.var)
         for arg in args:
-            written = arg.written if isinstance(arg, Symbol) else None
-            if written is not None and written[0] > node.seq and any(arg is saved for saved in here.saved):
+            written = arg.written_since(node.seq) if isinstance(arg, Symbol) else None
+            if written is not None and any(arg is origin.inside(saved) for saved in here.saved):
                 raise errors.SAVED_OVERWRITTEN(
                     what=arg.described(),
                     op=node.prim.name,
                     saved=node.place,
-                    written=written[1].place,
+                    written=written,
                     hint="x = x + ...",
                 )
 
@@ -259,6 +259,7 @@ class Tracer:
         target.version += 1
         where = origin.look(2, self.calls).origin
         target.written = (tape.next_sequence(), where)
+        tape.MUTATIONS.latest = target.written[0]
 
     def _fitted(self, target: Symbol, value: Any) -> Any:
         """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""

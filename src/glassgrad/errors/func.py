@@ -157,6 +157,13 @@ CHECKPOINT_OVERWRITTEN = Message(
     "at {written}.\nNext: call backward() before the tensor is changed, or pass a .clone() of it.",
 )
 
+CHECKPOINT_WRITES = Message(
+    AutogradError,
+    "the function checkpointed at {where} writes in place, at {written}, to memory that was there before it was called. "
+    "The backward pass runs it once more, so the write happened twice and the second run saw other numbers.\n"
+    "Next: write it out of place, return the new value and store it outside of the checkpoint, or leave the checkpoint out.",
+)
+
 VMAP_BACKWARD = Message(
     AutogradError,
     "backward() inside vmap would store a gradient per example in the .grad of a tensor that is the same for all ({where}).\n"

@@ -7,15 +7,18 @@ and no perturbation can be taken for another's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, tape
+from glassgrad import errors, provenance, tape, views
 from glassgrad.func import tree
-from glassgrad.mode import enable_grad, is_grad_enabled
+from glassgrad.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.node import Node
+from glassgrad.ops.shape import alias_p
 from glassgrad.tangents import forward_walk
 from glassgrad.tensor import Tensor, make
 
@@ -54,16 +57,45 @@ class Recording:
             called[position] = tree.unflatten(structure, aliases)
             self.inputs.extend(aliases)
             self.in_trees.append(structure)
-        with enable_grad():
+        # What the function writes to its arguments gives them other nodes.
+        self.nodes: list[Node] = [x.node for x in self.inputs]  # type: ignore[misc]  # aliases have one
+        with enable_grad(), self._watching_writes() as written:
             result = function(*called, **(kwargs or {}))
         self.aux: Any = None
         if has_aux:
             result, self.aux = self._without_aux(result)
         self.outputs, self.out_tree = tree.flatten(result)
         self._check_outputs()
-        self.nodes: list[Node] = [x.node for x in self.inputs]  # type: ignore[misc]  # aliases have one
         aux_leaves = [leaf for leaf in tree.flatten(self.aux)[0] if isinstance(leaf, Tensor)]
         self.outer = self.recording and reaches_outside([*self.outputs, *aux_leaves], self.nodes)
+        if written:
+            self.outputs = [make(y.array, y.node, y.requires_grad) for y in self.outputs]
+            self._release(written)
+
+    @contextmanager
+    def _watching_writes(self) -> Iterator[list[Any]]:
+        """Collect the tensors that are written inside."""
+        before, MODE.moved = MODE.moved, []
+        try:
+            yield MODE.moved
+        except BaseException:
+            self._release(MODE.moved)
+            raise
+        finally:
+            MODE.moved = before
+
+    def _release(self, written: list[Any]) -> None:
+        """Take off the tape what was written inside and outlives the call, unless somebody outside wants it there.
+
+        That is an argument of the caller's, or a tensor that the function closes over: their memory has the new
+        values, as after a plain call of the function, and the part of their history that was recorded for us alone
+        is of no use to anybody.
+        """
+        for x in {id(x): x for x in (reference() for reference in written) if x is not None}.values():
+            if not (self.recording and reaches_outside([x], self.nodes)):
+                x.node, x._tracks = None, False
+            elif MODE.moved is not None:
+                MODE.moved.append(weakref.ref(x))
 
     def _without_aux(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple) or len(result) != 2:
@@ -180,8 +212,9 @@ def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
 
 
 def alias_input(name: str, leaf: Any, position: int) -> Tensor:
-    """Return an alias of something that a derivative is asked for."""
-    alias: Tensor = tape.alias(as_float_tensor(name, leaf, f"argument {position}"))
+    """Return an alias of something that a derivative is asked for; writes to it reach the original."""
+    x = as_float_tensor(name, leaf, f"argument {position}")
+    alias: Tensor = views.bind(tape.alias(x), x, alias_p, {})
     return alias
 
 

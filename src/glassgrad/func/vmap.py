@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors, provenance, views
 from glassgrad.func import tree
 from glassgrad.mode import MODE
 from glassgrad.ops import batching
@@ -84,7 +84,7 @@ def _run(
     outward: Axes,
 ) -> Any:  # fmt: skip
     entered = [
-        leaf if axis is None else enter_p(leaf, level=level, axis=axis) for leaf, axis in zip(leaves, axes, strict=True)
+        leaf if axis is None else _enter(leaf, level, axis) for leaf, axis in zip(leaves, axes, strict=True)
     ]
     before = MODE.levels
     MODE.levels = (*before, level)
@@ -96,6 +96,12 @@ def _run(
     finally:
         MODE.levels = before
         level.ended = True
+
+
+def _enter(x: Tensor, level: Level, axis: int) -> Tensor:
+    """Return `x` as one example sees it; writes to it reach `x`."""
+    entered: Tensor = enter_p(x, level=level, axis=axis)
+    return views.bind(entered, x, enter_p, {"level": level, "axis": axis})  # type: ignore[no-any-return]  # a tensor
 
 
 def _leave(y: Any, level: Level, axis: int | None) -> Any:

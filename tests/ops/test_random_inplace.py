@@ -223,7 +223,7 @@ def test_the_programs_end_in_every_way() -> None:
 
 
 def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inplace, "_refresh", lambda base, path, taped: None)  # other views keep their old place on the tape
+    monkeypatch.setattr(inplace, "_refresh", lambda *_: None)  # other views keep their old place on the tape
     program = [Statement(0, 0, 0, 0), Statement(0, 0, 0, 0), Statement(3, 5, 0, 0), Statement(2, 6, 0, 0)]
     with pytest.raises(AssertionError):
         check(program)

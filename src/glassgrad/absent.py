@@ -53,7 +53,7 @@ _INSTEAD: dict[str, str] = {
         "cauchy_ geometric_ log_normal_"
     ),
     _LINALG: (
-        "cholesky_inverse cholesky_solve eig geqrf lstsq lu lu_solve matrix_exp orgqr ormqr symeig triangular_solve"
+        "cholesky_inverse cholesky_solve geqrf lstsq orgqr ormqr symeig triangular_solve"
     ),
     _REAL: (
         "cdouble cfloat chalf conj_physical is_conj is_neg resolve_conj resolve_neg"

@@ -17,6 +17,18 @@ from glassgrad.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
+from glassgrad.ops.factorise import (
+    cholesky_ex,
+    eig,
+    eigvals,
+    inv_ex,
+    linalg_lu,
+    linalg_lu_solve,
+    lu_factor,
+    lu_factor_ex,
+    matrix_exp,
+    solve_ex,
+)
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
 from glassgrad.ops.names import public
 from glassgrad.ops.reduce import amax, amin, sum, vector_norm
@@ -25,6 +37,8 @@ from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
 from glassgrad.ops.strided import diagonal as _diagonal
 
 svd = linalg_svd
+lu = linalg_lu
+lu_solve = linalg_lu_solve
 
 
 class LstsqResult(NamedTuple):
@@ -149,9 +163,10 @@ def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ar
 
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
-    "svdvals", "vecdot", "vector_norm",
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+    "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
+    "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 # With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).

@@ -24,6 +24,7 @@ from glassgrad.ops import (
     decompose,
     einsum,
     elementwise,
+    factorise,
     fft,  # noqa: F401 - its functions are in glassgrad.fft, its primitives belong to the registry
     fused,
     fused_attention,
@@ -125,7 +126,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
-    spatial, complexes, statistics,
+    spatial, complexes, statistics, factorise,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

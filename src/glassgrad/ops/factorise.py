@@ -1,0 +1,521 @@
+"""Triangular factors, eigenvalues of general matrices and the exponential, of one matrix or a batch of them.
+
+Derivatives: LU after de Hoog, Anderssen and Lukas (2011); eigenvectors after Boeddeker et al. (2017), with LAPACK's
+own choice of their length and phase; the exponential after Najfeld and Havel (1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.batching import native
+from glassgrad.ops.complexes import _as_complex, _as_pairs, is_complex, view_as_complex_p, view_as_real_p
+from glassgrad.ops.core import Array, Custom, bad_option, custom
+from glassgrad.ops.decompose import cholesky
+from glassgrad.ops.index import one_hot_p, take_along_axis
+from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import argmax, sum_p
+from glassgrad.ops.samples import S
+from glassgrad.ops.shape import concatenate_p, reshape_p, stack, tril_p, triu_p
+from glassgrad.ops.solve import inv, solve, solve_triangular_p
+from glassgrad.ops.sort import argsort
+
+Shape = tuple[int, ...]
+Cotangents = Sequence[Array | None]
+
+
+class LUFactors(NamedTuple):
+    """What `linalg.lu_factor` returns."""
+
+    LU: Any
+    pivots: Any
+
+
+class LUFactorsInfo(NamedTuple):
+    """What `linalg.lu_factor_ex` returns."""
+
+    LU: Any
+    pivots: Any
+    info: Any
+
+
+class LUResult(NamedTuple):
+    """What `linalg.lu` returns."""
+
+    P: Any
+    L: Any
+    U: Any
+
+
+class EigResult(NamedTuple):
+    """What `linalg.eig` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class CholeskyInfo(NamedTuple):
+    """What `linalg.cholesky_ex` returns."""
+
+    L: Any
+    info: Any
+
+
+class InverseInfo(NamedTuple):
+    """What `linalg.inv_ex` returns."""
+
+    inverse: Any
+    info: Any
+
+
+class SolveInfo(NamedTuple):
+    """What `linalg.solve_ex` returns."""
+
+    result: Any
+    info: Any
+
+
+def _check(op: str, x: Array, square: bool = True) -> None:
+    """Refuse complex matrices, for which the rules below are not written, and what is no (square) matrix."""
+    if is_complex(x):
+        raise bad_option(op, "input", x.dtype, "a real dtype")
+    if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
+        raise bad_option(op, "input", tuple(x.shape), "(..., n, n)" if square else "(..., m, n)")
+
+
+# --- exponential ----------------------------------------------------------------------------------
+
+
+def _expm(xp: Any, x: Array) -> Array:
+    if not x.size:
+        return x.copy()
+    from scipy.linalg import expm
+
+    return np.asarray(expm(x)).astype(x.dtype, copy=False)
+
+
+def _directional(x: Array, t: Array) -> Array:
+    """The derivative of exp at x along t: the upper right block of exp([[x, t], [0, x]])."""
+    n, rows, columns = x.shape[-1], len(x.shape) - 2, len(x.shape) - 1
+    zeros = np.zeros(x.shape, x.dtype)
+    block = concatenate_p(concatenate_p(x, t, axis=columns), concatenate_p(zeros, x, axis=columns), axis=rows)
+    return matrix_exp_p(block)[..., :n, n:]
+
+
+matrix_exp_p: Custom = custom(
+    "matrix_exp", _expm, saves="x", batch=native, shape=lambda x: x.shape,
+    vjp=(lambda g, y, x: _directional(swap_last(x), g),), jvp=(lambda t, y, x: _directional(x, t),),
+    formula="1 + x + x @ x / 2 + x @ x @ x / 6 + ...", derivative="upper right block of exp([[xT, g], [0, xT]])",
+    samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))),
+)  # fmt: skip
+
+
+def matrix_exp(x: Array) -> Array:
+    """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ...; real matrices.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.matrix_exp(gg.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+    """
+    _check("matrix_exp", x)
+    return matrix_exp_p(x if x.dtype.kind == "f" else x * 1.0)
+
+
+# --- LU -------------------------------------------------------------------------------------------
+
+
+def _each(x: Array, name: str, call: Callable[[Any, Any], Any], shape: Shape, dtype: Any) -> Array:
+    """One result of a LAPACK function for every matrix: `call(function, matrix)`."""
+    from scipy.linalg import get_lapack_funcs
+
+    out = np.zeros((*x.shape[:-2], *shape), dtype)
+    if 0 in x.shape[-2:]:
+        return out
+    function = get_lapack_funcs(name, (x,))
+    for place in np.ndindex(x.shape[:-2]):
+        out[place] = call(function, x[place])
+    return out
+
+
+def _lu_pivots(xp: Any, x: Array) -> Array:
+    return _each(x, "getrf", lambda getrf, a: getrf(a)[1] + 1, (min(x.shape[-2:]),), np.int32)
+
+
+def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
+    """The rows in the order that LAPACK's exchanges bring them to."""
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for step in range(pivots.shape[-1]):
+        other = pivots[..., step : step + 1].astype(np.int64) - 1
+        mine = order[..., step].copy()
+        order[..., step] = np.take_along_axis(order, other, -1)[..., 0]
+        np.put_along_axis(order, other, mine[..., None], -1)
+    return order
+
+
+def _eliminated(a: Array) -> Array:
+    """Gaussian elimination in the order of the rows; a column that is zero already is left alone."""
+    y = a.copy()
+    for k in range(min(y.shape)):
+        if y[k, k] != 0:
+            y[k + 1 :, k] /= y[k, k]
+        y[k + 1 :, k + 1 :] -= y[k + 1 :, k, None] * y[k, k + 1 :]
+    return y
+
+
+def _lu_in_order(getrf: Any, a: Array) -> Array:
+    y, pivots, _ = getrf(a)
+    # Where two rows are as good, rounding may make LAPACK change them once more.
+    return y if (pivots == np.arange(len(pivots))).all() else _eliminated(a)
+
+
+def _lu(xp: Any, x: Array) -> Array:
+    return _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype)
+
+
+def _lower(y: Array) -> Array:
+    """L of the two triangles in one matrix, (..., m, k) with ones on its diagonal."""
+    rows, columns = y.shape[-2:]
+    k = min(rows, columns)
+    return tril_p(y[..., :, :k], diagonal=-1) + np.eye(rows, k, dtype=y.dtype)
+
+
+def _upper(y: Array) -> Array:
+    """U of the two triangles in one matrix: (..., k, n)."""
+    return triu_p(y[..., : min(y.shape[-2:]), :], diagonal=0)
+
+
+def _from_left(lower: Array, x: Array) -> Array:
+    """L**-1 x."""
+    return solve_triangular_p(lower, x, upper=False, unit=True)
+
+
+def _from_left_turned(lower: Array, x: Array) -> Array:
+    """L**-T x."""
+    return solve_triangular_p(swap_last(lower), x, upper=True, unit=True)
+
+
+def _from_right(upper: Array, x: Array) -> Array:
+    """x U**-1."""
+    return swap_last(solve_triangular_p(swap_last(upper), swap_last(x), upper=False, unit=False))
+
+
+def _from_right_turned(upper: Array, x: Array) -> Array:
+    """x U**-T."""
+    return swap_last(solve_triangular_p(upper, swap_last(x), upper=True, unit=False))
+
+
+def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
+    rows, columns = y.shape[-2:]
+    k = min(rows, columns)
+    lower, upper = _lower(y), _upper(y)
+    low, up = lower[..., :k, :], upper[..., :, :k]
+    g_low, g_up = tril_p(g[..., :k, :k], diagonal=-1), triu_p(g[..., :k, :k], diagonal=0)
+    rest = None
+    if rows > k:
+        rest = _from_right_turned(up, g[..., k:, :])
+        g_up = g_up - triu_p(matmul(swap_last(lower[..., k:, :]), rest), diagonal=0)
+    elif columns > k:
+        rest = _from_left_turned(low, g[..., :, k:])
+        g_low = g_low - tril_p(matmul(rest, swap_last(upper[..., :, k:])), diagonal=-1)
+    inner = tril_p(matmul(swap_last(low), g_low), diagonal=-1) + triu_p(matmul(g_up, swap_last(up)), diagonal=0)
+    block = _from_right_turned(up, _from_left_turned(low, inner))
+    axis = len(y.shape) - (2 if rows > k else 1)
+    return block if rest is None else concatenate_p(block, rest, axis=axis)
+
+
+def _lu_jvp(t: Array, y: Array, x: Any) -> Array:
+    rows, columns = y.shape[-2:]
+    k = min(rows, columns)
+    lower, upper = _lower(y), _upper(y)
+    low, up = lower[..., :k, :], upper[..., :, :k]
+    inner = _from_right(up, _from_left(low, t[..., :k, :k]))
+    t_low, t_up = matmul(low, tril_p(inner, diagonal=-1)), matmul(triu_p(inner, diagonal=0), up)
+    if rows > k:
+        rest = _from_right(up, t[..., k:, :] - matmul(lower[..., k:, :], t_up))
+        return concatenate_p(t_low + t_up, rest, axis=len(y.shape) - 2)
+    if columns > k:
+        rest = _from_left(low, t[..., :, k:] - matmul(t_low, upper[..., :, k:]))
+        return concatenate_p(t_low + t_up, rest, axis=len(y.shape) - 1)
+    return t_low + t_up
+
+
+def _dominant(*shape: int) -> Any:
+    """Draw matrices whose rows need not change places."""
+    return lambda rng: rng.normal(size=shape) + 5 * np.eye(shape[-2], shape[-1])
+
+
+lu_pivots_p: Custom = custom(
+    "lu_pivots", _lu_pivots, vjp=(None,), jvp=(None,), batch=native,
+    formula="the row that each row changes places with, from 1", derivative="none",
+)  # fmt: skip
+pivot_rows_p: Custom = custom(
+    "pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native,
+    formula="the order of the rows after the exchanges x", derivative="none",
+)  # fmt: skip
+lu_p: Custom = custom(
+    "lu", _lu, saves="y", batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
+    formula="L and U of x = L U in one matrix, without exchanges of rows",
+    derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
+    samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))),
+)  # fmt: skip
+
+
+def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
+    """The factors L and U of (..., m, n) in one matrix, and LAPACK's exchanges of rows (from 1): `linalg.lu_factor`."""
+    _check("lu_factor", x, square=False)
+    if not pivot:
+        raise bad_option("lu_factor", "pivot", pivot, "True: without exchanges it works on a GPU only, as in PyTorch")
+    pivots = lu_pivots_p(x)
+    order = pivot_rows_p(pivots, rows=x.shape[-2])
+    return LUFactors(lu_p(take_along_axis(x, reshape_p(order, shape=(*order.shape, 1)), -2)), pivots)
+
+
+def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
+    """P, L, U with P L U = x from what `lu_factor` returned; what is not asked for is empty."""
+    none = np.zeros((0,), LU.dtype)
+    rows = LU.shape[-2]
+    places = none
+    if unpack_pivots:
+        order = pivot_rows_p(pivots, rows=rows)
+        places = swap_last(ew.equal(reshape_p(order, shape=(*order.shape, 1)), np.arange(rows))) * np.ones((), LU.dtype)
+    return LUResult(places, _lower(LU) if unpack_data else none, _upper(LU) if unpack_data else none)
+
+
+def linalg_lu(x: Array, *, pivot: bool = True) -> LUResult:
+    """P, L, U with P L U = x (..., m, n): a permutation, a unit lower and an upper triangular matrix: `linalg.lu`."""
+    return lu_unpack(*lu_factor(x, pivot=pivot))
+
+
+def lu(x: Array, pivot: bool = True, get_infos: bool = False) -> Any:
+    """PyTorch's older `lu`: the factors in one matrix, the exchanges, and with `get_infos` where a zero came up."""
+    found = lu_factor_ex(x, pivot=pivot)
+    return tuple(found) if get_infos else (found.LU, found.pivots)
+
+
+def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
+    """The x with a x = b (or x a = b, if not `left`), from `lu_factor(a)`; with `adjoint` for the transpose of a."""
+    if not left:
+        return swap_last(linalg_lu_solve(LU, pivots, swap_last(B), adjoint=not adjoint))
+    _check("lu_solve", LU)
+    order = pivot_rows_p(pivots, rows=LU.shape[-1])
+    lower, upper = _lower(LU), _upper(LU)
+    if not adjoint:
+        b = take_along_axis(B, reshape_p(order, shape=(*order.shape, 1)), -2)
+        return solve_triangular_p(upper, _from_left(lower, b), upper=True, unit=False)
+    y = _from_left_turned(lower, solve_triangular_p(swap_last(upper), B, upper=False, unit=False))
+    back = argsort(order)
+    return take_along_axis(y, reshape_p(back, shape=(*back.shape, 1)), -2)
+
+
+def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
+    """PyTorch's older order of the arguments of `linalg.lu_solve`."""
+    return linalg_lu_solve(LU_data, LU_pivots, b)
+
+
+# --- eigenvalues of general matrices ----------------------------------------------------------------
+
+
+def _eig(xp: Any, pairs: Array) -> tuple[Array, Array]:
+    z = _as_complex(np, pairs)
+    values, vectors = np.linalg.eig(z if z.imag.any() else np.ascontiguousarray(z.real))
+    return _as_pairs(np, values.astype(z.dtype, copy=False)), _as_pairs(np, vectors.astype(z.dtype, copy=False))
+
+
+def _pair(re: Array, im: Array) -> Array:
+    return stack([re, im], -1)
+
+
+def _apart(x: Array) -> tuple[Array, Array]:
+    return x[..., 0], x[..., 1]
+
+
+def _as_real(x: Array) -> Array:
+    """A complex matrix (..., n, m, 2) as the real one [[re, -im], [im, re]], which multiplies and inverts like it."""
+    re, im = _apart(x)
+    columns, rows = len(re.shape) - 1, len(re.shape) - 2
+    return concatenate_p(concatenate_p(re, -im, axis=columns), concatenate_p(im, re, axis=columns), axis=rows)
+
+
+def _from_real(x: Array) -> Array:
+    rows, columns = x.shape[-2] // 2, x.shape[-1] // 2
+    return _pair(x[..., :rows, :columns], x[..., rows:, :columns])
+
+
+def _over_gaps(x: Array, values: Array, conjugate: bool) -> Array:
+    """x[i, j] / (values[j] - values[i]), or its conjugate below; 0 on the diagonal."""
+    n = values.shape[-2]
+    lead = values.shape[:-2]
+    eye = np.eye(n, dtype=values.dtype)
+    gap = reshape_p(values, shape=(*lead, 1, n, 2)) - reshape_p(values, shape=(*lead, n, 1, 2))
+    re, im = _apart(gap)
+    im = -im if conjugate else im
+    scale = (1 - eye) / (re * re + im * im + eye)
+    x_re, x_im = _apart(x)
+    return _pair((x_re * re + x_im * im) * scale, (x_im * re - x_re * im) * scale)
+
+
+def _on_diagonal(values: Array) -> Array:
+    n = values.shape[-2]
+    eye = np.eye(n, dtype=values.dtype)[..., None]
+    return reshape_p(values, shape=(*values.shape[:-2], 1, n, 2)) * eye
+
+
+def _real_places(vectors: Array) -> Array:
+    """1 at the component of every eigenvector that LAPACK made real, the largest one."""
+    re, im = _apart(vectors)
+    if not vectors.shape[-2]:
+        return re
+    size = ew.where(ew.equal(im, 0), re * re, -1)
+    return swap_last(one_hot_p(argmax(size, -2), count=vectors.shape[-2])) * np.ones((), vectors.dtype)
+
+
+def _columns_sum(x: Array) -> Array:
+    return sum_p(x, axis=(len(x.shape) - 2,), keepdims=True)
+
+
+def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+    values, vectors = y
+    g_values, g_vectors = gs
+    whole = _as_real(vectors)
+    inner = None if g_values is None else _on_diagonal(g_values)
+    if g_vectors is not None:
+        re, im = _apart(vectors)
+        g_re, g_im = _apart(g_vectors)
+        # The transpose of turning every vector until its largest component is real, then of keeping its length.
+        places = _real_places(vectors)
+        turn = _columns_sum(g_re * im - g_im * re)
+        g_im = g_im + places * turn / _columns_sum(places * re)
+        along = _columns_sum(re * g_re + im * g_im)
+        g_re, g_im = g_re - re * along, g_im - im * along
+        back = _from_real(matmul(swap_last(whole), _as_real(_pair(g_re, g_im))))
+        part = _over_gaps(back, values, conjugate=True)
+        inner = part if inner is None else inner + part
+    assert inner is not None
+    turned = swap_last(whole)
+    return (_from_real(matmul(solve(turned, _as_real(inner)), turned)),)
+
+
+def _eig_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+    values, vectors = y
+    whole = _as_real(vectors)
+    inner = _from_real(matmul(solve(whole, _as_real(tangents[0])), whole))
+    n = values.shape[-2]
+    eye = np.eye(n, dtype=vectors.dtype)[..., None]
+    t_values = sum_p(inner * eye, axis=(len(inner.shape) - 3,), keepdims=False)
+    t_re, t_im = _apart(_from_real(matmul(whole, _as_real(_over_gaps(inner, values, conjugate=False)))))
+    re, im = _apart(vectors)
+    along = _columns_sum(re * t_re + im * t_im)
+    t_re, t_im = t_re - re * along, t_im - im * along
+    places = _real_places(vectors)
+    turn = _columns_sum(places * t_im) / _columns_sum(places * re)
+    return t_values, _pair(t_re + im * turn, t_im - re * turn)
+
+
+def _general(*lead: int, size: int) -> Any:
+    """Draw complex matrices with eigenvalues that lie apart, as pairs."""
+
+    def draw(rng: np.random.Generator) -> Any:
+        apart = np.zeros((size, size, 2))
+        apart[range(size), range(size), 0] = 2.0 * np.arange(size)
+        return rng.normal(size=(*lead, size, size, 2)) * 0.5 + apart
+
+    return draw
+
+
+eig_p: Custom = custom(
+    "eig", _eig, saves="y", multiple=True, joint_vjp=_eig_vjp, joint_jvp=_eig_jvp, batch=native,
+    formula="w, v with x v = v diag(w), on pairs (re, im); columns of v of length 1, their largest component real",
+    derivative="v**-H (diag(g_w) + vH g_v / conj(w_j - w_i)) vH, g_v without what changes length or phase",
+    samples=(S(_general(size=3)), S(_general(2, size=2))), tolerance=100.0,
+    notes="gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+)  # fmt: skip
+
+
+def eig(x: Array) -> EigResult:
+    """Eigenvalues (..., n) and eigenvectors (columns) of (..., n, n), real or complex; both results are complex.
+
+    An eigenvector has length 1 and its largest component is real, as LAPACK makes it; the gradient is that of this
+    choice. PyTorch refuses losses that depend on the phase, for the others the gradients are the same.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.linalg.eig(gg.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.abs().tolist()
+        [1.0, 1.0]
+    """
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise bad_option("eig", "input", tuple(x.shape), "(..., n, n)")
+    if is_complex(x):
+        pairs = view_as_real_p(x)
+    else:
+        x = x if x.dtype.kind == "f" else x * 1.0
+        pairs = stack([x, np.zeros(x.shape, x.dtype)], -1)
+    values, vectors = eig_p(pairs)
+    return EigResult(view_as_complex_p(values), view_as_complex_p(vectors))
+
+
+def eigvals(x: Array) -> Array:
+    """Eigenvalues (..., n) of (..., n, n), complex."""
+    return eig(x).eigenvalues
+
+
+# --- factors and where they fail --------------------------------------------------------------------
+
+lu_info_p: Custom = custom(
+    "lu_info", lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32), vjp=(None,), jvp=(None,),
+    batch=native, formula="0, or the number of the first zero on the diagonal of U", derivative="none",
+)  # fmt: skip
+cholesky_info_p: Custom = custom(
+    "cholesky_info", lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
+    vjp=(None,), jvp=(None,), batch=native, formula="0, or the size of the first minor that is not positive definite",
+    derivative="none",
+)  # fmt: skip
+
+
+def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:
+    """function(x), NaN for the matrices that LAPACK could not do."""
+    fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
+    y = function(ew.where(fine, x, np.eye(x.shape[-1], dtype=x.dtype)))
+    return ew.where(fine, y, np.asarray(np.nan, y.dtype))
+
+
+def _refused(op: str, info: Array, check_errors: bool) -> None:
+    if check_errors and bool(ew.not_equal(info, 0).any()):
+        raise bad_option(op, "input", info, "matrices that can be factored: info is 0 for those")
+
+
+def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
+    """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
+    info = cholesky_info_p(x)
+    _refused("cholesky_ex", info, check_errors)
+    return CholeskyInfo(_where_possible(lambda a: cholesky(a, upper), x, info), info)
+
+
+def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
+    """`inv` that does not raise: NaN and `info` above 0 for a singular matrix."""
+    info = lu_info_p(x)
+    _refused("inv_ex", info, check_errors)
+    return InverseInfo(_where_possible(inv, x, info), info)
+
+
+def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
+    """`solve` that does not raise: NaN and `info` above 0 for a singular matrix."""
+    info = lu_info_p(a)
+    _refused("solve_ex", info, check_errors)
+    fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
+    y = solve(ew.where(fine, a, np.eye(a.shape[-1], dtype=a.dtype)), b, left=left)
+    missing = reshape_p(fine, shape=tuple(info.shape) + (1,) * (len(y.shape) - len(info.shape)))
+    return SolveInfo(ew.where(missing, y, np.asarray(np.nan, y.dtype)), info)
+
+
+def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsInfo:
+    """`lu_factor` with `info`: above 0 where U has a zero on its diagonal."""
+    factors = lu_factor(x, pivot=pivot)
+    info = lu_info_p(x)
+    _refused("lu_factor_ex", info, check_errors)
+    return LUFactorsInfo(*factors, info)

@@ -17,10 +17,9 @@ from glassgrad.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
+from glassgrad.ops.eigen import eig, eigvals
 from glassgrad.ops.factorise import (
     cholesky_ex,
-    eig,
-    eigvals,
     inv_ex,
     linalg_lu,
     linalg_lu_solve,

@@ -22,6 +22,7 @@ from glassgrad.ops import (
     ctc,
     data_dependent,
     decompose,
+    eigen,
     einsum,
     elementwise,
     factorise,
@@ -126,7 +127,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
-    spatial, complexes, statistics, factorise,
+    spatial, complexes, statistics, factorise, eigen,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.

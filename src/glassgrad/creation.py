@@ -15,7 +15,7 @@ from glassgrad import devices, errors, provenance
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops.batched import for_each_example
 from glassgrad.ops.core import INTERPRETERS
-from glassgrad.tensor import Tensor, make, numeric
+from glassgrad.tensor import Tensor, base_class, make, numeric
 
 DEFAULT = np.dtype(np.float32)
 
@@ -40,7 +40,7 @@ def _to_array(data: Any, dtype: Any) -> Any:
     if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
         return data if dtype is None else data.astype(dtype)
     try:
-        array: np.ndarray[Any, Any] = np.asarray(data)
+        array: np.ndarray[Any, Any] = np.asarray(base_class(data))
     except ValueError:
         raise errors.RAGGED_ROWS(where=provenance.here()) from None
     if dtype is not None:
@@ -76,12 +76,17 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """Return a Tensor that shares the memory of `array`."""
+    """Return a Tensor that shares the memory of `array`, which may be a memory map; writes reach the file.
+
+    Raises:
+        KindError: for anything but an array of numbers in this machine's order of bytes, and for an array with
+            masked elements.
+    """
     if not isinstance(array, np.ndarray):
         raise errors.FROM_NUMPY_KIND(kind=type(array).__name__, where=provenance.here())
     if array.dtype.kind not in "biufc" or not array.dtype.isnative:
         raise errors.FROM_NUMPY_DTYPE(dtype=array.dtype, where=provenance.here())
-    return make(array, None, False)
+    return make(base_class(array), None, False)
 
 
 def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from glassgrad.ops.batched import enter_p, exit_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.places import in_two_steps, join_index, split_index
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, base_class, make
 from glassgrad.views import placeholders
 
 _ndarray = np.ndarray
@@ -271,7 +271,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         return
     memory = x.lifted()
     if not _involved(x, (value,)):
-        plain = value.lifted() if isinstance(value, Tensor) else value
+        plain = value.lifted() if isinstance(value, Tensor) else base_class(value)
         if type(memory) is _ndarray:
             _check_writeable(memory, "x[...] = value")
             key = _plain_key(key)

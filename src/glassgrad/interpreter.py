@@ -20,7 +20,7 @@ from glassgrad.ops import elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
 from glassgrad.tape import HOOKS
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, base_class, make
 
 _ndarray = np.ndarray
 _internal = provenance.INTERNAL
@@ -107,6 +107,8 @@ def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) 
 
 def _as_array(arg: Any) -> Any:
     """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
+    if isinstance(arg, _ndarray):
+        return base_class(arg)
     if type(arg) in INTERPRETERS or isinstance(arg, np.generic) or hasattr(arg, "__array_namespace__"):
         return arg
     return np.asarray(arg) if hasattr(arg, "__array__") else arg

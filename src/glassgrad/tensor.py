@@ -63,11 +63,25 @@ class Handle:
         self.remove()
 
 
+def base_class(array: Any) -> Any:
+    """Return a memory map, a matrix or another subclass of `ndarray` as an `ndarray` of the same memory.
+
+    Subclasses bring operators of their own, and views that own no memory of the tensor's; a Tensor holds neither.
+    """
+    if type(array) is _ndarray or not isinstance(array, _ndarray):
+        return array
+    masked = getattr(array, "mask", None) if hasattr(array, "filled") else None
+    if masked is not None and np.any(masked):
+        raise errors.MASKED_ARRAY(count=int(np.sum(masked)), shape=array.shape, where=provenance.here())
+    return array.view(_ndarray)
+
+
 def numeric(array: Any, kind: str) -> Any:
     """Return an array of numbers as it is, or in this machine's order of bytes; refuse texts, dates and objects.
 
     `kind` is the type of what the user gave, for the message.
     """
+    array = base_class(array)
     if array.dtype.kind not in "biufc":
         raise errors.NO_NUMBERS(kind=kind, where=provenance.here())
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -163,7 +177,7 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> None:
-        self.array = value.array if isinstance(value, Tensor) else np.asarray(value, dtype=self.array.dtype)
+        self.array = value.array if isinstance(value, Tensor) else np.asarray(base_class(value), self.array.dtype)
 
     @property
     def requires_grad(self) -> bool:
@@ -243,6 +257,8 @@ class Tensor:
         For state that no rule saves (counters, running statistics): the write is not logged.
         """
         if type(self.array) is _ndarray and type(array) in _PLAIN:
+            if not self.array.flags.writeable:
+                raise errors.INPLACE_READ_ONLY(op="a write", reason="it is read-only", where=provenance.here())
             self.array[...] = array
         else:
             self.array = array

@@ -17,7 +17,7 @@ from glassgrad.compile.guards import Guards
 from glassgrad.compile.reach import is_constant
 from glassgrad.mutations import Writer
 from glassgrad.tape import MODE, RECORDING
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, base_class, make
 
 _ndarray = np.ndarray
 
@@ -228,7 +228,7 @@ class TraceCall:
             leaf = leaves[at]
             if type(leaf) is float:
                 leaf = np.asarray(leaf, np.float64)
-            arrays.append(leaf if type(leaf) is _ndarray else leaf.array)
+            arrays.append(leaf.array if isinstance(leaf, Tensor) else base_class(leaf))
         arrays += self._arrays
         self._check_shared(arrays)
         for feed in capture.feeds:

@@ -86,6 +86,12 @@ FROM_NUMPY_DTYPE = Message(
     "Next: glassgrad.tensor copies numbers in another order; text, dates and objects have to become numbers first.",
 )
 
+MASKED_ARRAY = Message(
+    KindError,
+    "a Tensor keeps no mask, given an array of shape {shape} with {count} masked elements ({where}).\n"
+    "Next: .filled(value) puts a number in their place, .compressed() leaves them out, .data takes what lies there.",
+)
+
 DIM_OUT_OF_RANGE = Message(
     IndexRangeError,
     "dim {dim} is out of range for {ndim} dimensions ({where}).\nExpected: between {low} and {high}.",

@@ -20,7 +20,7 @@ from glassgrad.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.node import Node
 from glassgrad.ops.shape import alias_p
 from glassgrad.tangents import forward_walk
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, base_class, make
 
 Argnums = int | Sequence[int]
 
@@ -223,7 +223,7 @@ def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
     if isinstance(leaf, float):
         leaf = np.asarray(leaf, np.float32)
     if isinstance(leaf, np.ndarray | np.generic):
-        leaf = make(np.asarray(leaf), None, False)
+        leaf = make(np.asarray(base_class(leaf)), None, False)
     if isinstance(leaf, int | complex):
         leaf = make(np.asarray(leaf), None, False)
     if not isinstance(leaf, Tensor):

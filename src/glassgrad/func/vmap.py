@@ -15,7 +15,7 @@ from glassgrad.ops import batching
 from glassgrad.ops.batched import Level, enter_p, exit_p, levels_of
 from glassgrad.ops.core import canonical_axis
 from glassgrad.ops.shape import cat
-from glassgrad.tensor import Tensor, make
+from glassgrad.tensor import Tensor, base_class, make
 
 Function = Callable[..., Any]
 Axes = Any  # an int, None, or a container of such
@@ -123,7 +123,7 @@ def _input_axes(inward: Axes, structure: tree.Tree, args: tuple[Any, ...], leave
         if axis is None:
             continue
         if isinstance(leaf, np.ndarray):
-            leaves[position] = leaf = make(leaf, None, False)
+            leaves[position] = leaf = make(base_class(leaf), None, False)
         if not isinstance(leaf, Tensor):
             raise errors.VMAP_INPUT_KIND(given=type(leaf).__name__, where=provenance.here())
         if not isinstance(axis, int) or not -leaf.ndim <= axis < leaf.ndim:

@@ -23,7 +23,7 @@ _GAINS = {
 
 def _fill(tensor: Tensor, values: Any) -> Tensor:
     MUTATIONS.record(tensor.array)
-    tensor.array[...] = values
+    tensor.assign(values)
     return tensor
 
 

@@ -82,7 +82,7 @@ def test_read_only_memory_is_refused(tmp_path: Path, write: Callable[[Any], Any]
     array = mapped(tmp_path, "r+")
     del array
     t = gg.from_numpy(mapped(tmp_path, "r"))
-    with pytest.raises(errors.GlassgradError, match="read-only|writeable"):
+    with pytest.raises(errors.GlassgradError, match=r"read-only|writeable"):
         write(t)
     np.testing.assert_array_equal(t.numpy(), [[1.0, 2.0], [3.0, 4.0]])
 
@@ -99,7 +99,7 @@ def test_a_read_only_parameter_is_not_stepped(tmp_path: Path, compiled: bool) ->
         optimizer.step()
         return loss
 
-    with pytest.raises(ValueError, match="read-only|writeable"):
+    with pytest.raises(ValueError, match=r"read-only|writeable"):
         (gg.compile(step) if compiled else step)()
     np.testing.assert_array_equal(p.detach().numpy(), [[1.0, 2.0], [3.0, 4.0]])
 
@@ -136,5 +136,5 @@ def test_results_are_plain(array: Any) -> None:
     ],
 )
 def test_masked_elements_are_refused(use: Callable[[Any], Any]) -> None:
-    with pytest.raises(errors.KindError, match="keeps no mask.* 1 masked"):
+    with pytest.raises(errors.KindError, match=r"keeps no mask.* 1 masked"):
         use(np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False]))

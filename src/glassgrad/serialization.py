@@ -20,7 +20,8 @@ from glassgrad import devices, errors, provenance
 from glassgrad.tensor import Tensor, make
 
 _KEY = "glassgrad"
-_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"  # what PyTorch's own files begin with: newer ones, and older ones
+_ZIP = b"PK\x03\x04"  # what PyTorch's own files begin with; older ones are plain pickles
+_MAGIC_AS_TEXT = b"L119547037146038801333356L"  # which PyTorch's oldest begin with
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
     "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8", "C128": "<c16",
@@ -47,15 +48,7 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
         >>> gg.load(file)
         {'weights': tensor([1., 1.]), 'step': 3}
     """
-    from safetensors.numpy import save as encode
-
-    if _is_flat(obj):
-        arrays = {name: _stored(value) for name, value in obj.items()}
-        content = encode(arrays, metadata={"format": "pt"})
-    else:
-        arrays = {}
-        structure = _taken_apart(obj, arrays, "")
-        content = encode(arrays, metadata={_KEY: json.dumps(structure)})
+    content = _encoded(obj)
     if hasattr(f, "write"):
         f.write(content)
         return
@@ -63,6 +56,20 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
         _write(Path(f), content)
     except OSError as error:
         raise errors.CANNOT_WRITE(file=f, reason=error.strerror or error, where=provenance.here()) from error
+
+
+def _encoded(obj: Any) -> bytes:
+    from safetensors.numpy import save as encode
+
+    if _is_flat(obj):
+        return bytes(encode({name: _stored(value) for name, value in obj.items()}, metadata={"format": "pt"}))
+    arrays: dict[str, Any] = {}
+    try:
+        structure = json.dumps(_taken_apart(obj, arrays, ""))
+    except RecursionError:
+        kind = f"{type(obj).__name__} that is nested too deeply, or holds itself"
+        raise errors.CANNOT_SAVE(kind=kind, path="the object", where=provenance.here(1)) from None
+    return bytes(encode(arrays, metadata={_KEY: structure}))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -97,19 +104,42 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
         devices.check(map_location)
     name = getattr(f, "name", f if not hasattr(f, "read") else "the file")
     content = f.read() if hasattr(f, "read") else Path(f).read_bytes()
-    if content.startswith(_PICKLE) or (content.startswith(_ZIP) and _is_pytorchs(content)):
+    if _is_pytorchs(content):
         raise errors.FOREIGN_PICKLE(file=name, where=provenance.here())
     try:
         arrays, structure = _decoded(content)
         if structure is None:
             return {key: make(array, None, False) for key, array in arrays.items()}
         return _put_together(structure, arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{error} is not there" if isinstance(error, KeyError) else error
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason: object = f"{error} is not there" if isinstance(error, KeyError) else error
+        if isinstance(error, RecursionError):
+            reason = "its description is nested too deeply"
         raise errors.NOT_SAFETENSORS(file=name, reason=reason, where=provenance.here()) from None
 
 
+def _is_safetensors(content: bytes) -> bool:
+    """Tell whether a file begins as the format says: the length of its header, which is an object, and the header."""
+    return content[8:9] == b"{" and 8 + int.from_bytes(content[:8], "little") <= len(content)
+
+
 def _is_pytorchs(content: bytes) -> bool:
+    """Tell whether a file is a pickle, in a zip archive or by itself.
+
+    The length that a safetensors file begins with may look like either: of the multiples of 8, one in 32 has the low
+    byte 0x80. In a file that was cut short zeros follow it, where a pickle has its first instructions.
+    """
+    if _is_safetensors(content):
+        return False
+    if content.startswith(_ZIP):
+        return _holds_a_pickle(content)
+    if content.startswith(_MAGIC_AS_TEXT):
+        return True
+    begins = content[:1] == b"\x80" and content[1:2] in {b"\2", b"\3", b"\4", b"\5"}
+    return begins and content[2:3] not in {b"", b"\0"} and content[3:8] != bytes(5)
+
+
+def _holds_a_pickle(content: bytes) -> bool:
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             return any(name.endswith("data.pkl") for name in archive.namelist())
@@ -124,7 +154,7 @@ def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
     """
     from safetensors import SafetensorError, deserialize
 
-    if content.startswith(_ZIP):
+    if content.startswith(_ZIP) and not _is_safetensors(content):
         raise ValueError("it is a zip archive, such as numpy.savez writes")
     try:
         parts = deserialize(content)  # type: ignore[no-untyped-call]  # it is not annotated
@@ -185,6 +215,8 @@ def _taken_apart(obj: Any, arrays: dict[str, Any], path: str) -> Any:
 
 
 def _put_together(structure: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(structure, list):
+        raise TypeError("its description holds a list without a kind")
     if not isinstance(structure, dict):
         return structure
     kind = structure["is"]
@@ -194,6 +226,8 @@ def _put_together(structure: Any, arrays: Mapping[str, Any]) -> Any:
         return make(arrays[structure["name"]], None, kind == "grad")
     if kind == "dict":
         return {key: _put_together(part, arrays) for key, part in structure["parts"]}
+    if kind not in {"list", "tuple"}:
+        raise ValueError(f"its description knows of a {kind!r}")
     parts = [_put_together(part, arrays) for part in structure["parts"]]
     return parts if kind == "list" else tuple(parts)
 

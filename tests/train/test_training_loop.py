@@ -265,7 +265,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     make(steps=10)[1].run(run, Recorder(), StopSignals())
     line, trainer = make()
     line.weight = np.zeros(5)
-    with pytest.raises(InputError, match="does not fit the model: weight has another shape"):
+    with pytest.raises(InputError, match=r"does not fit .*: weight has another shape"):
         trainer.load(run)
 
 

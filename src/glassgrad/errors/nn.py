@@ -87,6 +87,22 @@ OPTIMIZER_STATE_MISMATCH = Message(
     "the state does not fit this {owner} ({where}): its groups have {given} parameters, expected {expected}.",
 )
 
+OPTIMIZER_STATE_PLACES = Message(
+    ArgumentError,
+    "the state does not fit this {owner} ({where}): it is of parameters number {given}, of {expected} that there are.",
+)
+
+OPTIMIZER_SLOT_SHAPE = Message(
+    ArgumentError,
+    "the state of this {owner} does not fit its parameters: {name} has shape {given}, expected {expected}.\n"
+    "Next: load the state of an optimizer of the same parameters, in the same order.",
+)
+
+AVERAGES_MISMATCH = Message(
+    ArgumentError,
+    "the state does not fit this {owner} ({where}); nothing was changed. Missing, unexpected or of another shape: {names}.",
+)
+
 OPTIMIZER_OPTIONS_MISSING = Message(
     ArgumentError,
     "the state does not fit this {owner} ({where}): its groups lack {missing}.\n"

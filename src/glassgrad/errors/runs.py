@@ -55,7 +55,6 @@ RUN_CHANGED = Message(
 RUN_OTHER_DATA = Message(
     InputError, "{path} does not hold the {what} this run was begun with; give that file with --data"
 )
-RUN_OTHER_SHAPES = Message(InputError, "{path} does not fit the model: {reason}")
 
 RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
 RUN_DIVERGED = Message(
@@ -107,6 +106,14 @@ RATES_RANGE = Message(
     InputError, "find_rate: rates from {low} to {high} in {steps} steps; expected 0 < low < high and at least 10 steps"
 )
 CHECKPOINT_PARTS = Message(InputError, "{path} holds {given}, not {expected}; give Checkpoint the parts it was saved with")
+CHECKPOINT_OTHER_KIND = Message(
+    InputError,
+    "{path} does not fit {name!r}; nothing was loaded. Its {what}: {given}; expected: {expected}. Build the parts as they "
+    "were built when it was saved",
+)
+CHECKPOINT_PART_UNFIT = Message(
+    InputError, "{path} does not fit {name!r}; nothing was loaded: {reason}. Build the parts as they were when it was saved"
+)
 LOGGER_MISSING = Message(InputError, "log_to={name!r} needs {package}, which is not installed: pip install {package}")
 LOGGER_UNKNOWN = Message(InputError, "log_to: there is no {given!r}; expected some of {known}{nearest}")
 LOGGER_NEEDS_DIRECTORY = Message(InputError, "log_to={name!r} writes files; give a run_dir for them")

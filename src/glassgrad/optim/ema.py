@@ -102,7 +102,13 @@ class EMA:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state from `state_dict()`."""
-        for name, array in state_dict["shadow"].items():
+        given = {name: np.asarray(array) for name, array in state_dict["shadow"].items()}
+        shapes = {name: array.shape for name, array in given.items()}
+        own = {name: tensor.array.shape for name, tensor in self.shadow.items()}
+        if shapes != own:
+            wrong = sorted(name for name in {**shapes, **own} if shapes.get(name) != own.get(name))
+            raise errors.AVERAGES_MISMATCH(owner=type(self).__name__, names=", ".join(wrong), where=provenance.here())
+        for name, array in given.items():
             self.shadow[name].array[...] = array
         self.decay = state_dict["decay"]
         self._updates.array[...] = state_dict["updates"]

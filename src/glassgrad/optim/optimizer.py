@@ -182,6 +182,10 @@ class Optimizer:
         tensor = state.get(name)
         if tensor is None:
             tensor = state[name] = make(np.zeros(like.shape, like.dtype), None, False)
+        elif tensor.array.shape != like.shape:  # of a state that was loaded; it might broadcast
+            raise errors.OPTIMIZER_SLOT_SHAPE(
+                owner=type(self).__name__, name=name, given=tensor.array.shape, expected=like.shape
+            )
         return tensor.lifted()
 
     def first(self, state: dict[str, Any], name: str) -> bool:
@@ -230,7 +234,11 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`; the parameters must have the same order and shapes."""
+        """Take over a state from `state_dict()`; the parameters must have the same order and shapes.
+
+        Raises:
+            ArgumentError: other groups, or options that this optimizer has are missing; nothing is changed then.
+        """
         groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in groups]
         if sizes != [len(group["params"]) for group in self.param_groups]:
@@ -247,11 +255,21 @@ class Optimizer:
             where = provenance.here()
             raise errors.OPTIMIZER_OPTIONS_MISSING(owner=type(self).__name__, missing=", ".join(missing), where=where)
         order = [parameter for group in self.param_groups for parameter in group["params"]]
-        for own, given in zip(self.param_groups, groups, strict=True):
-            own.update({name: value for name, value in given.items() if name != "params"})
+        unknown = [position for position in state_dict["state"] if not 0 <= int(position) < len(order)]
+        if unknown:
+            raise errors.OPTIMIZER_STATE_PLACES(
+                owner=type(self).__name__, given=unknown, expected=len(order), where=provenance.here()
+            )
+        # All of it is made before anything is changed.
+        states = {
+            order[int(position)]: {name: _copied(value) for name, value in values.items()}
+            for position, values in state_dict["state"].items()
+        }
+        options = [{name: value for name, value in given.items() if name != "params"} for given in groups]
+        for own, given in zip(self.param_groups, options, strict=True):
+            own.update(given)
         self.state.clear()
-        for position, values in state_dict["state"].items():
-            self.state[order[int(position)]] = {name: _copied(value) for name, value in values.items()}
+        self.state.update(states)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]

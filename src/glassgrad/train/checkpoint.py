@@ -21,6 +21,9 @@ Array = Any
 _KEY = "glassgrad"
 """The one key of the header's metadata; of two, safetensors would change the order from one process to the next."""
 
+_DEEPEST = 150
+"""A state is nested a dozen levels deep; whatever walks through it by recursion manages this many."""
+
 
 class Stateful(Protocol):
     """Whatever can be stored in a checkpoint: modules, optimizers, schedules, generators."""
@@ -53,10 +56,14 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     try:
         arrays = load(content)
         entry = json.loads(_metadata(content).get(_KEY, "null"))
-    except (SafetensorError, ValueError, KeyError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or no safetensors file ({error})") from None
+    except RecursionError:
+        raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
         raise errors.RUN_DAMAGED(path=path, reason="it was not written by glassgrad")
+    if _is_deeper(entry, _DEEPEST):
+        raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply")
     if entry.get("sha256") != _checksum(arrays, entry["rest"]):
         raise errors.RUN_DAMAGED(path=path, reason="its checksum does not match its content")
     rest: dict[str, Any] = entry["rest"]
@@ -68,6 +75,18 @@ def _metadata(content: bytes) -> dict[str, str]:
     length = int.from_bytes(content[:8], "little")
     metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
     return metadata
+
+
+def _is_deeper(tree: Any, most: int) -> bool:
+    """Tell whether lists and dictionaries lie in each other to more than a depth, without recursion."""
+    level = [tree]
+    for _ in range(most):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                inner += one.values() if isinstance(one, dict) else one
+        level = inner
+    return bool(level)
 
 
 def _checksum(arrays: dict[str, Array], rest: dict[str, Any]) -> str:
@@ -106,7 +125,7 @@ def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
 
 
 def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
-    """Undo `pack`."""
+    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for what `pack` has not made."""
     if isinstance(tree, list):
         return [unpack(value, arrays) for value in tree]
     if not isinstance(tree, dict):

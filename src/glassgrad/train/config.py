@@ -156,7 +156,9 @@ def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise errors.CONFIG_UNREADABLE(source=path, reason=error.strerror) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise errors.CONFIG_NOT_TOML(source=path, reason="it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
         raise errors.CONFIG_NOT_TOML(source=path, reason=error) from None
     found = table.pop(TASK_KEY, task)
     if found != task:

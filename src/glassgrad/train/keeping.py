@@ -9,7 +9,10 @@ from .. import errors
 from .checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
 from .engine import AsArrays
 from .randomness import RandomState
-from .weights import check_shapes, shapes_of
+from .transaction import all_or_nothing, check_parts, described, named_as_damaged, named_as_unfit
+from .weights import shapes_of
+
+_RANDOM = "random numbers"
 
 
 class Checkpoint:
@@ -49,6 +52,7 @@ class Checkpoint:
         arrays: dict[str, Any] = {}
         rest = {
             "shapes": {name: shapes_of(part) for name, part in self._parts.items() if hasattr(part, "parameters")},
+            "described": {name: described(part) for name, part in self._parts.items()},
             "parts": {name: pack(part.state_dict(), name, arrays) for name, part in self._stored.items()},
             "random": pack(self._random.state_dict(), "random", arrays),
             "values": values,
@@ -63,22 +67,27 @@ class Checkpoint:
     def load(self) -> dict[str, Any] | None:
         """Take over the parts and return the values; None where there is no file.
 
-        Raises `errors.InputError` for a file that is cut short, changed or foreign, and for one of another model, with
-        the names that are missing, unexpected or of another shape; nothing is changed then.
+        Raises `errors.InputError` for a file that is cut short, changed or foreign, for one of another model, with the
+        names that are missing, unexpected or of another shape or dtype, and for one of another optimizer, schedule or
+        other part. Whatever is raised, all parts and the random numbers are as they were.
         """
         if not self.path.exists():
             return None
         arrays, rest = load_checkpoint(self.path)
-        if not {"shapes", "parts", "random", "values"} <= set(rest):
-            raise errors.RUN_DAMAGED(path=self.path, reason="it was not written by Checkpoint")
-        if set(rest["parts"]) != set(self._parts):
-            raise errors.CHECKPOINT_PARTS(
-                path=self.path, given=", ".join(sorted(rest["parts"])), expected=", ".join(sorted(self._parts))
-            )
-        for name, shapes in rest["shapes"].items():
-            check_shapes(self._parts[name], shapes, self.path)
-        for name, part in self._stored.items():
-            part.load_state_dict(unpack(rest["parts"][name], arrays))
-        self._random.load_state_dict(unpack(rest["random"], arrays))
-        values: dict[str, Any] = rest["values"]
+        with named_as_damaged(self.path):
+            if not {"shapes", "parts", "random", "values"} <= set(rest):
+                raise errors.RUN_DAMAGED(path=self.path, reason="it was not written by Checkpoint")
+            if set(rest["parts"]) != set(self._parts):
+                raise errors.CHECKPOINT_PARTS(
+                    path=self.path, given=", ".join(sorted(rest["parts"])), expected=", ".join(sorted(self._parts))
+                )
+            check_parts(self._parts, rest["shapes"], rest.get("described", {}), self.path)
+            states = {name: unpack(rest["parts"][name], arrays) for name in self._stored}
+            states[_RANDOM] = unpack(rest["random"], arrays)
+            values: dict[str, Any] = rest["values"]
+        parts: dict[str, Stateful] = {**self._stored, _RANDOM: self._random}
+        with all_or_nothing(parts):
+            for name, part in parts.items():
+                with named_as_unfit(self.path, name):
+                    part.load_state_dict(states[name])
         return values

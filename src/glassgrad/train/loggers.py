@@ -59,7 +59,7 @@ class CSVLogger:
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
             return []
-        with self.path.open(newline="", encoding="utf-8") as file:
+        with self.path.open(newline="", encoding="utf-8", errors="replace") as file:  # a kill may cut a character
             return [{key: value or "" for key, value in row.items() if key} for row in csv.DictReader(file)]
 
     def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from .metrics import Logger, MetricsLog, drop_after, read_metrics
 from .progress import History, Progress, Speedometer
 from .rundir import RunDirectory
 from .signals import StopSignals
+from .transaction import all_or_nothing, named_as_damaged, named_as_unfit
 
 Array = Any
 
@@ -115,25 +117,30 @@ class Loop:
     def load(self, run: RunDirectory, check: Callable[[Mapping[str, Any]], None] = lambda facts: None) -> None:
         """Take over the last checkpoint and drop the metrics of later steps; `check` may object to its facts first.
 
-        Raises `errors.InputError` when it is damaged or belongs to another model.
+        Raises `errors.InputError` when it is damaged or belongs to another model; no part is changed then.
         """
         arrays, rest = load_checkpoint(run.state)
         if rest.get("format") != _FORMAT:
             raise errors.RUN_DAMAGED(path=run.state, reason="it is no checkpoint that this version of glassgrad reads")
-        check(rest["facts"])
-        for name, part in self.plan.parts.items():
-            try:
-                part.load_state_dict(unpack(rest["parts"][name], arrays))
-            except (KeyError, TypeError, ValueError, RuntimeError) as error:
-                raise errors.RUN_OTHER_SHAPES(path=run.state, reason=" ".join(str(error).split())) from None
-        self.step = self.saved_step = rest["step"]
-        self.seconds = rest["seconds"]
-        self._window_sum, self._window_steps = rest["window"]
-        self._loss, self.measures, self.ended = rest["loss"], rest["measures"], rest["ended"]
-        self.callbacks.load_state_dict(unpack(rest["callbacks"], arrays))
+        check(rest.get("facts", {}))
+        with named_as_damaged(run.state):
+            step, seconds = operator.index(rest["step"]), float(rest["seconds"])
+            window_sum, window_steps = rest["window"]
+            loss, measures, ended = rest["loss"], dict(rest["measures"]), rest["ended"]
+            callbacks = unpack(rest["callbacks"], arrays)
+        with all_or_nothing(self.plan.parts):
+            for name, part in self.plan.parts.items():
+                with named_as_unfit(run.state, name):
+                    part.load_state_dict(unpack(rest["parts"][name], arrays))
+            with named_as_damaged(run.state):
+                self.callbacks.load_state_dict(callbacks)
+        self.step = self.saved_step = step
+        self.seconds, self._window_sum, self._window_steps = seconds, window_sum, window_steps
+        self._loss, self.measures, self.ended = loss, measures, ended
         with self.saving(run):
             drop_after(run.metrics, self.step)
-        losses = [record["loss"] for record in read_metrics(run.metrics) if record.get("event") == "train"]
+        found = read_metrics(run.metrics)
+        losses = [record["loss"] for record in found if record.get("event") == "train" and "loss" in record]
         self._history = History(losses)
 
     # --- the loop ---

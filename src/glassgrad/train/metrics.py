@@ -70,8 +70,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in content.split(b"\n"):
         try:
             record = json.loads(line)
-        except ValueError:
-            continue  # an empty line, or one that a kill or a full disk cut short
+        except (ValueError, RecursionError):
+            continue  # an empty line, one that a kill or a full disk cut short, or none of ours
         if isinstance(record, dict) and isinstance(record.get("step"), int):
             records.append(record)
     return records

@@ -25,6 +25,7 @@ from .progress import duration, speed
 from .rundir import RunDirectory
 from .signals import StopSignals
 from .task import Task, TaskKind, with_data_in
+from .transaction import named_as_damaged
 from .weights import write_weights
 
 
@@ -120,11 +121,13 @@ def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
 
 
 def _check_facts(facts: Mapping[str, Any], task: Task, run: RunDirectory) -> None:
-    before = facts["config"]
+    with named_as_damaged(run.state):
+        before = dict(facts["config"])
     for key, value in task.facts()["config"].items():
         if before.get(key) != value:
             raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
-    task.check_data(facts)
+    with named_as_damaged(run.state):
+        task.check_data(facts)
 
 
 def _introduce(task: Task, display: Display) -> None:

@@ -32,6 +32,7 @@ from .rundir import RunDirectory
 from .signals import StopSignals
 from .stopping import BestWeights, EarlyStopping, measured
 from .training_config import TASK, TrainingConfig
+from .transaction import named_as_damaged
 from .weights import check_shapes, shapes_of, write_weights
 
 _NEVER = 10**18
@@ -316,9 +317,11 @@ class Trainer:
         self.loop.save(run)
 
     def _check_facts(self, facts: Mapping[str, Any], path: Path) -> None:
-        check_shapes(self.model, facts.get("shapes", {}), path)
+        with named_as_damaged(path):
+            check_shapes(self.model, facts.get("shapes", {}), path)
+            options = dict(facts.get("options", {}))
         for name, value in self._options().items():
-            before = facts.get("options", {}).get(name)
+            before = options.get(name)
             if before != value:
                 raise errors.RUN_CHANGED(name=name, before=before, after=value)
 

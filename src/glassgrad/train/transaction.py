@@ -1,0 +1,112 @@
+"""Taking over a state as a whole: what the parts are is compared first, and an error puts everything back."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from ..nn.module import Module
+from ..optim.optimizer import Optimizer
+from .checkpoint import Stateful
+from .weights import check_shapes
+
+_FOREIGN = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, RuntimeError)
+"""What a description that nobody of ours has written leads to."""
+
+
+def described(part: Any) -> dict[str, Any]:
+    """Return what a part has to have in common with the one whose state it takes over."""
+    if hasattr(part, "parameters") and hasattr(part, "state_dict") and not isinstance(part, Optimizer):
+        dtypes = {name: str(value.dtype) for name, value in part.state_dict().items() if hasattr(value, "dtype")}
+        return {"dtypes": dtypes}
+    found: dict[str, Any] = {}
+    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # a class of a user's may be renamed
+        found["kind"] = type(part).__name__
+    if isinstance(part, Optimizer):
+        found["parameters"] = [[list(one.shape) for one in group["params"]] for group in part.param_groups]
+    inner = getattr(part, "_schedulers", None)
+    if isinstance(inner, list):
+        found["inner"] = [described(one) for one in inner]
+    return found
+
+
+def check_parts(parts: Mapping[str, Any], shapes: Mapping[str, Any], stored: Mapping[str, Any], path: Path) -> None:
+    """Raise `errors.InputError` unless each part is of the kind, the shapes and the dtypes that were stored.
+
+    A file from before the descriptions were stored has `shapes` only.
+    """
+    for name, given in shapes.items():
+        check_shapes(parts[name], given, path)
+    for name, part in parts.items():
+        own = described(part)
+        for fact, given in stored.get(name, {}).items():
+            if fact not in own or own[fact] == given:
+                continue
+            raise errors.CHECKPOINT_OTHER_KIND(path=path, name=name, **_difference(fact, given, own[fact]))
+
+
+def _difference(fact: str, given: Any, own: Any) -> dict[str, Any]:
+    """Say in what a stored description differs."""
+    if fact == "inner":
+        given, own = ([one.get("kind") for one in many] for many in (given, own))
+        fact = "schedules"
+    if fact == "dtypes":
+        names = [name for name in own if given.get(name) != own[name]]
+        given, own = ([f"{name} {some.get(name)}" for name in names[:4]] for some in (given, own))
+    return {"what": fact, "given": _text(given), "expected": _text(own)}
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@contextlib.contextmanager
+def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
+    """Put the parts back to what they were before when the block ends in an error."""
+    before = [(part, copy.deepcopy(part.state_dict()), _attributes(part)) for part in parts.values()]
+    try:
+        yield
+    except BaseException:
+        for part, state, attributes in before:
+            with contextlib.suppress(Exception):  # the error on its way out is the one to tell
+                part.load_state_dict(state)
+            for owner, values in attributes:
+                vars(owner).update(values)
+        raise
+
+
+def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the attributes of a part, which a state need not hold: where a loader goes on, for example."""
+    inner = getattr(part, "_part", part)  # behind `AsArrays`
+    return [] if isinstance(inner, Module) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
+
+
+@contextlib.contextmanager
+def named_as_damaged(path: Path) -> Iterator[None]:
+    """Name the file when what is described in it makes no sense."""
+    try:
+        yield
+    except errors.InputError:
+        raise
+    except _FOREIGN as error:
+        raise errors.RUN_DAMAGED(path=path, reason=f"its description makes no sense ({_line(error)})") from None
+
+
+@contextlib.contextmanager
+def named_as_unfit(path: Path, name: str) -> Iterator[None]:
+    """Name the file and the part when a state does not fit it."""
+    try:
+        yield
+    except errors.InputError:
+        raise
+    except _FOREIGN as error:
+        raise errors.CHECKPOINT_PART_UNFIT(path=path, name=name, reason=_line(error)) from error
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{error.args[0]!r} is not there" if isinstance(error, KeyError) and error.args else text

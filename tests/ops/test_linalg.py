@@ -330,3 +330,61 @@ def test_rank_and_least_squares() -> None:
     expected = T.lstsq(torch.tensor(a), torch.tensor(b), driver="gelsd")
     for found, part in zip(L.lstsq(gg.tensor(a), gg.tensor(b)), expected, strict=True):
         np.testing.assert_allclose(found.numpy(), part.numpy(), rtol=1e-9, atol=1e-12)
+
+
+# --- one triangle ---------------------------------------------------------------------------------
+
+
+def _ranked(library: Any) -> Any:
+    return lambda x: library.matrix_rank(x, hermitian=True)[..., None, None] * x
+
+
+TRIANGLES: dict[str, tuple[Any, Any]] = {
+    "eigh L": (lambda x: L.eigh(x)[1] ** 2, lambda x: T.eigh(x)[1] ** 2),
+    "eigh U": (lambda x: L.eigh(x, UPLO="U")[1] ** 2, lambda x: T.eigh(x, UPLO="U")[1] ** 2),
+    "eigvalsh L": (L.eigvalsh, T.eigvalsh),
+    "eigvalsh U": (lambda x: L.eigvalsh(x, "U"), lambda x: T.eigvalsh(x, "U")),
+    "cholesky": (L.cholesky, T.cholesky),
+    "cholesky upper": (lambda x: L.cholesky(x, upper=True), lambda x: T.cholesky(x, upper=True)),
+    "matrix_rank": (_ranked(L), _ranked(T)),
+}
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 0)])
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_one_triangle_is_read_as_pytorch_reads_it(name: str, lead: tuple[int, ...]) -> None:
+    compare(*TRIANGLES[name], positive(*lead) + 0.3 * real(*lead, 3, 3, seed=1))
+
+
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_what_stands_in_the_other_triangle_does_not_matter(name: str) -> None:
+    if name == "matrix_rank":
+        pytest.skip("its test multiplies by all of x")
+    x = positive()
+    clean = TRIANGLES[name][0](gg.tensor(x)).numpy()
+    upper = name.endswith(("U", "upper"))
+    x[np.tril_indices(3, -1) if upper else np.triu_indices(3, 1)] = np.nan
+    np.testing.assert_allclose(TRIANGLES[name][0](gg.tensor(x)).numpy(), clean, rtol=1e-12)
+    compiled = gg.compile(TRIANGLES[name][0])
+    np.testing.assert_allclose(compiled(gg.tensor(x)).numpy(), clean, rtol=1e-12)
+
+
+def test_hermitian_pseudo_inverse_reads_the_lower_triangle() -> None:
+    # PyTorch's derivative uses the other triangle as well, which ours does not: for symmetric x they agree.
+    ours, theirs = (lambda x: L.pinv(x, hermitian=True)), (lambda x: T.pinv(x, hermitian=True))
+    compare(ours, theirs, positive())
+    x = positive() + 0.3 * real(3, 3, seed=1)
+    np.testing.assert_allclose(ours(gg.tensor(x)).numpy(), theirs(torch.tensor(x)).numpy(), rtol=1e-10)
+
+
+def test_numpy_and_vmap_read_the_same_triangle() -> None:
+    x = positive(2) + 0.3 * real(2, 3, 3, seed=1)
+    for triangle in "LU":
+        np.testing.assert_allclose(np.linalg.eigvalsh(gg.tensor(x), triangle).numpy(), np.linalg.eigvalsh(x, triangle))
+        mapped = gg.vmap(lambda one, t=triangle: L.eigvalsh(one, t))(gg.tensor(x))
+        np.testing.assert_allclose(mapped.numpy(), np.linalg.eigvalsh(x, triangle))
+    np.testing.assert_allclose(np.linalg.cholesky(gg.tensor(x), upper=True).numpy(), np.linalg.cholesky(x, upper=True))
+    with pytest.raises(errors.ArgumentError, match="UPLO"):
+        L.eigh(gg.tensor(x), UPLO="X")
+    with pytest.raises(errors.ShapeError):
+        L.eigh(gg.zeros(2, 3))

@@ -4,9 +4,10 @@ Derivatives: Cholesky after Murray, "Differentiation of the Cholesky decompositi
 and Lehmann (2010) and Seeger et al., "Auto-differentiating linear algebra" (2017); eigenvalues after Giles
 (2008); singular values after Townsend, "Differentiating the singular value decomposition" (2016).
 
-`cholesky` and `eigh` work on (x + xT) / 2, so that their gradients are symmetric and agree with finite
-differences. Eigenvectors and singular vectors have no derivative where two values coincide: gradients
-through them are infinite or NaN there, while gradients of the values alone stay finite.
+The primitives `cholesky` and `eigh` work on (x + xT) / 2, so that their gradients are symmetric and agree with finite
+differences; the public functions give them one triangle, as LAPACK reads it. Eigenvectors and singular vectors have no
+derivative where two values coincide: gradients through them are infinite or NaN there, while gradients of the values
+alone stay finite.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import concatenate_p, permute_p, reshape_p, tril_p
 from glassgrad.ops.solve import solve_triangular_p
+from glassgrad.ops.triangles import mirrored
 
 Shape = tuple[int, ...]
 Cotangents = Sequence[Array | None]
@@ -281,10 +283,12 @@ svd_p: Custom = custom(
 def cholesky(x: Array, upper: bool = False) -> Array:
     """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose.
 
+    Only the lower triangle of x is read, with `upper` the upper one; the gradient is symmetric.
+
     Raises:
         ArgumentError: when x is not positive definite.
     """
-    y = cholesky_p(x)
+    y = cholesky_p(mirrored("cholesky", x, lower=not upper))
     return swap_last(y) if upper else y
 
 
@@ -319,14 +323,21 @@ qr_complete_p: Custom = custom(
 def eigh(x: Array, UPLO: str = "L") -> EighResult:
     """Eigenvalues in rising order and eigenvectors (columns) of a symmetric (..., n, n).
 
-    Both triangles are read, as (x + xT) / 2; `UPLO` is accepted for compatibility.
+    One triangle is read: with `UPLO` "L" the lower one, with "U" the upper one. The gradient is symmetric, as if x had
+    been.
     """
-    return EighResult(*eigh_p(x))
+    return EighResult(*eigh_p(mirrored("eigh", x, lower=_reads_lower("eigh", UPLO))))
+
+
+def _reads_lower(op: str, triangle: str) -> bool:
+    if triangle not in {"L", "U", "l", "u"}:
+        raise bad_option(op, "UPLO", triangle, "'L' or 'U'")
+    return triangle in {"L", "l"}
 
 
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
-    """Eigenvalues of a symmetric (..., n, n), in rising order."""
-    return eigh_p(x)[0]
+    """Eigenvalues of a symmetric (..., n, n), in rising order; of one triangle, as `eigh`."""
+    return eigh_p(mirrored("eigvalsh", x, lower=_reads_lower("eigvalsh", UPLO)))[0]
 
 
 def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:

@@ -20,6 +20,7 @@ from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p, tril_p, triu_p
+from glassgrad.ops.triangles import mirrored
 
 Shape = tuple[int, ...]
 
@@ -207,8 +208,9 @@ def pinv(x: Array, *, atol: float | None = None, rtol: float | None = None, herm
     """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
 
     Singular values below `atol`, or below `rtol` times the largest, count as 0. Default: `rtol` of max(m, n) times the
-    precision, unless there is an `atol` above 0.
+    precision, unless there is an `atol` above 0. With `hermitian` the lower triangle of x is read alone.
     """
+    x = mirrored("pinv", x, lower=True) if hermitian else x
     return pinv_p(x, rtol=rtol) if not atol else pinv_p(x, rtol=rtol or 0.0, atol=atol)
 
 

@@ -1,0 +1,33 @@
+"""Symmetric matrices of which one triangle is given, as LAPACK reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.ops.core import Array, Custom, custom
+
+
+def _mirror(xp: Any, x: Array, *, lower: bool) -> Array:
+    inner, outer = (xp.tril(x), xp.tril(x, -1)) if lower else (xp.triu(x), xp.triu(x, 1))
+    return inner + xp.conj(outer.swapaxes(-1, -2))
+
+
+def _alone(prim: Any, size: int, values: list[Any], _batched: list[bool], params: dict[str, Any]) -> Any:
+    return prim(values[0], **params)  # the only argument has the batch
+
+
+# A function of the triangle has a gradient there only; PyTorch's, whose every element counts once, is what the function
+# of the full symmetric matrix has. The two lead to the same gradients of whatever a symmetric matrix was made from.
+mirror_p: Custom = custom(
+    "mirror", _mirror, vjp=(lambda g, y, x, *, lower: g,), jvp=(lambda t, y, x, *, lower: t,), batch=_alone,
+    shape=lambda x, *, lower: x.shape, formula="the symmetric matrix that has x's lower (or upper) triangle",
+    derivative="g", notes="the derivative is that of symmetric x, which finite differences of one element do not show",
+)  # fmt: skip
+
+
+def mirrored(op: str, x: Array, *, lower: bool) -> Array:
+    """Return the symmetric (Hermitian) matrix that one triangle of x stands for, as LAPACK reads it."""
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise errors.SQUARE_MATRIX(op=op, given=tuple(x.shape), where=provenance.here())
+    return mirror_p(x, lower=lower)

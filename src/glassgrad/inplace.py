@@ -21,6 +21,7 @@ from glassgrad import random as rng
 from glassgrad.mode import MODE, RECORDING, no_grad
 from glassgrad.mutations import MUTATIONS, memory_owner
 from glassgrad.node import Node, describe, record
+from glassgrad.operands import defers, is_foreign
 from glassgrad.ops import names
 from glassgrad.ops.batched import enter_p, exit_p
 from glassgrad.ops.core import Primitive
@@ -371,7 +372,7 @@ IN_PLACE = (
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "left_shift", "rshift": "right_shift",
+    "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul",
 }  # fmt: skip
 
 
@@ -386,8 +387,16 @@ def _method(name: str, op: str) -> Callable[..., Tensor]:
     return call
 
 
-def _matmul_in_place(x: Tensor, other: Any) -> Tensor:
-    return overwrite(x, names.PUBLIC["matmul"], (other,), {}, "matmul_")
+def _operator(name: str, theirs: str) -> Callable[[Tensor, Any], Tensor]:
+    """Return what `x += other` calls; Python goes on to `x + other` where it returns nothing."""
+    function = names.PUBLIC[name]
+
+    def call(x: Tensor, other: Any) -> Any:
+        if is_foreign(other) and defers(other, theirs):
+            return NotImplemented
+        return overwrite(x, function, (other,), {}, f"{name}_")
+
+    return call
 
 
 def zero_(x: Tensor) -> Tensor:
@@ -472,8 +481,7 @@ def _attach() -> None:
     for name, function in FUNCTIONS.items():
         setattr(Tensor, name, function)
     for operator, name in OPERATORS.items():
-        setattr(Tensor, f"__i{operator}__", _method(name, f"{name}_"))
-    setattr(Tensor, "__imatmul__", _matmul_in_place)  # noqa: B010 - attached like every other operator
+        setattr(Tensor, f"__i{operator}__", _operator(name, f"__r{operator}__"))
 
 
 _attach()

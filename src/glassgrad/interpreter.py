@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad import errors, explain_failure, provenance, views
 from glassgrad.mode import MODE, RECORDING, WATCHED
 from glassgrad.node import PICK, Node, record
+from glassgrad.operands import defers, is_foreign
 from glassgrad.ops import elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
@@ -27,6 +28,7 @@ _internal = provenance.INTERNAL
 _getframe = sys._getframe
 _new = object.__new__
 _ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
+_OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
 
 
 def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
@@ -53,7 +55,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 continue
         else:
             if type(arg) not in _ORDINARY:
-                plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg)
+                plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
             arrays.append(arg)
         parents.append(None)
     if not plain and decompose is not None:
@@ -105,13 +107,22 @@ def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) 
     return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
 
 
-def _as_array(arg: Any) -> Any:
+def _as_array(arg: Any, prim: Primitive, args: tuple[Any, ...]) -> Any:
     """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
     if isinstance(arg, _ndarray):
         return base_class(arg)
     if type(arg) in INTERPRETERS or isinstance(arg, np.generic) or hasattr(arg, "__array_namespace__"):
         return arg
-    return np.asarray(arg) if hasattr(arg, "__array__") else arg
+    if hasattr(arg, "__array__"):
+        return np.asarray(arg)
+    if prim.kind == "elementwise" and is_foreign(arg):  # NumPy would make an array of objects of it
+        raise _no_numbers(prim, args, arg)
+    return arg
+
+
+def _no_numbers(prim: Primitive, args: tuple[Any, ...], given: Any) -> Exception:
+    reason = TypeError(f"no numbers can be read from a {type(given).__name__}")
+    return explain_failure.explain(prim, args, {}, reason)
 
 
 def _finish_special(
@@ -163,16 +174,39 @@ def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
 # --- operators and methods, from the table --------------------------------------------------------
 
 
-def _binary(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
+    """Return the method of an operator; `theirs` is what Python asks the other class for when we return nothing."""
+
     def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return _left_to(other, theirs, prim, (self, other))
         return apply(prim, (self, other), {})
 
     return operator
 
 
-def _reflected(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
     def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return _left_to(other, theirs, prim, (other, self))
         return apply(prim, (other, self), {})
+
+    return operator
+
+
+def _left_to(other: Any, theirs: str, prim: Primitive, args: tuple[Any, ...]) -> Any:
+    """Leave an operand to its class, or say that nobody can compute with it."""
+    if defers(other, theirs):
+        return NotImplemented
+    raise _no_numbers(prim, args, other)
+
+
+def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+    # Without an answer of either side, Python compares identities: `x == None` is False, `x != "a"` True.
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return NotImplemented
+        return apply(prim, (self, other), {})
 
     return operator
 
@@ -200,22 +234,23 @@ _OPERATORS = {
     "rshift": elementwise.right_shift,
 }
 _COMPARISONS = {
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
+    "lt": (elementwise.less, "__gt__"),
+    "le": (elementwise.less_equal, "__ge__"),
+    "gt": (elementwise.greater, "__lt__"),
+    "ge": (elementwise.greater_equal, "__le__"),
 }
+_EQUALITIES = {"eq": elementwise.equal, "ne": elementwise.not_equal}
 _UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
 
 
 def _attach() -> None:
     for name, prim in _OPERATORS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim))
-        setattr(Tensor, f"__r{name}__", _reflected(prim))
-    for name, prim in _COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim))
+        setattr(Tensor, f"__{name}__", _binary(prim, f"__r{name}__"))
+        setattr(Tensor, f"__r{name}__", _reflected(prim, f"__{name}__"))
+    for name, (prim, theirs) in _COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _binary(prim, theirs))
+    for name, prim in _EQUALITIES.items():
+        setattr(Tensor, f"__{name}__", _equality(prim))
     for name, prim in _UNARY.items():
         setattr(Tensor, f"__{name}__", _unary(prim))
     for name, function in names.methods().items():

@@ -309,11 +309,16 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def __int__(self) -> int:
         return int(self.item())
 
     def __index__(self) -> int:
-        return self.item().__index__()  # type: ignore[no-any-return]  # arrays are typed Any
+        if self.numel() != 1 or self.array.dtype.kind not in "biu":
+            raise errors.INDEX_NEEDS_INTEGER(shape=self.shape, dtype=self.array.dtype, where=provenance.here())
+        return int(self.item())
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

@@ -57,6 +57,12 @@ ITEM_NEEDS_ONE = Message(
     "item() needs a tensor with one element, given shape {shape} ({where}).\nNext: index it first, or use .tolist().",
 )
 
+INDEX_NEEDS_INTEGER = Message(
+    KindError,
+    "A tensor used as an index or a count needs one integer, given shape {shape} of {dtype} ({where}).\n"
+    "Next: index it first, or use int(x).",
+)
+
 BOOL_NEEDS_ONE = Message(
     ArgumentError,
     "the truth of a tensor with shape {shape} is ambiguous ({where}).\nNext: use .any() or .all().",

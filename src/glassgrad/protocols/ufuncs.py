@@ -15,8 +15,9 @@ from glassgrad import errors, provenance
 from glassgrad.interpreter import apply
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.mutations import MUTATIONS
+from glassgrad.operands import overrides_ufuncs
 from glassgrad.ops import compound, scan
-from glassgrad.ops.core import REGISTRY, Array, Primitive
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
 from glassgrad.ops.elementwise import abs as _abs
 from glassgrad.ops.names import PUBLIC
 from glassgrad.tensor import Tensor, make
@@ -99,6 +100,9 @@ def scipy_special(name: str) -> Callable[..., Any] | None:
 
 def ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Serve `Tensor.__array_ufunc__`."""
+    for x in inputs:
+        if type(x) not in INTERPRETERS and overrides_ufuncs(x):
+            return NotImplemented  # NumPy asks the other class
     out = kwargs.get("out")
     ours = find(function)
     if method == "__call__" and not kwargs and ours is not None:

@@ -1,0 +1,62 @@
+"""Which operands an operator of `Tensor` takes, and which it leaves to the other one's class.
+
+Numbers, tensors and whatever NumPy can read as an array are taken. An object that NumPy knows nothing of (a Fraction,
+a Decimal, a user's class), and an array with arithmetic of its own (a quantity with a unit, a labelled array), are
+foreign: the operator returns `NotImplemented`, and Python asks the other class. That is the protocol of NEP 13.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import INTERPRETERS
+
+# A Tensor's own, as NumPy reads it: an array-like of a higher one wants to be asked.
+PRIORITY = 1000
+
+
+def is_foreign(other: Any) -> bool:
+    """Tell whether an operand has no place in our arithmetic."""
+    kind: Any = type(other)
+    return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufc")
+
+
+@cache
+def _foreign_class(kind: Any) -> bool:
+    if any(base in INTERPRETERS for base in kind.__mro__) or issubclass(kind, int | float | complex | list | tuple):
+        return False
+    if hasattr(kind, "__array_namespace__"):  # another library's plain array: CuPy's, say
+        return False
+    if _overrides(kind):
+        return True
+    if issubclass(kind, np.ndarray | np.generic):
+        return False
+    if hasattr(kind, "__array__"):
+        priority = getattr(kind, "__array_priority__", 0)
+        return isinstance(priority, int | float) and priority > PRIORITY
+    return not (issubclass(kind, memoryview | array) or hasattr(kind, "__array_interface__"))
+
+
+@cache
+def _overrides(kind: Any) -> bool:
+    theirs = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
+    return theirs is not np.ndarray.__array_ufunc__ and not any(base in INTERPRETERS for base in kind.__mro__)
+
+
+def overrides_ufuncs(other: Any) -> bool:
+    """Tell whether something is of a class, none of ours, that says itself what NumPy's functions do with it."""
+    kind: Any = type(other)
+    return _overrides(kind)
+
+
+def defers(other: Any, method: str) -> bool:
+    """Tell whether the class of a foreign operand has the method that Python asks for when ours returns nothing.
+
+    Where it has none, nobody could compute, and our own message says more than Python's.
+    """
+    theirs = getattr(type(other), method, None)
+    return theirs is not None and theirs is not getattr(object, method, None)

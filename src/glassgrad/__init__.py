@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from glassgrad.public import *  # noqa: F403 - for type checkers and editors
 
 # Functions and classes that share their name with the file they live in: the name is theirs.
-_SHADOWED = frozenset({"checkpoint", "tensor"})
+_SHADOWED = frozenset({"checkpoint", "mode", "tensor"})
 
 
 # Functions that are offered here and live in a subpackage that the engine does without.

@@ -160,8 +160,19 @@ def arange(
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced."""
-    return _finish(np.linspace(start, end, steps, dtype=dtype or DEFAULT), requires_grad, device)
+    """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
+    wanted = np.dtype(dtype or DEFAULT)
+    if wanted.kind in "iu":
+        return _finish(_whole_steps(int(start), int(end), steps, wanted), requires_grad, device)
+    return _finish(np.linspace(start, end, steps, dtype=wanted), requires_grad, device)
+
+
+def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype[Any]) -> Any:
+    """Count from both ends, as PyTorch does: `end` is met exactly, and both halves round towards 0."""
+    width = (end - start) / (steps - 1) if steps > 1 else 0.0
+    place = np.arange(steps)
+    first = place < max(steps // 2, 1)
+    return np.trunc(np.where(first, start + width * place, end - width * (steps - 1 - place))).astype(dtype)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:

@@ -17,7 +17,7 @@ from glassgrad import errors, explain_failure, provenance, views
 from glassgrad.mode import MODE, RECORDING, WATCHED
 from glassgrad.node import PICK, Node, record
 from glassgrad.operands import defers, is_foreign
-from glassgrad.ops import elementwise, linalg, names, shape
+from glassgrad.ops import compound, elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
 from glassgrad.tape import HOOKS
@@ -211,9 +211,9 @@ def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
+def _unary(prim: Any) -> Callable[[Tensor], Any]:
     def operator(self: Tensor) -> Any:
-        return apply(prim, (self,), {})
+        return apply(prim, (self,), {}) if isinstance(prim, Primitive) else prim(self)
 
     return operator
 
@@ -240,7 +240,8 @@ _COMPARISONS = {
     "ge": (elementwise.greater_equal, "__le__"),
 }
 _EQUALITIES = {"eq": elementwise.equal, "ne": elementwise.not_equal}
-_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
+_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not,
+          "pos": compound.positive}  # fmt: skip
 
 
 def _attach() -> None:

@@ -25,10 +25,10 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
+def _conversion(name: str, dtype: Any) -> Callable[..., Tensor]:
     wanted = np.dtype(dtype)
 
-    def convert(x: Tensor) -> Tensor:
+    def convert(x: Tensor, memory_format: Any = None) -> Tensor:
         y: Tensor = astype(x, wanted)
         return y
 

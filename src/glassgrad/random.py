@@ -125,12 +125,15 @@ def randn(
 
 
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     requires_grad: bool = False, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
+    low = 0 if low is None else low
+    if high is None or size is None:
+        raise _impossible("randint", "size" if high is not None else "high", None, "a bound and a shape")
     if isinstance(high, int) and low >= high:
         raise _impossible("randint", "high", high, f"more than low={low}")
     wanted = np.dtype(dtype or np.int64)
@@ -150,13 +153,15 @@ def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
     requires_grad: bool = False, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Normal numbers; the shape is `size` or that of `mean` and `std`."""
+    """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
+    given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind == "f"]
+    dtype = dtype or (given[0] if given else DEFAULT)
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     if type(plain[1]) is np.ndarray and (plain[1] < 0).any():
         raise _impossible("normal", "std", plain[1].min().item(), "0 or more")
     shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
     drawn = _normal(_rng(generator), shape, dtype)
-    return _finish((plain[0] + plain[1] * drawn).astype(dtype or DEFAULT), requires_grad, device)
+    return _finish((plain[0] + plain[1] * drawn).astype(dtype), requires_grad, device)
 
 
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:

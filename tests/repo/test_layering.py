@@ -23,7 +23,7 @@ MAX_FUNCTION = 60
 # fmt: off
 ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
     "mode", "node", "mutations", "tape", "tensor", "interpreter", "views", "methods", "saving", "function", "inplace",
-    "tangents", "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
+    "tangents", "operands", "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (

@@ -21,6 +21,12 @@ PRODUCT_DIMS = Message(
     "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: matmul takes any number of them.",
 )
 
+IMAGE_DTYPE = Message(
+    KindError,
+    "{op} takes images that are {expected}, given {given} ({where}): rounding would spoil what it computes.\n"
+    "Next: x.float(), or x.double().",
+)
+
 SQUARE_MATRIX = Message(ShapeError, "{op} expects square matrices (..., n, n), given shape {given} ({where}).")
 
 QR_COMPLETE = Message(

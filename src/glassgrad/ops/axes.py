@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
 Axes = tuple[int, ...]
@@ -75,6 +75,33 @@ def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:
         return reshape_p(result, shape=())
 
     return call
+
+
+def widened(y: Array, x: Array, dtype: Any) -> Array:
+    """Return a total in the dtype that was asked for, else in int64 for whole numbers without a sign.
+
+    NumPy adds small integers up in a wider type even where a dtype is given, and unsigned ones in uint64.
+    """
+    if dtype is not None:
+        return y if y.dtype == x.dtype else astype(y, x.dtype)
+    return astype(y, np.int64) if x.dtype.kind == "u" else y
+
+
+def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return one number in a dtype, as PyTorch fills with it: without its fraction, but never beyond the range."""
+    if hasattr(value, "shape") and not isinstance(value, np.generic):
+        if value.shape:
+            raise bad_option(op, "value", f"an array of shape {tuple(value.shape)}", "one number")
+        return value if value.dtype == dtype else astype(value, dtype)
+    if dtype.kind in "bc":
+        return dtype.type(value)
+    if isinstance(value, complex):
+        raise bad_option(op, "value", value, f"a number that {dtype} can hold")
+    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else int(np.iinfo(dtype).max)
+    whole = dtype.kind in "iu"
+    if (whole and not math.isfinite(value)) or (math.isfinite(value) and abs(value) > largest + whole):
+        raise bad_option(op, "value", value, f"a number that {dtype} can hold")
+    return np.asarray(int(value)).astype(dtype)[()] if whole else float(value)
 
 
 def swap_last(x: Array) -> Array:

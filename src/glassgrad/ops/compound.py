@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.axes import concrete
@@ -40,8 +41,19 @@ def divide(x: Array, other: Array, *, rounding_mode: str | None = None) -> Array
     if rounding_mode == "floor":
         return floor_divide(x, other)
     if rounding_mode == "trunc":
-        return ew.trunc(ew.divide(x, other))
+        return ew.trunc(ew.divide(x, other)) if _has_fractions(x, other) else _whole_quotient(x, other)
     raise bad_option("divide", "rounding_mode", rounding_mode, "None, 'floor' or 'trunc'")
+
+
+def _has_fractions(*xs: Array) -> bool:
+    return any(x.dtype.kind not in "iu" if hasattr(x, "dtype") else not isinstance(x, int) for x in xs)
+
+
+def _whole_quotient(x: Array, other: Array) -> Array:
+    """The quotient of integers rounded towards 0: one more than rounded down where it is negative and inexact."""
+    down = ew.floor_divide(x, other)
+    inexact = ew.logical_and(ew.not_equal(ew.remainder(x, other), 0), ew.not_equal(ew.less(x, 0), ew.less(other, 0)))
+    return ew.add(down, astype(inexact, down.dtype))
 
 
 def floor_divide(x: Array, other: Array) -> Array:
@@ -85,7 +97,10 @@ def frac(x: Array) -> Array:
 
 
 def positive(x: Array) -> Array:
-    """x itself."""
+    """x itself; a truth value has no sign, in PyTorch and in NumPy."""
+    if getattr(x, "dtype", None) == bool:
+        reason = "a truth value has no sign"
+        raise errors.OP_WRONG_KIND(op="positive", operands="a tensor of bool", reason=reason, where=provenance.here())
     return x
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread
+from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, widened
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
@@ -270,7 +270,7 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) 
     """
     if dtype is not None:
         x = astype(x, dtype)
-    return sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+    return widened(sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim), x, dtype)
 
 
 def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:

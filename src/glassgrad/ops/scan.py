@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, count, reduced_shape, restore
+from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
 from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
@@ -243,13 +243,13 @@ def cumsum(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
         [1.0, 3.0, 6.0]
     """
     flat, axis = _flat_or_along(x if dtype is None else astype(x, dtype), dim)
-    return _as_given(cumsum_p(flat, axis=axis, reverse=False), x)
+    return widened(_as_given(cumsum_p(flat, axis=axis, reverse=False), x), flat, dtype)
 
 
 def cumprod(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     """y[i] = x[0] * ... * x[i] along `dim`, or over the flattened tensor. Zeros have exact derivatives."""
     flat, axis = _flat_or_along(x if dtype is None else astype(x, dtype), dim)
-    return _as_given(cumprod_p(flat, axis=axis), x)
+    return widened(_as_given(cumprod_p(flat, axis=axis), x), flat, dtype)
 
 
 def logcumsumexp(x: Array, dim: int) -> Array:
@@ -281,7 +281,7 @@ def _as_given(y: Array, x: Array) -> Array:
 def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Product over `dim` (an int, several, or None for all)."""
     x = x if dtype is None else astype(x, dtype)
-    return prod_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+    return widened(prod_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim), x, dtype)
 
 
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import concrete
+from glassgrad.ops.axes import concrete, fitting
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.index import (
     at_set_p,
@@ -66,11 +66,14 @@ def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = 
 
 
 def masked_fill(x: Array, mask: Array, value: Any) -> Array:
-    """`x` with `value` where `mask` is true; in the dtype of x, if that can hold the value."""
-    plain = isinstance(value, int | float) and x.dtype.kind in "biu"
-    if plain and x.dtype.type(value if math.isfinite(value) else 0) == value:
-        value = x.dtype.type(value)
-    return ew.where(mask, value, x)
+    """`x` with `value`, one number, where the booleans of `mask` are true; in the dtype of x.
+
+    Raises:
+        ArgumentError: for a mask of other numbers, and for a finite value beyond the range of the dtype.
+    """
+    if getattr(mask, "dtype", bool) != bool:
+        raise bad_option("masked_fill", "mask", f"an array of {mask.dtype}", "booleans: mask != 0")
+    return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
 
 
 def masked_select(x: Array, mask: Array) -> Array:

@@ -71,6 +71,23 @@ kth_p = _positions("kth", _kth, "position of the k-th smallest x",
                    lambda x, *, k, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # fmt: skip
 
 
+def _mode(xp: Any, x: Array, *, axis: int) -> Array:
+    """Position of the last of the most frequent x, of several the smallest; NaN is equal to nothing, itself included."""
+    order = np.moveaxis(np.argsort(x, axis=axis, kind="stable"), axis, -1)
+    ranked = np.take_along_axis(np.moveaxis(x, axis, -1), order, axis=-1)
+    place = np.broadcast_to(np.arange(ranked.shape[-1]), ranked.shape)
+    starts = np.ones(ranked.shape, bool)
+    starts[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
+    # How many equal ones have come so far, at each place: the largest is where the longest run ends.
+    run = place - np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
+    index = np.take_along_axis(order, run.argmax(axis=-1, keepdims=True), axis=-1)
+    return np.moveaxis(index, -1, axis)
+
+
+mode_p = _positions("mode", _mode, "position of the most frequent x",
+                    lambda x, *, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # fmt: skip
+
+
 def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
     side: Any = "right" if right else "left"
     if edges.ndim == 1:
@@ -144,8 +161,30 @@ def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
     return _ranked(x, k - 1, axis, keepdim)
 
 
+@like_one_element
+def mode(x: Array, dim: int = -1, keepdim: bool = False) -> Extreme:
+    """The most frequent element along `dim`, the smallest of several, and where it is: at its last place.
+
+    The gradient flows to that place. NaN is equal to nothing: each counts once.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> values, indices = gg.tensor([3.0, 1.0, 1.0, 3.0, 2.0]).mode()
+        >>> values.item(), indices.item()
+        (1.0, 2)
+    """
+    axis = canonical_axis(dim, len(x.shape))
+    if not x.shape[axis]:
+        raise bad_option("mode", "dim", dim, "a dimension with elements")
+    return _read(x, mode_p(x, axis=axis), axis, keepdim)
+
+
 def _ranked(x: Array, rank: int, axis: int, keepdim: bool) -> Extreme:
-    index = kth_p(x, k=rank, axis=axis)
+    return _read(x, kth_p(x, k=rank, axis=axis), axis, keepdim)
+
+
+def _read(x: Array, index: Array, axis: int, keepdim: bool) -> Extreme:
+    """The elements at an index of size 1 along an axis, and the index."""
     values = take_along_axis_p(x, index, axis=axis)
     if keepdim:
         return Extreme(values, index)
@@ -178,12 +217,7 @@ def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     order = argsort_p(x, axis=axis, descending=False, stable=False)
     valid = sum(ew.logical_not(ew.isnan(x)), axis, keepdim=True)
     rank = ew.maximum((valid - 1) // 2, 0)
-    index = take_along_axis_p(order, rank, axis=axis)
-    values = take_along_axis_p(x, index, axis=axis)
-    if keepdim:
-        return Extreme(values, index)
-    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    return Extreme(reshape_p(values, shape=shape), reshape_p(index, shape=shape))
+    return _read(x, take_along_axis_p(order, rank, axis=axis), axis, keepdim)
 
 
 _BETWEEN = {

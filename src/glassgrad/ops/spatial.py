@@ -13,13 +13,15 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import conv_batching as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
+from glassgrad.ops.compound import clip, divide
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import floor
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.resample import Resizing, resample_p
-from glassgrad.ops.shape import movedim, permute_p, reshape_p
+from glassgrad.ops.shape import astype, movedim, permute_p, reshape_p
 from glassgrad.ops.windows import Pads, out_size
 
 Ints = int | Sequence[int]
@@ -253,17 +255,26 @@ def _avg_pool(
     op = f"avg_pool{dims}d"
     image, back = _as_images(x, dims, op)
     window = _pool_window(dims, op, kernel, stride, padding, 1) | {"ceil": bool(ceil)}
+    if x.dtype.kind in "biu" and x.dtype != np.int64:
+        raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
     total = sum_pool2d_p(image, **window)
     if divisor is not None:
-        return back(total * (1 / divisor))
+        return back(_mean_of(total, np.asarray(divisor)))
     steps, pads = window["stride"], window["padding"]
     counts = [
         _window_sizes(image.shape[2 + a], window["kernel"][a], steps[a], pads[a], ceil, include_pad) for a in (0, 1)
     ]
     area = np.outer(counts[0], counts[1])
     if (area == area.flat[0]).all():
-        return back(total * (1 / float(area.flat[0])))
-    return back(total * (1 / area).astype(x.dtype))
+        area = area.flat[0]
+    return back(_mean_of(total, area))
+
+
+def _mean_of(total: Array, count: Any) -> Array:
+    """The total over a count; of integers the quotient without its fraction, as in PyTorch."""
+    if total.dtype.kind in "iu":
+        return divide(total, count, rounding_mode="trunc")
+    return total * (float(1 / count) if not np.ndim(count) else (1 / count).astype(total.dtype))
 
 
 def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], ceil: bool, include_pad: bool) -> Any:
@@ -309,6 +320,9 @@ def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
 
 
 def _adaptive(image: Array, sizes: tuple[int, ...]) -> Array:
+    if image.dtype.kind in "biu":
+        expected = "floating-point"
+        raise errors.IMAGE_DTYPE(op="adaptive_avg_pool", given=image.dtype, expected=expected, where=provenance.here())
     height, width = image.shape[2:]
     if sizes == (1, 1):
         return sum_p(image, axis=(2, 3), keepdims=True) * (1 / (height * width) if height * width else math.nan)
@@ -378,6 +392,9 @@ def interpolate(
 
     `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images), "trilinear" (volumes) or
     "area".
+
+    Images of uint8 stay so, rounded after each axis as PyTorch does; other integers have no values between theirs and
+    can be repeated only ("nearest").
     """
     dims = len(input.shape) - 2
     if mode not in _MODES.get(dims, ()):
@@ -395,13 +412,29 @@ def interpolate(
         after = tuple(math.floor(n * factor) for n, factor in zip(before, factors, strict=True))
     if mode == "area":
         return _averaged(input, after)
-    for axis in range(dims):
+    resized = _resizer(input, mode)
+    for axis in reversed(range(dims)):
         kept = factors is not None and not recompute_scale_factor
         scale = 1 / float(factors[axis]) if kept and factors is not None else before[axis] / after[axis]
         how = Resizing(_KERNELS.get(mode, mode), before[axis], after[axis], scale, bool(align_corners))
         if how.before != how.after or (scale != 1 and not align_corners):
-            input = resample_p(input, axis=2 + axis, how=how)
+            input = resized(input, 2 + axis, how)
     return input
+
+
+def _resizer(x: Array, mode: str) -> Callable[[Array, int, Resizing], Array]:
+    """Return what resizes one axis of arrays like x."""
+    if x.dtype.kind not in "biu" or mode in {"nearest", "nearest-exact"}:
+        return lambda x, axis, how: resample_p(x, axis=axis, how=how)
+    if x.dtype != np.uint8 or mode not in {"bilinear", "bicubic"}:
+        raise errors.IMAGE_DTYPE(op=f"interpolate(mode={mode!r})", given=x.dtype, where=provenance.here(),
+                                 expected="floating-point, or uint8 with 'bilinear' and 'bicubic'")  # fmt: skip
+
+    def rounded(x: Array, axis: int, how: Resizing) -> Array:
+        y = resample_p(astype(x, np.float64), axis=axis, how=how)
+        return astype(clip(floor(y + 0.5), 0, 255), np.uint8)
+
+    return rounded
 
 
 def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:

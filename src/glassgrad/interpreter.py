@@ -211,9 +211,9 @@ def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _unary(prim: Any) -> Callable[[Tensor], Any]:
+def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
     def operator(self: Tensor) -> Any:
-        return apply(prim, (self,), {}) if isinstance(prim, Primitive) else prim(self)
+        return apply(prim, (self,), {})
 
     return operator
 
@@ -240,8 +240,7 @@ _COMPARISONS = {
     "ge": (elementwise.greater_equal, "__le__"),
 }
 _EQUALITIES = {"eq": elementwise.equal, "ne": elementwise.not_equal}
-_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not,
-          "pos": compound.positive}  # fmt: skip
+_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
 
 
 def _attach() -> None:
@@ -254,6 +253,7 @@ def _attach() -> None:
         setattr(Tensor, f"__{name}__", _equality(prim))
     for name, prim in _UNARY.items():
         setattr(Tensor, f"__{name}__", _unary(prim))
+    setattr(Tensor, "__pos__", compound.positive)  # noqa: B010 - attached like every other operator
     for name, function in names.methods().items():
         setattr(Tensor, name, function)
 

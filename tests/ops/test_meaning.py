@@ -118,8 +118,10 @@ def test_masked_fill_refuses_what_does_not_fit(given: str, value: Any) -> None:
 
 def test_the_gradient_of_what_fills() -> None:
     mask = np.array([True, False, True])
-    compare(lambda x, v: x.masked_fill(gg.tensor(mask), v.sum()), lambda x, v: x.masked_fill(torch.tensor(mask), v.sum()),
-            real(3), real(1))  # fmt: skip
+    compare(
+        lambda x, v: x.masked_fill(gg.tensor(mask), v.sum()), lambda x, v: x.masked_fill(torch.tensor(mask), v.sum()),
+        real(3), real(1),
+    )  # fmt: skip
 
 
 # --- what makes tensors ---------------------------------------------------------------------------
@@ -192,8 +194,11 @@ def test_images_of_bytes_are_resized(mode: str, size: tuple[int, int]) -> None:
         assert np.mean(mine != theirs) < 0.02
 
 
-@pytest.mark.parametrize("options", [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False},
-                                     {"padding": 1, "ceil_mode": True, "stride": 2}, {"divisor_override": 7}])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False}, {"padding": 1, "ceil_mode": True, "stride": 2},
+     {"divisor_override": 7}],
+)  # fmt: skip
 def test_means_of_windows_of_integers(options: dict[str, Any]) -> None:
     image = np.random.default_rng(0).integers(-500, 500, (2, 3, 7, 6))
     ones = (image > 0).astype(np.int64) * 49

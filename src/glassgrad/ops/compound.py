@@ -98,7 +98,7 @@ def frac(x: Array) -> Array:
 
 def positive(x: Array) -> Array:
     """x itself; a truth value has no sign, in PyTorch and in NumPy."""
-    if getattr(x, "dtype", None) == bool:
+    if hasattr(x, "dtype") and x.dtype.kind == "b":
         reason = "a truth value has no sign"
         raise errors.OP_WRONG_KIND(op="positive", operands="a tensor of bool", reason=reason, where=provenance.here())
     return x

@@ -71,7 +71,7 @@ def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     Raises:
         ArgumentError: for a mask of other numbers, and for a finite value beyond the range of the dtype.
     """
-    if getattr(mask, "dtype", bool) != bool:
+    if hasattr(mask, "dtype") and mask.dtype.kind != "b":
         raise bad_option("masked_fill", "mask", f"an array of {mask.dtype}", "booleans: mask != 0")
     return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
 

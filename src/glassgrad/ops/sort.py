@@ -72,7 +72,7 @@ kth_p = _positions("kth", _kth, "position of the k-th smallest x",
 
 
 def _mode(xp: Any, x: Array, *, axis: int) -> Array:
-    """Position of the last of the most frequent x, of several the smallest; NaN is equal to nothing, itself included."""
+    """Position of the last of the most frequent x, of several the smallest; NaN is equal to nothing."""
     order = np.moveaxis(np.argsort(x, axis=axis, kind="stable"), axis, -1)
     ranked = np.take_along_axis(np.moveaxis(x, axis, -1), order, axis=-1)
     place = np.broadcast_to(np.arange(ranked.shape[-1]), ranked.shape)

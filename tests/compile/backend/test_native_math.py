@@ -168,6 +168,30 @@ def test_division_by_a_shared_divisor_is_division(dtype):
     np.testing.assert_allclose(step(x, d)[0], want, rtol=4 * tiny.eps, atol=2 * float(tiny.smallest_subnormal))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f4", "f8"])
+def test_division_by_a_shared_divisor_rounds_as_a_division(dtype):
+    """Quotients near one, over the whole range of exponents, and next to the points between two numbers."""
+    tiny, rng = np.finfo(dtype), np.random.default_rng(0)
+    most = 120 if dtype == np.float32 else 1000
+    near = 1 + np.arange(-40, 40) * tiny.eps
+    divisors = np.concatenate([
+        near, np.arange(1.0, 300.0), rng.normal(size=300), rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200)
+    ]).astype(dtype)  # fmt: skip
+    rows = np.concatenate([
+        near, np.arange(0.0, 128.0), rng.normal(size=300), rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200)
+    ]).astype(dtype)  # fmt: skip
+    d = divisors[:, None]
+    with np.errstate(all="ignore"):
+        halves = rows[None, :100] * d * dtype(1.5)  # their quotients lie about halfway between numbers
+        x = np.concatenate([np.tile(rows, (len(divisors), 1)), d, -d, halves], 1).astype(dtype)
+        want = x / d
+    b = Builder(np.dtype(dtype))
+    found = lower(b.build(b.input(*x.shape) / b.input(*d.shape)), threads=1)(x, d)[0]
+    exact = (np.abs(want) >= tiny.tiny * 2.0 ** (tiny.nmant + 1)) | (x == 0)
+    np.testing.assert_array_equal(found[exact], want[exact])
+    np.testing.assert_allclose(found, want, rtol=2 * tiny.eps, atol=2 * float(tiny.smallest_subnormal))
+
+
 def test_every_routine_states_its_error():
     assert set(MAX_ULP) == {name.removesuffix("_from") for name in ROUTINES}
     # erfc is a product of two factors with errors of their own.

@@ -21,7 +21,7 @@ from glassgrad.compile.access import Axis, Index
 from glassgrad.compile.build import vector_axis
 from glassgrad.compile.emit.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value, is_float, type_name
 from glassgrad.compile.emit.llvm.memory_ops import load_vector, memory_kind, prefetch, store_vector
-from glassgrad.compile.emit.llvm.scalar import divide_by_parts, divisor_parts, emit_elementwise
+from glassgrad.compile.emit.llvm.scalar import Parts, divide_by_parts, divisor_parts, emit_elementwise
 from glassgrad.compile.graph import Var
 from glassgrad.compile.nests import Access, Expr, Nest, Reduction, operands
 
@@ -325,14 +325,14 @@ class NestEmitter:
             return divide_by_parts(b, args[0], self._divisor(expr.args[1], args[1]))
         return emit_elementwise(b, expr.op, args, expr.data)
 
-    def _divisor(self, expr: Expr, value: Value) -> tuple[Value, Value, Value]:
+    def _divisor(self, expr: Expr, value: Value) -> Parts:
         """Return the parts of a divisor that all lanes share, made where the divisor is known."""
         key = ("divisor", expr)
         found = self._find(key)
         if found is None:
             number = self._level_of(expr)
             found = self.levels[number].cache[key] = divisor_parts(self.code.stack[number], value)
-        parts: tuple[Value, Value, Value] = found
+        parts: Parts = found
         return parts
 
     def _uniform_window(self, expr: Expr, chunk: Chunk, b: Builder) -> Value | None:

@@ -6,6 +6,7 @@ and returns the result. Transcendental functions are calls of our own vector rou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -29,12 +30,15 @@ def _divide(b: Builder, x: list[Value], data: Any) -> Value:
     return b.fdiv(x[0], x[1])
 
 
-def divisor_parts(b: Builder, d: Value) -> tuple[Value, Value, Value]:
-    """Return factors whose product, one after the other, divides by d: for d = m 2^e, 2^-e in two halves and 1/m.
+Parts = tuple[Value, Value, Value, Value]
 
-    For a divisor that many values share: three products take a tenth of a division. Splitting off the exponent, and
+
+def divisor_parts(b: Builder, d: Value) -> Parts:
+    """Return what divides by d = m 2^e: 2^-e in two halves, m and 1/m.
+
+    For a divisor that many values share: products take a tenth of a division. Splitting off the exponent, and
     multiplying by it first, keeps every intermediate value in range and exact, so that zeros, infinities, NaN and
-    denormals come out as in a division. Of an upward power one factor 2 goes to 1/m, which is at most 1: then what
+    denormals come out as in a division. Of an upward power one factor 2 goes to m, which is at most 2: then what
     overflows on the way overflows in the end.
     """
     bits, bias = (23, 127) if d.kind == "f32" else (52, 1023)
@@ -56,14 +60,27 @@ def divisor_parts(b: Builder, d: Value) -> tuple[Value, Value, Value]:
         b.bitcast(b.binary("shl", b.binary("add", part, b.like(bias, raw)), b.like(bits, raw)), d.kind)
         for part in (half, b.binary("sub", power, half))
     )
-    return first, second, b.binary("fdiv", b.select(up, b.like(2, d), b.like(1, d)), m, flags="")
+    m = b.select(up, b.binary("fmul", m, b.like(0.5, d), flags=""), m)
+    return first, second, m, b.binary("fdiv", b.like(1, d), m, flags="")
 
 
-def divide_by_parts(b: Builder, x: Value, parts: tuple[Value, Value, Value]) -> Value:
-    """x divided by what `divisor_parts` was made from."""
-    for part in parts:
-        x = b.binary("fmul", x, part, flags="")
-    return x
+def divide_by_parts(b: Builder, x: Value, parts: Parts) -> Value:
+    """x divided by what `divisor_parts` was made from, rounded as a division is.
+
+    The product with 1/m is at most one unit off. Its remainder is exact in one fused operation, and one step with it
+    rounds correctly (Markstein 1990, "Computation of elementary functions on the IBM RISC System/6000 processor").
+    Zeros, infinities, NaN and denormals, which have no such remainder, stay what the product made of them.
+    """
+    first, second, m, inverse = parts
+    for power in (first, second):
+        x = b.binary("fmul", x, power, flags="")
+    near = b.binary("fmul", x, inverse, flags="")
+    rest = b.fma(b.fneg(m), near, x)
+    exact = b.fma(rest, inverse, near)
+    size = b.call("fabs", near)
+    above = b.compare("oge", size, b.like(2.0 ** (-126 if x.kind == "f32" else -1022), size))
+    below = b.compare("olt", size, b.like(math.inf, size))
+    return b.select(b.binary("and", above, below), exact, near)
 
 
 def _negative(b: Builder, x: list[Value], data: Any) -> Value:

@@ -21,6 +21,7 @@ from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.interrupts import opened, shielded
 from glassgrad.compile.naming import with_names
+from glassgrad.compile.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.tracing_lock import TRACING_LOCK, free_in_children
@@ -55,18 +56,24 @@ class Compiled:
     Attributes:
         function: the function as it was written.
         retraces: why it was traced again, one sentence a time.
+        refusals: why calls run eagerly, one text for each kind of call that cannot be compiled.
         backend: "llvm" or "numpy".
+        strict: whether a call that cannot be compiled is an error.
     """
 
     def __init__(
-        self, function: Callable[..., Any], *, backend: str, verify: bool, threads: int | None, keep_grads: bool
-    ) -> None:
+        self, function: Callable[..., Any], *, backend: str, verify: bool, threads: int | None, keep_grads: bool,
+        strict: bool = False,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, function)
         self.function = self.__compiled_function__ = function
         self.backend = backend
         self.threads = threads
         self.keep_grads = keep_grads
+        self.strict = strict
         self.retraces: list[str] = []
+        self.refusals: list[str] = []
+        self._refused: set[Any] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
         self._traces: dict[Any, list[TraceCall]] = {}
@@ -81,6 +88,7 @@ class Compiled:
             return self.function(*args, **kwargs)
         if kwargs and self._plain:
             args, kwargs = placed(args, kwargs, self._plain)
+        refused: Any = None
         with self._lock:
             latest = self._latest
             if latest is not None and latest.quick is not None:
@@ -88,8 +96,12 @@ class Compiled:
                 if result is not MISS:
                     return result
             if not MODE.levels:
-                leaves = None if latest is None else latest.match(args, kwargs)
-                return latest.run(leaves) if latest is not None and leaves is not None else self._find(args, kwargs)
+                result = self._match_or_find(args, kwargs)
+                if type(result) is not RefusedError:
+                    return result
+                refused = result
+        if refused is not None:
+            return self._run_eagerly(refused, args, kwargs)
         return self.function(*args, **kwargs)  # inside of vmap, where a tensor stands for many examples
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -106,37 +118,93 @@ class Compiled:
             f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
         )
 
+    # --- calls that cannot be compiled -----------------------------------------------------------------
+
+    def _run_eagerly(self, refused: RefusedError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        error, refused.error = refused.error, None
+        if error is not None and self.strict:
+            try:
+                raise strict_error(error, certain=refused.certain)
+            finally:
+                del error  # a frame that holds its own exception lives until the next collection
+        if error is None or refused.key in self._refused:  # said already
+            return self.function(*args, **kwargs)
+        told = reason(error)
+        refused.__traceback__ = error = None  # its frames hold on to the whole trace
+        if refused.certain:
+            self._note_refusal(refused.key, told)
+            return self.function(*args, **kwargs)
+        result = self.function(*args, **kwargs)  # raises, if the error is the user's own
+        self._note_refusal(refused.key, told)
+        return result
+
+    def _note_refusal(self, key: Any, told: str) -> None:
+        """Remember that calls like this one run eagerly, and say so once."""
+        self._refused.add(key)
+        self.refusals.append(told)
+        if len(self.refusals) == 1:
+            name = getattr(self.function, "__qualname__", type(self.function).__name__)
+            text = errors.RUNS_EAGERLY.text(name=name, reason=told)
+            warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
+
     # --- finding or making a trace --------------------------------------------------------------------
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with shielded():
-            return self._found_and_run(args, kwargs)
+    def _match_or_find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, or the `RefusedError` that tells why it has to run eagerly."""
+        latest = self._latest
+        try:
+            leaves = None if latest is None else latest.match(args, kwargs)
+            if latest is not None and leaves is not None:
+                return latest.run(leaves)
+            with shielded():
+                return self._found_and_run(args, kwargs)
+        except RefusedError as refused:
+            return refused
 
     def _found_and_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
-            call, leaves, new = self._found_or_made(args, kwargs)
+            try:
+                call, leaves, new = self._found_or_made(args, kwargs)
+            except Exception as error:
+                if is_own(error):
+                    raise
+                raise refusal(error, signature(args, kwargs, self._moving)[0]) from None
         self._latest = call
         if not new:
             return call.run(leaves)
         if self._verify:
             call.capture.undo = None  # whatever happens, the state is that of the eager call
             return verification.checked(call, self.function, args, kwargs, leaves)
+        return self._first_run(call, leaves)
+
+    def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
+        """Run a new trace; if that fails, everything is as it was."""
+        before = verification.Snapshot(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
             with opened():  # the last moment at which an interrupt finds nothing done
                 pass
             result = call.run(leaves)
-        except BaseException:  # Ctrl-C too leaves everything as it was
+        except BaseException as error:  # Ctrl-C too leaves everything as it was
+            before.restore()
             self._take_back(call)
-            raise
+            if not isinstance(error, Exception) or is_own(error):
+                raise
+            self._forget(call)
+            raise refusal(error, call.key) from None
         call.capture.undo = None
         return result
+
+    def _forget(self, call: TraceCall) -> None:
+        """Drop a trace."""
+        if call in self._traces[call.key]:
+            self._traces[call.key].remove(call)
+        self._latest = next((one for known in self._traces.values() for one in known), None)
 
     def _take_back(self, call: TraceCall) -> None:
         """Undo a trace whose first call failed; where it had made state, the next call traces anew."""
         undo, call.capture.undo = call.capture.undo, None
         if undo is not None and undo():
-            self._traces[call.key].remove(call)
-            self._latest = next((one for known in self._traces.values() for one in known), None)
+            self._forget(call)
 
     def _found_or_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TraceCall, list[Any], bool]:
         """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
@@ -149,6 +217,8 @@ class Compiled:
             known = self._known(key, leaves)
         if known is not None:
             return known, leaves, False
+        if key in self._refused or len(self._refused) >= MANY:
+            raise RefusedError(None, certain=True, key=key)
         self._note_reason(key, leaves)
         made = self._traced(args, kwargs)
         known_here = self._traces.setdefault(made.key, [])
@@ -164,7 +234,7 @@ class Compiled:
         """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
         try:
             return self._trace(args, kwargs)
-        except errors.CompileError:
+        except (errors.CompileError, RefusedError):
             if not self._moving:
                 raise
             self._fixed |= self._moving
@@ -198,9 +268,11 @@ class Compiled:
         try:
             _warn_of_python_state(captured)
             made = self._built(captured, signature(args, kwargs, self._moving)[0])
-        except BaseException:  # Ctrl-C too leaves everything as it was
+        except BaseException as error:  # Ctrl-C too leaves everything as it was
             if captured.undo is not None:
                 captured.undo()
+            if isinstance(error, Exception) and not isinstance(error, Warning):
+                raise failure(error) from error
             raise
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
@@ -228,6 +300,8 @@ class Compiled:
             raise errors.TOO_MANY_TRACES(count=self.traces, limit=limit, reasons=reasons)
 
     def _current(self, what: str) -> TraceCall:
+        if self._latest is None and self.refusals:
+            raise errors.NEVER_COMPILED(what=what.removeprefix("the "), reason=self.refusals[-1])
         if self._latest is None:
             raise errors.NOT_CALLED_YET(what=what)
         return self._latest
@@ -340,6 +414,7 @@ def compile(
     verify: bool = False,
     threads: int | None = None,
     keep_grads: bool = True,
+    strict: bool = False,
 ) -> Any:
     """Compile a function, typically a whole training step, into one program. Also a decorator.
 
@@ -348,15 +423,20 @@ def compile(
     written back in place in every call. Python code in it, such as ``if`` on a size, runs only while tracing; a
     change of what it depends on (shapes, dtypes, ``train()`` and ``eval()``, options) traces again.
 
+    A call that cannot be compiled runs eagerly, with one warning that names the op, the line and the reason; calls with
+    arguments of the same types run eagerly from then on. `refusals` of the compiled function lists all reasons.
+
     Args:
         function: any function of tensors, arrays and numbers.
         backend: "llvm" for native code, "numpy" for a NumPy program, "auto" for native code where it can be made.
         verify: compare the first call of every trace with eager mode.
         threads: of native code; by default chosen from the size of the step and the machine.
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
+        strict: raise where a call cannot be compiled, in place of the warning.
 
     Raises:
-        CompileError: at the call, when the function cannot be compiled as it is written; nothing is changed.
+        CompileError: at the call, with `strict=True`, when the function cannot be compiled as it is written; nothing
+            is changed.
 
     Example:
         >>> import glassgrad as gg
@@ -367,9 +447,10 @@ def compile(
         >>> loss(gg.tensor([1.0, 2.0]))
         tensor(5.)
     """
-    options = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads}
+    options = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads, "strict": strict}
     if function is None:
         return functools.partial(compile, **options)  # type: ignore[arg-type]  # the same options
     if not callable(function):
         raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
-    return Compiled(function, backend=backends.chosen(backend), verify=verify, threads=threads, keep_grads=keep_grads)
+    chosen = backends.chosen(backend)
+    return Compiled(function, backend=chosen, verify=verify, threads=threads, keep_grads=keep_grads, strict=strict)

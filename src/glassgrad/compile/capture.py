@@ -16,8 +16,10 @@ from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.finish import Finish
 from glassgrad.compile.interrupts import opened
-from glassgrad.compile.reach import Reach, is_constant, reach
+from glassgrad.compile.reach import Reach, reach
+from glassgrad.compile.refusal import rewinder
 from glassgrad.compile.trace import Tracer
+from glassgrad.random import default_generator
 
 
 def capture(
@@ -52,6 +54,7 @@ def capture(
     found = reach(function, statics)
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
+    undo = functools.partial(_undo, found, [rewinder(one) for one in (default_generator, *(s for _, s, _ in streams))])
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         with tracer.active(), _read_only([array for _, array in found.arrays]):
@@ -63,7 +66,7 @@ def capture(
                 result = result if after is None else after(result)
             finished = Finish(tracer, arguments, result, follow_results, keep_grads)
     except BaseException:  # Ctrl-C too leaves everything as it was
-        put_back(found)
+        undo()
         raise
     finally:
         tracer.restore()
@@ -72,10 +75,10 @@ def capture(
         checks.check_streams(streams)
         checks.check_numbers(tracer)
         captured = finished.capture(function, statics, found)
-        captured.undo = functools.partial(put_back, found)
+        captured.undo = undo
         return captured
     except BaseException:  # as above
-        put_back(found)
+        undo()
         raise
 
 
@@ -106,8 +109,15 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
+def _undo(found: Reach, rewinders: Sequence[Callable[[], None]]) -> bool:
+    """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
+    for rewind in rewinders:
+        rewind()
+    return put_back(found)
+
+
 def put_back(found: Reach) -> bool:
-    """Undo what a failed trace did to what was found before: Python numbers, lists and objects that it added to.
+    """Undo what a failed trace did to what was found before: variables, attributes, lists and objects that it added to.
 
     Returns whether an optimizer got a state that it had not.
     """
@@ -116,16 +126,19 @@ def put_back(found: Reach) -> bool:
             continue
         if edge.kind == "length":
             _shorten(edge.holder, edge.key, edge.value)
-        elif not is_constant(edge.value):
-            continue
         elif edge.kind == "cell":
             edge.holder.cell_contents = edge.value
-        elif edge.kind == "item" and isinstance(edge.holder, dict):
+        elif edge.kind == "item" and _is_open(edge.holder, edge.key):
             edge.holder[edge.key] = edge.value
     grown = [(holder, keys) for holder, keys in found.sizes if len(holder) > len(keys)]
     for holder, keys in grown:
         _shorten(holder, keys, len(keys))
     return bool(grown)
+
+
+def _is_open(holder: Any, key: Any) -> bool:
+    """Tell whether a place in a container can be written to."""
+    return isinstance(holder, dict) or (isinstance(holder, list) and key < len(holder))
 
 
 def _shorten(holder: Any, keys: frozenset[Any] | None, length: int) -> None:

@@ -81,10 +81,12 @@ def check_streams(streams: list[tuple[str, Any, Any]]) -> None:
 
 def check_numbers(tracer: Tracer) -> None:
     """Raise when the function changed an option that is read in every call."""
-    for options, name, before in tracer.numbers.values():
-        if options[name] != before:
-            after, options[name] = options[name], before
-            raise errors.TRACE_NUMBER_CHANGED(name=name, before=before, after=after)
+    changed = [entry for entry in tracer.numbers.values() if entry[0][entry[1]] != entry[2]]
+    told = [(name, before, options[name]) for options, name, before in changed]
+    for options, name, before in changed:
+        options[name] = before
+    for name, before, after in told:
+        raise errors.TRACE_NUMBER_CHANGED(name=name, before=before, after=after)
 
 
 def check_overlap(state: list[State], updates: Mapping[Var, Var]) -> None:

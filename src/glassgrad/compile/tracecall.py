@@ -15,6 +15,7 @@ from glassgrad.compile.fastpath import Quick, quick_call
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.guards import Guards
 from glassgrad.compile.reach import is_constant
+from glassgrad.compile.refusal import RefusedError
 from glassgrad.mutations import Writer
 from glassgrad.tape import MODE, RECORDING
 from glassgrad.tensor import Tensor, base_class, make
@@ -135,6 +136,12 @@ class TraceCall:
         self._kept: list[Any] = []
 
     @property
+    def can_fail_halfway(self) -> bool:
+        """Tell whether a call can fail after it wrote to state: Python computes ops between turns of native code."""
+        layout = getattr(getattr(self.program, "step", None), "layout", None)
+        return layout is not None and any(host is not None for _, host in layout.segments)
+
+    @property
     def graph(self) -> Graph:
         """What runs: the trace after the passes."""
         graph: Graph = self.program.graph
@@ -215,7 +222,8 @@ class TraceCall:
             one, other = arrays[at], arrays[place]
             if at != place and owner(one) is owner(other) and np.shares_memory(one, other):
                 first, second = (self.capture.graph.inputs[number].name or "a tensor" for number in (at, place))
-                raise errors.TRACE_OVERLAP(first=first, second=second, written=second)
+                error = errors.TRACE_OVERLAP(first=first, second=second, written=second)
+                raise RefusedError(error, certain=True, key=("in shared memory", self.key))
 
     # --- running --------------------------------------------------------------------------------------
 

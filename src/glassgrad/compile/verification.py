@@ -44,13 +44,13 @@ def difference(found: Any, wanted: Any) -> str | None:
 class Snapshot:
     """Everything a call changes, to be put back: arrays, gradients, random streams, options.
 
-    Arrays are restored in place, so that views of them follow.
+    Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
     """
 
-    def __init__(self, capture: Any, leaves: Sequence[Any]) -> None:
+    def __init__(self, capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> None:
         tensors = [one.tensor for one in capture.state] + [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
-        self.arrays = [(array, array.copy()) for array in [*(tensor.array for tensor in tensors), *arrays]]
+        held = [*(tensor.array for tensor in tensors), *(leaf for leaf in leaves if isinstance(leaf, np.ndarray))]
+        self.arrays = [(array, array.copy()) for array in held] if arrays else []
         self.grads = [(leaf, leaf._grad) for leaf, _ in capture.grads]
         self.grads += [(leaf, leaf._grad) for leaf in leaves if isinstance(leaf, Tensor)]
         self.streams = [(stream, stream.get_state()) for stream in capture.streams]

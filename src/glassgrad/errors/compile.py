@@ -6,7 +6,7 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Mes
 
 
 class CompileError(GlassgradError, RuntimeError):
-    """A function that cannot be compiled as it is written; nothing was changed."""
+    """A function that cannot be compiled as it is written (told by `strict=True`); nothing was changed."""
 
 
 class CompileWarning(UserWarning):
@@ -129,6 +129,20 @@ CACHE_REFUSED = Message(
     CompileWarning,
     "compiled steps are neither read from nor kept in {path}: it {reason}, so others could have put code there.\n"
     "Next: {cure}, or set GLASSGRAD_CACHE_DIR to a folder of your own (to nothing for no cache and no warning).",
+)
+RUNS_EAGERLY = Message(
+    CompileWarning,
+    "{name} cannot be compiled and runs eagerly, with the same results: {reason}\n"
+    "compile(..., strict=True) makes an error of this.",
+)
+COMPILER_FAILED = Message(
+    CompileError,
+    "{reason}\nNext: compile without strict=True, so that it runs eagerly, and please report the function: this is a fault "
+    "of the compiler.",
+)
+NEVER_COMPILED = Message(
+    CompileError,
+    "there is no {what}: the function runs eagerly, because {reason}",
 )
 NO_NATIVE_OP = Message(
     CompileWarning,

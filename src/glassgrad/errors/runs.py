@@ -94,11 +94,6 @@ FIT_BATCH = Message(
 FIT_RUN_EXISTS = Message(
     InputError, "{path} already holds a run; go on with it by fit(resume=True), or give another run_dir"
 )
-FIT_CANNOT_COMPILE = Message(
-    RunError,
-    "this step cannot be compiled: {reason}\nNothing was trained yet. Next: change that line, or use "
-    "TrainingConfig(engine='eager'), which runs any step",
-)
 CHECKPOINT_OTHER_MODEL = Message(
     InputError, "{path} is of another model; nothing was loaded.{missing}{unexpected}{wrong}"
 )

@@ -211,8 +211,6 @@ class Trainer:
                 self._tried = True
             loss = self.learner.step(*batch)
         except errors.GlassgradError as error:
-            if isinstance(error, errors.CompileError):
-                raise errors.FIT_CANNOT_COMPILE(reason=str(error)) from error
             error.add_note(f"while training on batch {self.feed.given} of epoch {self.feed.epoch + 1}")
             raise
         if self._per_step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from glassgrad.nn import functional as F
 
 
 def compiled(function):
-    return gg.compile(function, backend="numpy")
+    return gg.compile(function, backend="numpy", strict=True)
 
 
 def refused(function, *args):
@@ -294,12 +295,12 @@ def test_an_optimizer_has_no_state_from_a_step_that_failed(when, monkeypatch):
         optimizer.step()
         return loss.item() if when == "tracing" else loss
 
-    step = gg.compile(run, backend="numpy")
+    step = gg.compile(run, backend="numpy", strict=True)
     good, bad = gg.tensor([0, 2]), gg.tensor([0, 3 if when == "running" else 1])
     with monkeypatch.context() as patch:
         if when == "compiling":
             patch.setattr(api.backends, "build", lambda *_: 1 / 0)
-        with pytest.raises((errors.GlassgradError, IndexError, ZeroDivisionError)):
+        with pytest.raises((errors.GlassgradError, IndexError)):
             step(gg.eye(4)[:2], bad)
     assert not optimizer.state
     assert weight.grad is None
@@ -374,6 +375,7 @@ def test_ctrl_c_at_any_moment():
     step(X[0, :1])
     after = look()
     step, look = momentum_step()
+    gc.collect()  # the trace looks at every object there is
     whole = InterruptAt(-1)
     sys.setprofile(whole)
     step(X[0, :1])

@@ -14,7 +14,7 @@ from glassgrad.compile.code_reads import reads_of
 
 
 def compiled(function):
-    return gg.compile(function, backend="numpy")
+    return gg.compile(function, backend="numpy", strict=True)
 
 
 class Settings:

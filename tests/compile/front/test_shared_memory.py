@@ -22,13 +22,13 @@ def doubling(weight):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_argument_in_memory_of_written_state_is_refused_in_any_call(backend):
     weight = gg.ones(3)
-    step = gg.compile(doubling(weight), backend=backend)
+    step = gg.compile(doubling(weight), backend=backend, strict=True)
     assert step(gg.zeros(3)).tolist() == [0, 0, 0]
     for shared in (weight.detach(), weight.numpy(), gg.from_numpy(weight.numpy()[:])):
         with pytest.raises(errors.CompileError, match="x and weight lie in the same memory"):
             step(shared)
     with pytest.raises(errors.CompileError, match="lie in the same memory"):
-        gg.compile(doubling(weight), backend=backend)(weight[1:])
+        gg.compile(doubling(weight), backend=backend, strict=True)(weight[1:])
     assert weight.tolist() == [2, 2, 2]
     weight.data = gg.ones(3)  # another array, and its memory
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_an_argument_in_memory_of_written_state_is_refused_in_any_call(backend):
 def test_neighbours_in_one_array_are_no_overlap(backend):
     whole = np.ones(6, np.float32)
     weight = gg.from_numpy(whole[:3])
-    step = gg.compile(doubling(weight), backend=backend)
+    step = gg.compile(doubling(weight), backend=backend, strict=True)
     for factor in (2, 4):
         assert step(gg.from_numpy(whole[3:])).tolist() == [1, 1, 1]
         assert weight.tolist() == [factor] * 3
@@ -54,7 +54,7 @@ def test_arguments_that_overlap(backend):
         return y * 2
 
     whole = gg.zeros(4)
-    run = gg.compile(step, backend=backend)
+    run = gg.compile(step, backend=backend, strict=True)
     assert run(whole[:2], whole[2:]).tolist() == [0, 0]
     with pytest.raises(errors.CompileError, match="y and x lie in the same memory"):
         run(whole[:2], whole[1:3])
@@ -70,7 +70,7 @@ def test_writes_through_views_of_an_argument(backend):
         return x * 1
 
     mine, twin = gg.arange(4).float().view(2, 2), gg.arange(4).float().view(2, 2)
-    run = gg.compile(step, backend=backend)
+    run = gg.compile(step, backend=backend, strict=True)
     for _ in range(3):
         assert run(mine).tolist() == step(twin).tolist()
         assert mine.tolist() == twin.tolist()
@@ -86,7 +86,7 @@ def test_a_reshape_of_what_does_not_lie_in_order_is_a_copy(backend):
         return x * 1
 
     mine, twin = gg.arange(12).float().view(3, 4), gg.arange(12).float().view(3, 4)
-    run = gg.compile(step, backend=backend)
+    run = gg.compile(step, backend=backend, strict=True)
     for _ in range(2):
         assert run(mine).tolist() == step(twin).tolist()
         assert mine.tolist() == twin.tolist()
@@ -100,7 +100,7 @@ def test_writes_through_shapes_that_divide_in_no_common_way(backend):
         return x.view(12, 110) * 1
 
     mine, twin = (gg.tensor(np.arange(1320.0).reshape(33, 40)) for _ in range(2))
-    run = gg.compile(step, backend=backend)
+    run = gg.compile(step, backend=backend, strict=True)
     for _ in range(2):
         np.testing.assert_allclose(run(mine).numpy(), step(twin).numpy(), rtol=1e-12)
         np.testing.assert_allclose(mine.numpy(), twin.numpy(), rtol=1e-12)

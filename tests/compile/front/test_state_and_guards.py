@@ -16,7 +16,7 @@ TABLE = gg.arange(5).float()
 
 
 def compiled(function):
-    return gg.compile(function, backend="numpy")
+    return gg.compile(function, backend="numpy", strict=True)
 
 
 # --- arguments ------------------------------------------------------------------------------------

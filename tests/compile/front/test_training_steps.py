@@ -195,7 +195,7 @@ def test_a_schedule_that_looks_at_the_loss_belongs_outside():
         return loss
 
     with pytest.raises(errors.CompileError, match=r"float\(\)|\.item\(\)"):
-        gg.compile(step, backend="numpy")(*next(batches(1)))
+        gg.compile(step, backend="numpy", strict=True)(*next(batches(1)))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -180,6 +180,8 @@ def multinomial(
     rng = _rng(generator)
     if MODE.levels:
         return _multinomial_in_vmap(input.detach(), num_samples, replacement, rng)
+    if type(input.array) is not np.ndarray:
+        return _multinomial_traced(input.detach(), num_samples, replacement, rng)
     weights = input.detach().array.astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     if _useless(rows).any():
@@ -198,6 +200,20 @@ def multinomial(
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
+
+
+def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
+    """`multinomial` in ops, of weights that a step computes: the same numbers from the same draws."""
+    rows = weights.reshape(-1, weights.shape[-1]).to(np.float64)
+    if replacement or num_samples == 1:
+        edges = rows.cumsum(-1)
+        marks = make(rng.random((rows.shape[0], num_samples)), None, False) * edges[:, -1:]
+        drawn = (marks.unsqueeze(-1) >= edges.unsqueeze(1)).sum(-1).clamp(max=weights.shape[-1] - 1)
+    else:
+        clocks = make(rng.exponential(size=tuple(rows.shape)), None, False) / rows.clamp(min=1e-300)
+        drawn = clocks.argsort(-1)[:, :num_samples]
+    result: Tensor = drawn.reshape((*weights.shape[:-1], num_samples))
+    return result
 
 
 def _useless(rows: Any) -> Any:

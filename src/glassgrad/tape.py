@@ -114,7 +114,7 @@ class Walk:
             elif node.seq < MUTATIONS.latest:
                 MUTATIONS.check(node)
             self._step(node, g, saved)
-            if not retain:
+            if not retain and (node.prim.frees or node.prim.vjps is None):
                 node.saved = freed
                 node.parents = ()
         return self.found
@@ -161,7 +161,7 @@ class Walk:
                     heappush(heap, (-parent.seq, parent))
                 else:
                     accumulate(parent, c)
-            if freed is not None:
+            if freed is not None and (prim.frees or rules is None):
                 node.saved = freed
                 node.parents = ()
             if self.batched:  # a visit has led into what vmap recorded
@@ -300,6 +300,8 @@ class Walk:
             node = stack.pop()
             if node not in reachable:
                 reachable[node] = None
+                if type(node.saved) is Freed:
+                    unpack(node)  # raises: what lies behind it is no longer known
                 stack.extend(parent for parent in node.parents if type(parent) is Node)
         needed: set[Any] = set()
         for node in sorted(reachable, key=_sequence):

@@ -33,7 +33,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special",
      "optimize", "profiler"),
     ("nn", "optim", "amp"),
-    ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization", "backends", "cuda"),
+    ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization", "backends",
+     "cuda", "distributions"),
     ("compat", "datasets"),
     ("cli",),
 )

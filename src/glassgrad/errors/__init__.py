@@ -10,6 +10,7 @@ from glassgrad.errors.arrays import *  # noqa: F403 - every entry is public
 from glassgrad.errors.autograd import *  # noqa: F403 - every entry is public
 from glassgrad.errors.compile import *  # noqa: F403 - every entry is public
 from glassgrad.errors.data import *  # noqa: F403 - every entry is public
+from glassgrad.errors.distributions import *  # noqa: F403 - every entry is public
 from glassgrad.errors.doctor import *  # noqa: F403 - every entry is public
 from glassgrad.errors.files import *  # noqa: F403 - every entry is public
 from glassgrad.errors.func import *  # noqa: F403 - every entry is public

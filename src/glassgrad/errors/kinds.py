@@ -39,6 +39,10 @@ class MissingError(GlassgradError, AttributeError):
     """A name that PyTorch or NumPy has and glassgrad has not."""
 
 
+class NoFormulaError(GlassgradError, NotImplementedError):
+    """A distribution was asked for something that it has no formula for."""
+
+
 class GradientLostWarning(UserWarning):
     """Numbers were taken out of tensors that require a gradient, where a function would have kept it."""
 

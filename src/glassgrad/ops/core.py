@@ -125,6 +125,8 @@ class Primitive:
         self.saves_x = "x" in saves
         self.saves_from = saves_from
         self.saves_to = saves_to
+        # Whether a walk has something of a node to free; a node that saved nothing can be walked again.
+        self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples = samples
         self.sample_params = dict(sample_params or {})
         self.edge = tuple(edge)

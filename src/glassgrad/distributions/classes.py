@@ -1,0 +1,242 @@
+"""Distributions over classes: one of k, as its number or as a vector with one 1, and counts of them."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glassgrad import creation, random
+from glassgrad.distributions import constraints
+from glassgrad.distributions.discrete import Binomial, inside_unit
+from glassgrad.distributions.distribution import Constraints, Distribution, as_sizes, given_one, spread
+from glassgrad.mode import no_grad
+from glassgrad.ops.axes import concrete
+from glassgrad.tensor import make
+
+
+class OfClasses(Distribution):
+    """Base of distributions over classes, given by probabilities or by their logarithms up to a constant."""
+
+    arg_constraints: ClassVar[Constraints] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
+        given_one(type(self).__name__, probs=probs, logits=logits)
+        (given,) = spread(logits if probs is None else probs)
+        if probs is None:
+            self.logits = given - given.logsumexp(-1, True)
+        else:
+            self.probs = given / given.sum(-1, True)
+        return tuple(given.shape)
+
+    @cached_property
+    def probs(self) -> Any:
+        return self.logits.softmax(-1)
+
+    @cached_property
+    def logits(self) -> Any:
+        return inside_unit(self.probs).log()
+
+    @property
+    def _given(self) -> Any:
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+
+    def _entropy(self) -> Any:
+        lowest = float(np.finfo(self.logits.dtype).min)
+        return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
+
+    def _classes(self, sample_shape: tuple[int, ...]) -> Any:
+        """Draw the numbers of classes, of shape sample_shape + batch_shape."""
+        with no_grad():
+            count = int(np.prod(sample_shape))
+            rows = self.probs.reshape(-1, self.probs.shape[-1])
+            if not rows.shape[0] or not count:
+                return creation.zeros(sample_shape + self._batch_shape, dtype=np.int64)
+            return random.multinomial(rows, count, True).T.reshape(sample_shape + self._batch_shape)
+
+
+class Categorical(OfClasses):
+    """One of k classes, numbered from 0.
+
+    Args:
+        probs: (..., k), none negative; divided by their sum.
+        logits: (..., k), logarithms of probabilities up to a constant, in place of `probs`.
+        validate_args: whether parameters and values are checked.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> policy = gg.distributions.Categorical(logits=gg.zeros(2, 4))
+        >>> policy.log_prob(gg.tensor([0, 3]))
+        tensor([-1.3863, -1.3863])
+    """
+
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        shape = self._take(probs, logits)
+        self._num_events = shape[-1]
+        super().__init__(shape[:-1], validate_args=validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def param_shape(self) -> Any:
+        return self._given.shape
+
+    @property
+    def mean(self) -> Any:
+        return self._given.detach().sum(-1) * float("nan")
+
+    @property
+    def mode(self) -> Any:
+        return self.probs.argmax(-1)
+
+    @property
+    def variance(self) -> Any:
+        return self._given.detach().sum(-1) * float("nan")
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        return self._classes(as_sizes(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        classes = value.long().unsqueeze(-1)
+        lead = np.broadcast_shapes(classes.shape[:-1], self.logits.shape[:-1])
+        logits = self.logits.expand((*lead, self._num_events))
+        return logits.gather(-1, classes.expand((*lead, 1))).squeeze(-1)
+
+    def entropy(self) -> Any:
+        return self._entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = creation.arange(self._num_events).reshape(-1, *(1,) * len(self._batch_shape))
+        return values.expand((self._num_events, *self._batch_shape)) if expand else values
+
+
+class OneHotCategorical(OfClasses):
+    """One of k classes as a vector with one 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.OneHotCategorical(probs=gg.tensor([0.0, 1.0])).sample()
+        tensor([0., 1.])
+    """
+
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        shape = self._take(probs, logits)
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.one_hot
+
+    @property
+    def param_shape(self) -> Any:
+        return self._given.shape
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return self._row(self.probs.argmax(-1))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def _row(self, classes: Any) -> Any:
+        return (classes.unsqueeze(-1) == creation.arange(self._event_shape[0])).to(self._given.dtype)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        return self._row(self._classes(as_sizes(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        return (value * self.logits).sum(-1)
+
+    def entropy(self) -> Any:
+        return self._entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        k = self._event_shape[0]
+        values = creation.eye(k, dtype=self._given.dtype).reshape(k, *(1,) * len(self._batch_shape), k)
+        return values.expand((k, *self._batch_shape, k)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """`OneHotCategorical` whose samples pass gradients to the probabilities as they are (Bengio et al. 2013).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.OneHotCategoricalStraightThrough(logits=gg.zeros(3)).rsample().sum()
+        tensor(1.)
+    """
+
+    has_rsample = True
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        return OneHotCategorical.sample(self, sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(OfClasses):
+    """Counts of the classes among `total_count` draws.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.Multinomial(4, probs=gg.tensor([0.5, 0.5])).log_prob(gg.tensor([2.0, 2.0])).exp()
+        tensor(0.375)
+    """
+
+    def __init__(
+        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self.total_count = int(total_count)
+        shape = self._take(probs, logits)
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            lead = self._extended_shape(sample_shape)[:-1]
+            rows = concrete(self.probs.detach(), "a sample (multinomial)").astype(np.float64)
+            rows = np.broadcast_to(rows / rows.sum(-1, keepdims=True), (*lead, rows.shape[-1]))
+            counts = random._rng(None).multinomial(self.total_count, rows)
+            return make(np.asarray(counts, self._given.dtype), None, False)
+
+    def entropy(self) -> Any:
+        # Of n log p(x) - log x! + log n!, the expectation: each count is binomial.
+        n, p = self.total_count, self.probs
+        counts = creation.arange(n + 1, dtype=p.dtype).reshape(-1, *(1,) * len(p.shape))
+        share = Binomial(n, probs=p, validate_args=False).log_prob(counts).exp()
+        spread_out = n * (self._entropy() if n else p.sum(-1) * 0)
+        return spread_out - math.lgamma(n + 1) + (share * (counts + 1).lgamma()).sum((0, -1))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        logits = self.logits.masked_fill((value == 0) & (self.logits == -float("inf")), 0.0)
+        return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + (logits * value).sum(-1)
+
+
+__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]

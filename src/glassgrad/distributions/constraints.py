@@ -1,0 +1,141 @@
+"""Constraints: what values a parameter or a sample may have.
+
+A constraint is checked elementwise, or over the last `event_dim` dimensions together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Test = Callable[[Any], Any]
+
+
+class Constraint:
+    """A set of values: `check(value)` tells which entries lie in it.
+
+    Attributes:
+        is_discrete: whether it is a set of whole numbers.
+        event_dim: how many of the last dimensions are one value.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.positive.check(gg.tensor([1.0, -1.0]))
+        tensor([ True, False])
+    """
+
+    def __init__(self, name: str, test: Test, *, is_discrete: bool = False, event_dim: int = 0) -> None:
+        self._name = name
+        self._test = test
+        self.is_discrete = is_discrete
+        self.event_dim = event_dim
+
+    def check(self, value: Any) -> Any:
+        """Return booleans: which values, of `event_dim` dimensions each, satisfy the constraint."""
+        return self._test(value)
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def _is_number(x: Any) -> Any:
+    return ~x.isnan()
+
+
+def _whole(x: Any) -> Any:
+    return x == x.floor() if x.dtype.kind == "f" else _is_number(x)
+
+
+def _lower(x: Any) -> Any:
+    return (x.tril() == x).flatten(-2).all(-1)
+
+
+def _close(x: Any, y: Any) -> Any:
+    return (x - y).abs() < 1e-6
+
+
+def _positive_definite(x: Any) -> Any:
+    symmetric = _close(x, x.mT).flatten(-2).all(-1)
+    values = np.linalg.eigvalsh(x.detach().numpy())
+    return symmetric & type(x)(np.asarray(values[..., 0] > 0))
+
+
+boolean = Constraint("Boolean()", lambda x: (x == 0) | (x == 1), is_discrete=True)
+nonnegative_integer = Constraint("a whole number >= 0", lambda x: _whole(x) & (x >= 0), is_discrete=True)
+positive_integer = Constraint("a whole number >= 1", lambda x: _whole(x) & (x >= 1), is_discrete=True)
+real = Constraint("Real()", _is_number)
+positive = Constraint("x > 0", lambda x: x > 0)
+nonnegative = Constraint("x >= 0", lambda x: x >= 0)
+unit_interval = Constraint("0 <= x <= 1", lambda x: (x >= 0) & (x <= 1))
+simplex = Constraint(
+    "Simplex(): x >= 0, and a sum of 1", lambda x: (x >= 0).all(-1) & _close(x.sum(-1), 1.0), event_dim=1
+)
+one_hot = Constraint(
+    "OneHot()", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), is_discrete=True, event_dim=1
+)
+real_vector = Constraint("a vector of real numbers", lambda x: _is_number(x).all(-1), event_dim=1)
+lower_triangular = Constraint("LowerTriangular()", _lower, event_dim=2)
+lower_cholesky = Constraint(
+    "LowerCholesky(): lower triangular, with a positive diagonal",
+    lambda x: _lower(x) & (x.diagonal(0, -2, -1) > 0).all(-1), event_dim=2,
+)  # fmt: skip
+positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_dim=2)
+
+
+def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+    """Real numbers between two bounds, both included."""
+    return Constraint(
+        f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}", lambda x: (x >= lower_bound) & (x <= upper_bound)
+    )
+
+
+def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+    """Whole numbers between two bounds, both included."""
+    inside = interval(lower_bound, upper_bound)
+    return Constraint(f"whole, {inside}", lambda x: _whole(x) & inside.check(x), is_discrete=True)
+
+
+def greater_than(lower_bound: Any) -> Constraint:
+    """Real numbers above a bound."""
+    return Constraint(f"x > {_shown(lower_bound)}", lambda x: x > lower_bound)
+
+
+def greater_than_eq(lower_bound: Any) -> Constraint:
+    """Real numbers from a bound on."""
+    return Constraint(f"x >= {_shown(lower_bound)}", lambda x: x >= lower_bound)
+
+
+def multinomial(total: int) -> Constraint:
+    """Counts, none negative, that add up to `total`."""
+    return Constraint(
+        f"counts with a sum of {total}", lambda x: (_whole(x) & (x >= 0)).all(-1) & (x.sum(-1) == total),
+        is_discrete=True, event_dim=1,
+    )  # fmt: skip
+
+
+def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
+    """Another constraint whose last dimensions count as one value."""
+
+    def test(x: Any) -> Any:
+        inside = base_constraint.check(x)
+        return inside.flatten(-reinterpreted_batch_ndims).all(-1) if reinterpreted_batch_ndims else inside
+
+    return Constraint(
+        repr(base_constraint), test, is_discrete=base_constraint.is_discrete,
+        event_dim=base_constraint.event_dim + reinterpreted_batch_ndims,
+    )  # fmt: skip
+
+
+def _shown(bound: Any) -> str:
+    return "the bound" if getattr(bound, "shape", ()) else f"{float(bound):g}"
+
+
+half_open_interval = interval
+
+__all__ = [
+    "Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
+    "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
+    "positive", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval",
+]  # fmt: skip

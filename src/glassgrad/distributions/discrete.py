@@ -1,0 +1,301 @@
+"""Discrete distributions. Source: Johnson, Kemp and Kotz, Univariate Discrete Distributions (2005)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glassgrad import creation, random
+from glassgrad.distributions import constraints
+from glassgrad.distributions.distribution import Constraints, ExponentialFamily, given_one
+from glassgrad.mode import no_grad
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.names import PUBLIC
+from glassgrad.tensor import Tensor, make
+
+
+def inside_unit(probs: Any) -> Any:
+    """Keep probabilities one rounding away from 0 and 1, so that their logarithms are finite."""
+    eps = float(np.finfo(probs.dtype).eps)
+    return probs.clamp(eps, 1 - eps)
+
+
+def drawn(name: str, dtype: Any, *parameters: Any) -> Tensor:
+    """Return what NumPy's generator draws for tensors of parameters, all of the shape of the result."""
+    arrays = [concrete(parameter.detach(), f"a sample ({name})") for parameter in parameters]
+    values = getattr(random._rng(None), name)(*arrays)
+    return make(np.asarray(values, dtype), None, False)
+
+
+class OfTwo(ExponentialFamily):
+    """Base of distributions that are given by a probability or by its logit, log(p / (1 - p))."""
+
+    arg_constraints: ClassVar[Constraints] = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def _take(self, probs: Any, logits: Any, validate_args: bool | None, **others: Any) -> None:
+        given_one(type(self).__name__, probs=probs, logits=logits)
+        chosen = {"logits": logits} if probs is None else {"probs": probs}
+        self._hold(validate_args, **chosen, **others)
+
+    @cached_property
+    def probs(self) -> Any:
+        return self.logits.sigmoid()
+
+    @cached_property
+    def logits(self) -> Any:
+        kept = inside_unit(self.probs)
+        return kept.log() - (-kept).log1p()
+
+    @property
+    def _given(self) -> Any:
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+
+    def _surprise(self, value: Any) -> Any:
+        """Return -log of the probability of 0 or 1, and of a mixture of the two for values between."""
+        return PUBLIC["softplus"](self.logits) - self.logits * value
+
+
+class Bernoulli(OfTwo):
+    """1 with probability `probs`, else 0.
+
+    Args:
+        probs: probability of 1, in [0, 1].
+        logits: log(probs / (1 - probs)), in place of `probs`.
+        validate_args: whether parameters and values are checked.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.Bernoulli(probs=gg.tensor([0.5, 0.1])).variance
+        tensor([0.2500, 0.0900])
+    """
+
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits, validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.boolean
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, float("nan"))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return random.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        return -self._surprise(value)
+
+    def entropy(self) -> Any:
+        return self._surprise(self.probs)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        values = creation.arange(2, dtype=self._given.dtype).reshape(2, *(1,) * len(self._batch_shape))
+        return values.expand((2, *self._batch_shape)) if expand else values
+
+
+class Geometric(OfTwo):
+    """Number of failures before the first success, of probability `probs`: 0, 1, 2, ...
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.Geometric(probs=0.25).mean
+        tensor(3.)
+    """
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits, validate_args)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Any:
+        return 1 / self.probs - 1
+
+    @property
+    def mode(self) -> Any:
+        return self.probs.detach() * 0
+
+    @property
+    def variance(self) -> Any:
+        return (1 / self.probs - 1) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            probs = self.probs.expand(self._extended_shape(sample_shape))
+            tiny = float(np.finfo(probs.dtype).tiny)
+            uniform = random.rand(probs.shape, dtype=probs.dtype).clamp(min=tiny)
+            return (uniform.log() / (-probs).log1p()).floor()
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        failure = (-self.probs).masked_fill((self.probs == 1) & (value == 0), 0.0)
+        return value * failure.log1p() + self.probs.log()
+
+    def entropy(self) -> Any:
+        return self._surprise(self.probs) / self.probs
+
+
+class Binomial(OfTwo):
+    """Number of successes among `total_count` trials.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.Binomial(4, probs=0.5).log_prob(gg.tensor(2.0)).exp()
+        tensor(0.375)
+    """
+
+    arg_constraints: ClassVar[Constraints] = {**OfTwo.arg_constraints, "total_count": constraints.nonnegative_integer}
+    has_enumerate_support = True
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._take(probs, logits, validate_args, total_count=total_count)
+        self.__dict__["total_count"] = self.total_count.to(self._given.dtype)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            counts = self.total_count.expand(shape).long()
+            return drawn("binomial", self.probs.dtype, counts, self.probs.expand(shape).to(np.float64))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        n = self.total_count
+        ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
+        return ways + value * self.logits - n * PUBLIC["softplus"](self.logits)
+
+    def entropy(self) -> Any:
+        log_probs = self.log_prob(self.enumerate_support())
+        return -(log_probs.exp() * log_probs).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        total = int(concrete(self.total_count.detach(), "enumerate_support").max())
+        if not bool((self.total_count == total).all()):
+            raise self._missing("common list of values where total_count differs")
+        shape = (1 + total, *(1,) * len(self._batch_shape))
+        values = creation.arange(1 + total, dtype=self._given.dtype).reshape(shape)
+        return values.expand((1 + total, *self._batch_shape)) if expand else values
+
+
+class NegativeBinomial(OfTwo):
+    """Number of successes of probability `probs` before the failure number `total_count`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.NegativeBinomial(2.0, probs=0.5).mean
+        tensor(2.)
+    """
+
+    arg_constraints: ClassVar[Constraints] = {**OfTwo.arg_constraints, "total_count": constraints.nonnegative}
+
+    def __init__(
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._take(probs, logits, validate_args, total_count=total_count)
+        self.__dict__["total_count"] = self.total_count.to(self._given.dtype)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean / (-self.logits).sigmoid()
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            counts = self.total_count.expand(shape).to(np.float64)
+            failure = (-self.logits).sigmoid().expand(shape).to(np.float64)
+            return drawn("negative_binomial", self.logits.dtype, counts, failure)
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        n = self.total_count
+        ways = (n + value).lgamma() - (1 + value).lgamma() - n.lgamma()
+        ways = ways.masked_fill(n + value == 0, 0.0)
+        return n * PUBLIC["logsigmoid"](-self.logits) + value * PUBLIC["logsigmoid"](self.logits) + ways
+
+
+class Poisson(ExponentialFamily):
+    """Number of events where `rate` are expected: ``exp(-rate) rate**k / k!``.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.Poisson(2.0).log_prob(gg.tensor(0.0))
+        tensor(-2.)
+    """
+
+    arg_constraints: ClassVar[Constraints] = {"rate": constraints.nonnegative}
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        self._hold(validate_args, rate=rate)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return drawn("poisson", self.rate.dtype, self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        return value.xlogy(self.rate) - self.rate - (value + 1).lgamma()
+
+
+__all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]

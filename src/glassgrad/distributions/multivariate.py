@@ -1,0 +1,122 @@
+"""The normal distribution of vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glassgrad import creation, errors, provenance, random
+from glassgrad.distributions import constraints
+from glassgrad.distributions.distribution import Constraints, Distribution, given_one
+from glassgrad.linalg import cholesky, inv, solve_triangular
+
+
+def half_log_det(scale: Any) -> Any:
+    """Return log det of lower triangular matrices, half that of the covariance."""
+    return scale.diagonal(0, -2, -1).log().sum(-1)
+
+
+def mahalanobis(scale: Any, difference: Any) -> Any:
+    """Return ``|scale**-1 difference|**2`` for each vector."""
+    lead = np.broadcast_shapes(scale.shape[:-2], difference.shape[:-1])
+    size = difference.shape[-1]
+    wide = difference.expand((*lead, size)).unsqueeze(-1)
+    solved = solve_triangular(scale.expand((*lead, size, size)), wide, upper=False)
+    return solved.square().sum((-2, -1))
+
+
+class MultivariateNormal(Distribution):
+    """Normal distribution of vectors, given by its mean and one of three matrices.
+
+    Args:
+        loc: mean, (..., k).
+        covariance_matrix: (..., k, k), positive definite.
+        precision_matrix: its inverse instead.
+        scale_tril: its lower triangular factor instead, the form it is computed with.
+        validate_args: whether parameters and values are checked.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.MultivariateNormal(gg.zeros(2), gg.eye(2)).log_prob(gg.zeros(2))
+        tensor(-1.8379)
+    """
+
+    has_rsample = True
+    arg_constraints: ClassVar[Constraints] = {
+        "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky,
+    }  # fmt: skip
+
+    def __init__(
+        self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        given = {
+            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril,
+        }  # fmt: skip
+        given_one("MultivariateNormal", **given)
+        name, matrix = next((name, value) for name, value in given.items() if value is not None)
+        if len(loc.shape) < 1 or len(matrix.shape) < 2:
+            short, dims = ("loc", 1) if len(loc.shape) < 1 else (name, 2)
+            raise errors.DISTRIBUTION_DIMS(
+                owner="MultivariateNormal", name=short, dims=dims, where=provenance.here()
+            )
+        batch = np.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        size = loc.shape[-1]
+        self.loc: Any = loc.expand((*batch, size))
+        self.__dict__[name] = matrix.expand((*batch, size, size))
+        super().__init__(batch, (size,), validate_args)
+        if name == "covariance_matrix":
+            matrix = cholesky(matrix)
+        elif name == "precision_matrix":
+            matrix = _factor_of_inverse(matrix)
+        self._scale: Any = matrix.expand((*batch, size, size))
+
+    def __getattr__(self, name: str) -> Any:
+        if "_scale" not in self.__dict__:
+            raise AttributeError(name)
+        if name == "scale_tril":
+            return self._scale
+        if name == "covariance_matrix":
+            return self._scale @ self._scale.mT
+        if name == "precision_matrix":
+            return inv(self._scale @ self._scale.mT)
+        raise AttributeError(f"'MultivariateNormal' object has no attribute {name!r}")
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.real_vector
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Any:
+        return self._scale.square().sum(-1)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        noise = random.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        return self.loc + (self._scale @ noise.unsqueeze(-1)).squeeze(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        self._check_value(value)
+        far = mahalanobis(self._scale, value - self.loc)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + far) - half_log_det(self._scale)
+
+    def entropy(self) -> Any:
+        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + half_log_det(self._scale)
+
+
+def _factor_of_inverse(precision: Any) -> Any:
+    """Return the lower triangular factor of the inverse of a positive definite matrix."""
+    turned = cholesky(precision.flip((-2, -1)))
+    upper = turned.flip((-2, -1)).mT
+    return solve_triangular(upper, creation.eye(precision.shape[-1], dtype=precision.dtype), upper=False)
+
+
+__all__ = ["MultivariateNormal"]

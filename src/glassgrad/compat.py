@@ -256,7 +256,6 @@ NAMES: dict[str, Any] = {
 # What PyTorch has and this library has not, and what to use in its place.
 INSTEAD = {
     "jit": "use glassgrad.compile, which takes functions and models as they are.",
-    "distributions": "draw with normal, bernoulli, multinomial or rand; log-probabilities are nn.functional's losses.",
     "distributed": "one process computes here.",
     "multiprocessing": "DataLoader(num_workers=...) loads in other processes.",
     "lu": "linalg.solve, linalg.inv and linalg.slogdet factorise by themselves.",

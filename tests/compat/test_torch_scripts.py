@@ -143,7 +143,6 @@ def test_names_that_scripts_use_in_passing() -> None:
     ("use", "message"),
     [
         (lambda: gg.jit, "glassgrad.compile"),
-        (lambda: gg.distributions, "draw with normal"),
         (lambda: gg.arrange, "arange"),
         (lambda: gg.nn.MultiHeadAttention, "MultiheadAttention"),
         (lambda: gg.nn.functional.crossentropy, "cross_entropy"),

@@ -1,4 +1,4 @@
-"""Densities, moments, divergences and their gradients are PyTorch's, in float64; samples have the right distribution."""
+"""Densities, moments, divergences and their gradients are PyTorch's, in float64; samples are distributed as said."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_log_prob(case: Case) -> None:
         ours["value"] = x = x.requires_grad_()
         theirs["value"] = y = y.requires_grad_()
     compare(mine.log_prob(x), other.log_prob(y), ours, theirs)
-    more = np.stack([case.values, case.values[::-1]]) if case.name not in {"Pareto"} else case.values[None]
+    more = np.stack([case.values, case.values[::-1]]) if case.name != "Pareto" else case.values[None]
     wide = mine.log_prob(gg.tensor(more))
     assert tuple(wide.shape) == (len(more), *mine.batch_shape)
     if not mine.arg_constraints.get("loc", None):
@@ -133,12 +133,12 @@ def test_samples_follow_the_distribution_function(case: Case) -> None:
             assert stats.ks_2samp(ours, theirs).pvalue > 1e-4
 
 
-REPARAMETRISED = [case for case in CASES if case.name.split(":")[0] not in {"OneHotCategoricalStraightThrough"}]
+REPARAMETRISED = [case for case in CASES if case.name.split(":")[0] != "OneHotCategoricalStraightThrough"]
 
 
 @pytest.mark.parametrize("case", REPARAMETRISED, ids=lambda case: case.name)
 def test_rsample_gradients(case: Case) -> None:
-    """The mean of the gradients of samples is the gradient of the mean of a smooth function, as PyTorch estimates it."""
+    """The mean gradient of samples is the gradient of the mean of a smooth function, as PyTorch estimates it."""
     mine, other, ours, theirs = both(case)
     if not other.has_rsample:
         with pytest.raises(NotImplementedError):
@@ -222,12 +222,11 @@ def test_divergences(left: Case, right: Case) -> None:
         with pytest.raises(NotImplementedError, match="kl_divergence knows no formula"):
             distributions.kl_divergence(mine, q)
         return
-    try:
-        found = distributions.kl_divergence(mine, q)
-    except NotImplementedError as error:
-        assert left.name in {"Pareto", "HalfCauchy", "Independent"}, error
+    if left.name in {"Pareto", "HalfCauchy"}:
+        with pytest.raises(NotImplementedError):
+            distributions.kl_divergence(mine, q)
         return
-    compare(found, expected, ours | second, theirs | reference)
+    compare(distributions.kl_divergence(mine, q), expected, ours | second, theirs | reference)
 
 
 def test_divergences_where_something_is_impossible() -> None:

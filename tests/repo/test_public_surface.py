@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 
 MODULES = [
-    "glassgrad", "glassgrad.amp", "glassgrad.autograd", "glassgrad.compile", "glassgrad.data", "glassgrad.doctor",
-    "glassgrad.explanation", "glassgrad.fft", "glassgrad.func", "glassgrad.linalg", "glassgrad.manual",
-    "glassgrad.models", "glassgrad.nn", "glassgrad.nn.functional", "glassgrad.nn.init", "glassgrad.nn.utils",
-    "glassgrad.optim", "glassgrad.optim.lr_scheduler", "glassgrad.optim.swa_utils", "glassgrad.report",
-    "glassgrad.scalar", "glassgrad.train", "glassgrad.utils.data", "glassgrad.verify",
+    "glassgrad", "glassgrad.amp", "glassgrad.autograd", "glassgrad.compile", "glassgrad.data",
+    "glassgrad.distributions", "glassgrad.doctor", "glassgrad.explanation", "glassgrad.fft", "glassgrad.func",
+    "glassgrad.linalg", "glassgrad.manual", "glassgrad.models", "glassgrad.nn", "glassgrad.nn.functional",
+    "glassgrad.nn.init", "glassgrad.nn.utils", "glassgrad.optim", "glassgrad.optim.lr_scheduler",
+    "glassgrad.optim.swa_utils", "glassgrad.report", "glassgrad.scalar", "glassgrad.train", "glassgrad.utils.data",
+    "glassgrad.verify",
 ]  # fmt: skip
 
 # Where classes, and the functions that are no ops, have an example each.
 WITH_EXAMPLES = [
-    "glassgrad.amp", "glassgrad.func", "glassgrad.models", "glassgrad.nn", "glassgrad.optim",
-    "glassgrad.optim.lr_scheduler", "glassgrad.optim.swa_utils", "glassgrad.utils.data",
+    "glassgrad.amp", "glassgrad.distributions", "glassgrad.func", "glassgrad.models", "glassgrad.nn",
+    "glassgrad.optim", "glassgrad.optim.lr_scheduler", "glassgrad.optim.swa_utils", "glassgrad.utils.data",
 ]  # fmt: skip
 
 # Why something in them has none.
@@ -33,7 +34,9 @@ EXCEPTIONS = {
         "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
         "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     },
-    "a base: those that are built have examples": {"LRScheduler", "Optimizer", "Sampler"},
+    "a base: those that are built have examples": {
+        "Distribution", "ExponentialFamily", "LRScheduler", "Optimizer", "Sampler", "Transform",
+    },
     "a result: what returns it has the example": {"Summary", "WorkerInfo"},
     "another order or spelling of what has an example": {"generate", "grad_and_value"},
     "handed to AveragedModel": {

@@ -95,6 +95,98 @@ def test_a_stopped_schedule_goes_on(name: str) -> None:
     np.testing.assert_allclose(rates(again, second, 59), expected[41:], rtol=1e-12)
 
 
+# Each schedule's own edges, in both directions: the step before, the step itself and the one after.
+JUMPS = [0, 1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 29, 30, 31, 36, 37, 38, 59, 60, 61, 79, 80, 81, 99, 10, 0, 30, 80, 5, 17]
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in {"sequential", "chained"}])
+def test_jumps_to_a_step(name: str) -> None:
+    ours, theirs = optimizer_of(gg), optimizer_of(torch)
+    a, b = SCHEDULES[name](lr_scheduler, ours), SCHEDULES[name](torch.optim.lr_scheduler, theirs)
+    for epoch in JUMPS:
+        a.step(epoch)
+        b.step(epoch)
+        got, want = ([group["lr"] for group in one.param_groups] for one in (ours, theirs))
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-15, err_msg=str(epoch))
+        assert a.get_last_lr() == got
+    # A factor of 0 divides by 0 on the way back up; from an ordinary step both go on alike.
+    np.testing.assert_allclose(rates(a, ours, 30), rates(b, theirs, 30), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("milestones", [[5], [5, 5], [9, 5], [9, 5, 5, 2], [0, 3], [3, 4], [1], []])
+@pytest.mark.parametrize("jump", [False, True])
+def test_milestones_hit_repeated_and_unsorted(milestones: list[int], jump: bool) -> None:
+    optimizer, theirs = optimizer_of(gg), optimizer_of(torch)
+    schedule = lr_scheduler.MultiStepLR(optimizer, milestones, 0.5)
+    expected = torch.optim.lr_scheduler.MultiStepLR(theirs, milestones, 0.5)
+    for step in range(1, 13):
+        schedule.step(*[step] * jump)
+        expected.step(*[step] * jump)
+        by_hand = 0.1 * 0.5 ** sum(1 for one in milestones if (one > 0 or jump) and one <= step)
+        assert schedule.get_last_lr()[0] == pytest.approx(expected.get_last_lr()[0], rel=1e-12)
+        if 0 not in milestones or jump:
+            assert schedule.get_last_lr()[0] == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("milestones", [[3, 7], [1, 2], [4, 5]])
+def test_schedules_change_at_their_milestones(milestones: list[int]) -> None:
+    def made(module: Any, optimizer: Any) -> Any:
+        first, second = module.ConstantLR(optimizer, 0.5, 2), module.StepLR(optimizer, 2, 0.1)
+        third = module.MultiplicativeLR(optimizer, lambda step: 0.9 - step / 100)
+        return module.SequentialLR(optimizer, [first, second, third], milestones)
+
+    ours, theirs = optimizer_of(gg), optimizer_of(torch)
+    a, b = made(lr_scheduler, ours), made(torch.optim.lr_scheduler, theirs)
+    np.testing.assert_allclose(rates(a, ours, 14), rates(b, theirs, 14), rtol=1e-9)
+
+
+RESUMED: dict[str, Callable[[Any, Any, int], Any]] = {
+    "lambda": lambda s, o, last: s.LambdaLR(o, lambda step: 0.95**step, last),
+    "multiplicative": lambda s, o, last: s.MultiplicativeLR(o, lambda step: 0.9, last),
+    "step": lambda s, o, last: s.StepLR(o, 3, 0.5, last),
+    "multi-step": lambda s, o, last: s.MultiStepLR(o, [6, 8], 0.5, last),
+    "constant": lambda s, o, last: s.ConstantLR(o, 0.5, 8, last),
+    "linear": lambda s, o, last: s.LinearLR(o, 0.1, 1.0, 9, last),
+    "exponential": lambda s, o, last: s.ExponentialLR(o, 0.9, last),
+    "polynomial": lambda s, o, last: s.PolynomialLR(o, 20, 2.0, last),
+    "cosine": lambda s, o, last: s.CosineAnnealingLR(o, 9, 0.0, last),
+    "restarts": lambda s, o, last: s.CosineAnnealingWarmRestarts(o, 7, 1, 0.0, last),
+    "cycles": lambda s, o, last: s.CyclicLR(o, 0.01, 0.1, 4, last_epoch=last),
+    "one cycle": lambda s, o, last: s.OneCycleLR(o, 0.3, total_steps=40, last_epoch=last),
+}
+
+
+@pytest.mark.parametrize("last", [0, 4, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("name", RESUMED)
+def test_taken_up_again_with_a_last_epoch(name: str, last: int) -> None:
+    found = []
+    for library, module in ((gg, lr_scheduler), (torch, torch.optim.lr_scheduler)):
+        optimizer = optimizer_of(library)
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+            if name == "one cycle":  # what PyTorch's keeps there
+                group.update(initial_lr=0.012, max_lr=0.3, min_lr=1.2e-6, base_momentum=0.85, max_momentum=0.95)
+        found.append(rates(RESUMED[name](module, optimizer, last), optimizer, 20))
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("make", [
+    lambda s, o: s.ConstantLR(o, 0.5, 1), lambda s, o: s.LinearLR(o, 0.5, 1.0, 1), lambda s, o: s.PolynomialLR(o, 1),
+    lambda s, o: s.StepLR(o, 1), lambda s, o: s.CosineAnnealingLR(o, 1), lambda s, o: s.CosineAnnealingLR(o, 2),
+    lambda s, o: s.CosineAnnealingWarmRestarts(o, 1), lambda s, o: s.CosineAnnealingWarmRestarts(o, 1, 2),
+    lambda s, o: s.CosineAnnealingWarmRestarts(o, 2, 3), lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1),
+    lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1, 2), lambda s, o: s.CyclicLR(o, 0.1, 0.5, 2, 1, mode="triangular2"),
+    lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.5),
+    lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.25, three_phase=True),
+    lambda s, o: s.ExponentialLR(o, 1.0), lambda s, o: s.MultiStepLR(o, [1, 2, 3]),
+])  # fmt: skip
+def test_the_shortest_ones(make: Build) -> None:
+    """Where every step is an edge, what is one step early or late shows at once."""
+    ours, theirs = optimizer_of(gg), optimizer_of(torch)
+    a, b = make(lr_scheduler, ours), make(torch.optim.lr_scheduler, theirs)
+    np.testing.assert_allclose(rates(a, ours, 19), rates(b, theirs, 19), rtol=1e-9, atol=1e-15)
+
+
 @pytest.mark.parametrize("options", [
     {}, {"factor": 0.5, "patience": 2, "cooldown": 3}, {"mode": "max", "patience": 1, "threshold": 0.1},
     {"threshold_mode": "abs", "threshold": 0.05, "patience": 0, "min_lr": [1e-3, 1e-4]},

@@ -209,6 +209,12 @@ NOT_AN_OPTIMIZER = Message(
     "{owner} expects an optimizer, given a {kind} ({where}).",
 )
 
+NEW_GROUP = Message(
+    ArgumentError,
+    "{owner}: a group was added to the optimizer ({where}), and {name} was given for {count} groups one by one.\n"
+    "Next: give {name} once for all groups, or build a new schedule after add_param_group.",
+)
+
 NO_INITIAL_LR = Message(
     ArgumentError,
     "{owner} is to go on from a last_epoch, but the optimizer's groups have no 'initial_lr' ({where}).\n"

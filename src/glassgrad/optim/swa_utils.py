@@ -14,7 +14,7 @@ from glassgrad.mode import no_grad
 from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Buffer, Module
 from glassgrad.nn.norm import _BatchNorm
-from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.tape import MUTATIONS
 from glassgrad.tensor import make
@@ -179,9 +179,14 @@ class SWALR(LRScheduler):
         ends = swa_lr if isinstance(swa_lr, list | tuple) else [swa_lr] * len(optimizer.param_groups)
         for group, end in zip(optimizer.param_groups, ends, strict=True):
             group["swa_lr"] = end
+        self._given = swa_lr
         self.anneal_epochs = anneal_epochs
         self.anneal_strategy = anneal_strategy
         super().__init__(optimizer, last_epoch)
+
+    def join(self, group: dict[str, Any]) -> float:
+        group.setdefault("swa_lr", for_new_group(self._given, "SWALR", "swa_lr"))
+        return super().join(group)
 
     def _done(self, step: int) -> float:
         share = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))

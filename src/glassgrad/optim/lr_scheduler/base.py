@@ -75,6 +75,11 @@ class LRScheduler:
         """Return the rate of step `last_epoch` from the one at the start; None where there is no formula."""
         return None
 
+    @property
+    def is_initial(self) -> bool:
+        """Whether this is the step that the constructor makes, which leaves a rate that is taken up again as it is."""
+        return self._step_count == 1
+
     # --- what is done with it ---------------------------------------------------------------------------
 
     def get_lr(self) -> list[float]:
@@ -88,7 +93,8 @@ class LRScheduler:
 
     @_in_every_call
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one step, or to step `epoch`."""
+        """Go on by one step, or to step `epoch`; groups that were added to the optimizer take part from here on."""
+        self._take_in_groups()
         self._step_count += 1
         if epoch is None:
             self.last_epoch += 1
@@ -98,6 +104,18 @@ class LRScheduler:
             jumped = [self.closed(base) for base in self.base_lrs]
             rates = self.get_lr() if None in jumped else [rate for rate in jumped if rate is not None]
         self._set(rates)
+
+    def _take_in_groups(self) -> None:
+        groups = self.optimizer.param_groups
+        while len(self.base_lrs) < len(groups):
+            self.base_lrs.append(self.join(groups[len(self.base_lrs)]))
+
+    def join(self, group: dict[str, Any]) -> float:
+        """Return the rate at the start of a group that was added to the optimizer after the schedule was made.
+
+        A subclass that keeps numbers for each group adds those of this one.
+        """
+        return float(group.setdefault("initial_lr", group["lr"]))
 
     def _set(self, rates: Sequence[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -111,6 +129,13 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state from `state_dict()`."""
         vars(self).update(state_dict)
+
+
+def for_new_group(value: Any, owner: str, name: str) -> Any:
+    """Return what an option says about a group that was added: a list says nothing about it, which is an error."""
+    if isinstance(value, list | tuple):
+        raise errors.NEW_GROUP(owner=owner, name=name, count=len(value), where=provenance.here(1))
+    return value
 
 
 def _is_function(value: Any) -> bool:
@@ -132,7 +157,14 @@ class _Functions(LRScheduler):
                 expected=f"one for each of {count} groups", where=provenance.here(),
             )  # fmt: skip
         self.lr_lambdas: list[Any] = functions
+        self._given = lr_lambda
         super().__init__(optimizer, last_epoch)
+
+    def functions(self) -> list[Any]:
+        """Return one for each group, those that were added to the optimizer included."""
+        while len(self.lr_lambdas) < len(self.optimizer.param_groups):
+            self.lr_lambdas.append(for_new_group(self._given, type(self).__name__, "lr_lambda"))
+        return self.lr_lambdas
 
 
 class LambdaLR(_Functions):
@@ -152,7 +184,7 @@ class LambdaLR(_Functions):
     """
 
     def get_lr(self) -> list[float]:
-        pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
+        pairs = zip(self.base_lrs, self.functions(), strict=True)
         return [base * function(self.last_epoch) for base, function in pairs]
 
 
@@ -174,7 +206,7 @@ class MultiplicativeLR(_Functions):
 
     def get_lr(self) -> list[float]:
         groups = self.optimizer.param_groups
-        if self.last_epoch <= 0:
+        if self.is_initial:
             return [group["lr"] for group in groups]
-        pairs = zip(groups, self.lr_lambdas, strict=True)
+        pairs = zip(groups, self.functions(), strict=True)
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]

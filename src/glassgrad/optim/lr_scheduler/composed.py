@@ -46,6 +46,7 @@ class SequentialLR(LRScheduler):
             group["lr"] = group["initial_lr"]
         for one in self._schedulers:
             one.last_epoch -= 1
+        self._schedulers[0]._step_count -= 1  # its first step is made once more
         self._schedulers[0].step()
         self.base_lrs = self._schedulers[0].base_lrs
         self._step_count = 1

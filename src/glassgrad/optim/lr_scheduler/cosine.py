@@ -37,7 +37,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def rate(self, lr: float, base: float) -> float:
         step = self.last_epoch
-        if step == 0:
+        if self.is_initial:
             return lr
         if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point there is no way back by a factor
             return lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
@@ -87,6 +87,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Go on by one step, or to `epoch`."""
+        self._take_in_groups()
         self._step_count += 1
         at = self.last_epoch + 1 if epoch is None else epoch
         self.T_cur, self.T_i = self._place(at)

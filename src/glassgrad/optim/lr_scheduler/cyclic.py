@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -44,7 +44,37 @@ class _Momentum:
                 group["momentum"] = value
 
 
-class CyclicLR(LRScheduler):
+class _InCycles(LRScheduler):
+    """What a schedule with a highest rate and a momentum keeps for each group.
+
+    Attributes:
+        max_lrs, max_momentums, base_momentums: one for each group.
+    """
+
+    cycle_momentum: bool
+    max_lrs: list[float]
+    base_momentums: list[float]
+    max_momentums: list[float]
+    _given: dict[str, Any]
+    _momentum: _Momentum
+
+    def _new(self, name: str) -> float:
+        return float(for_new_group(self._given[name], type(self).__name__, name))
+
+    def join(self, group: dict[str, Any]) -> float:
+        kept = [("max_lr", self.max_lrs)]
+        if self.cycle_momentum:
+            kept += [("base_momentum", self.base_momentums), ("max_momentum", self.max_momentums)]
+        values = [self._new(name) for name, _ in kept]
+        for (_, numbers), value in zip(kept, values, strict=True):
+            numbers.append(value)
+        return super().join(group)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "_momentum"}
+
+
+class CyclicLR(_InCycles):
     """Triangles between `base_lr` and `max_lr`.
 
     Args:
@@ -93,6 +123,7 @@ class CyclicLR(LRScheduler):
         self.scale_mode = scale_mode
         self.cycle_momentum = cycle_momentum
         starts = _each(base_lr, optimizer, "CyclicLR", "base_lr")
+        self._given = {"base_lr": base_lr, "max_lr": max_lr}
         if last_epoch == -1:
             for group, start in zip(optimizer.param_groups, starts, strict=True):
                 group["lr"] = group["initial_lr"] = start
@@ -100,6 +131,7 @@ class CyclicLR(LRScheduler):
             self._momentum = _Momentum(optimizer, "CyclicLR")
             self.base_momentums = _each(base_momentum, optimizer, "CyclicLR", "base_momentum")
             self.max_momentums = _each(max_momentum, optimizer, "CyclicLR", "max_momentum")
+            self._given |= {"base_momentum": base_momentum, "max_momentum": max_momentum}
         super().__init__(optimizer, last_epoch)
         self.base_lrs = starts
 
@@ -121,11 +153,12 @@ class CyclicLR(LRScheduler):
             self._momentum.write([most - (most - least) * share for most, least in ends])
         return [low + (high - low) * share for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
-    def state_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().state_dict().items() if name != "_momentum"}
+    def join(self, group: dict[str, Any]) -> float:
+        group["lr"] = group["initial_lr"] = self._new("base_lr")
+        return super().join(group)
 
 
-class OneCycleLR(LRScheduler):
+class OneCycleLR(_InCycles):
     """Up from `max_lr` / div_factor to `max_lr`, then far down, in one cycle over the whole training.
 
     Args:
@@ -176,6 +209,8 @@ class OneCycleLR(LRScheduler):
         self.anneal_strategy = anneal_strategy
         self.cycle_momentum = cycle_momentum
         self.max_lrs = _each(max_lr, optimizer, "OneCycleLR", "max_lr")
+        self._given = {"max_lr": max_lr}
+        self.div_factor, self.final_div_factor = div_factor, final_div_factor
         self.first_lrs = [rate / div_factor for rate in self.max_lrs]
         self.final_lrs = [rate / final_div_factor for rate in self.first_lrs]
         peak = float(pct_start * total_steps) - 1
@@ -187,6 +222,7 @@ class OneCycleLR(LRScheduler):
             self._momentum = _Momentum(optimizer, "OneCycleLR")
             self.base_momentums = _each(base_momentum, optimizer, "OneCycleLR", "base_momentum")
             self.max_momentums = _each(max_momentum, optimizer, "OneCycleLR", "max_momentum")
+            self._given |= {"base_momentum": base_momentum, "max_momentum": max_momentum}
         super().__init__(optimizer, last_epoch)
 
     @staticmethod
@@ -226,5 +262,9 @@ class OneCycleLR(LRScheduler):
     def _leg(self, stations: Sequence[float], phase: int, done: float) -> float:
         return self._way(stations[phase], stations[phase + 1], done)
 
-    def state_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().state_dict().items() if name != "_momentum"}
+    def join(self, group: dict[str, Any]) -> float:
+        first = self._new("max_lr") / self.div_factor
+        self.first_lrs.append(first)
+        self.final_lrs.append(first / self.final_div_factor)
+        group["initial_lr"] = first
+        return super().join(group)

@@ -148,7 +148,7 @@ class LinearLR(LRScheduler):
     def rate(self, lr: float, base: float) -> float:
         if self.last_epoch == 0:
             return lr * self.start_factor
-        if self.last_epoch > self.total_iters:
+        if self.is_initial or self.last_epoch > self.total_iters:
             return lr
         return lr * (self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
@@ -177,7 +177,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, lr: float, base: float) -> float:
-        return lr if self.last_epoch == 0 else lr * self.gamma
+        return lr if self.is_initial else lr * self.gamma
 
     def closed(self, base: float) -> float:
         return base * self.gamma**self.last_epoch
@@ -208,7 +208,7 @@ class PolynomialLR(LRScheduler):
         return 1 - min(step, self.total_iters) / self.total_iters
 
     def rate(self, lr: float, base: float) -> float:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self.is_initial or self.last_epoch > self.total_iters:
             return lr
         return float(lr * (self._left(self.last_epoch) / self._left(self.last_epoch - 1)) ** self.power)
 

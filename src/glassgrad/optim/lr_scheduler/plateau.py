@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.optim.lr_scheduler.base import LRScheduler
+from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -53,6 +53,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold = threshold
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
+        self._given = min_lr
         self.min_lrs = list(min_lr) if isinstance(min_lr, list | tuple) else [min_lr] * count
         if len(self.min_lrs) != count:
             raise self._wrong("min_lr", min_lr, f"one number, or {count}")
@@ -94,6 +95,8 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def _lower(self) -> None:
+        while len(self.min_lrs) < len(self.optimizer.param_groups):
+            self.min_lrs.append(for_new_group(self._given, "ReduceLROnPlateau", "min_lr"))
         for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
             lower = max(group["lr"] * self.factor, least)
             if group["lr"] - lower > self.eps:

@@ -65,7 +65,7 @@ _INSTEAD: dict[str, str] = {
         "gcd lcm frexp hash_tensor igamma igammac mvlgamma"
     ),
     "": (
-        "diagonal_scatter index index_reduce isreal istft stft nanquantile narrow_copy "
+        "diagonal_scatter index index_reduce isreal nanquantile narrow_copy "
         "nonzero_static put renorm slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
         "unsafe_split_with_sizes"
     ),

@@ -1,26 +1,56 @@
 """`torch.fft`: discrete Fourier transforms. See `glassgrad.ops.complexes` for what complex tensors can do."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from glassgrad import creation
 from glassgrad.missing import getter
 from glassgrad.ops.fft import (
     fft,
     fft2,
-    fftfreq,
+    fftn,
     fftshift,
+    hfft,
+    hfft2,
+    hfftn,
     ifft,
     ifft2,
+    ifftn,
     ifftshift,
+    ihfft,
+    ihfft2,
+    ihfftn,
     irfft,
     irfft2,
+    irfftn,
     rfft,
     rfft2,
-    rfftfreq,
+    rfftn,
 )
+from glassgrad.tensor import Tensor
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """The frequencies of `fft` for `n` samples `d` apart.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.fft.fftfreq(4).tolist()
+        [0.0, 0.25, -0.5, -0.25]
+    """
+    return creation.tensor(np.fft.fftfreq(n, d), dtype or creation.DEFAULT, requires_grad, device)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """The frequencies of `rfft` for `n` samples `d` apart."""
+    return creation.tensor(np.fft.rfftfreq(n, d), dtype or creation.DEFAULT, requires_grad, device)
+
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftshift", "ifft", "ifft2", "ifftshift", "irfft", "irfft2", "rfft", "rfft2", "rfftfreq",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip

@@ -47,6 +47,7 @@ from glassgrad.random import (
 )
 from glassgrad.tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from glassgrad.tensor import Tensor
+from glassgrad.window_functions import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 
 float16 = half = np.dtype(np.float16)
 float32 = np.dtype(np.float32)

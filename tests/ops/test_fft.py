@@ -129,8 +129,8 @@ def test_helpers() -> None:
     for dim in (None, 0, (0, 1)):
         np.testing.assert_array_equal(gg.fft.fftshift(gg.tensor(x), dim).numpy(), np.fft.fftshift(x, dim))
         np.testing.assert_array_equal(gg.fft.ifftshift(gg.tensor(x), dim).numpy(), np.fft.ifftshift(x, dim))
-    np.testing.assert_allclose(gg.fft.fftfreq(5, 0.1), np.fft.fftfreq(5, 0.1), rtol=1e-6)
-    np.testing.assert_allclose(gg.fft.rfftfreq(6), np.fft.rfftfreq(6), rtol=1e-6)
+    np.testing.assert_allclose(gg.fft.fftfreq(5, 0.1).numpy(), np.fft.fftfreq(5, 0.1), rtol=1e-6)
+    np.testing.assert_allclose(gg.fft.rfftfreq(6).numpy(), np.fft.rfftfreq(6), rtol=1e-6)
 
 
 def test_what_cannot_work_is_named() -> None:

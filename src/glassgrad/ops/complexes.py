@@ -70,6 +70,11 @@ def complex(real: Array, imag: Array) -> Array:
     return view_as_complex_p(stack(parts, -1))
 
 
+def polar(abs: Array, angle: Array) -> Array:
+    """The complex numbers of a size and an angle: abs cos(angle) + i abs sin(angle)."""
+    return complex(abs * ew.cos(angle), abs * ew.sin(angle))
+
+
 def real(x: Array) -> Array:
     """Real part; a real tensor is its own."""
     return view_as_real_p(x)[..., 0] if is_complex(x) else x

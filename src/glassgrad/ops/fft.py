@@ -8,15 +8,15 @@ which are the same memory seen another way; `complexes` says what those can do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.batching import shifted
-from glassgrad.ops.complexes import _as_complex, _as_pairs, is_complex, view_as_complex_p, view_as_real_p
-from glassgrad.ops.core import Array, Linear, canonical_axis, linear
+from glassgrad.ops.complexes import _as_complex, _as_pairs, conj, is_complex, view_as_complex_p, view_as_real_p
+from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype, pad_p, roll_p, stack
 
@@ -158,54 +158,117 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
     return _times(rfft_back_p(doubled, axis=axis, size=size), _scale(norm, size, inverse=True))
 
 
-def _over_several(one: Callable[..., Array], input: Array, s: Any, dim: int | Sequence[int], norm: str | None) -> Array:
-    for size, axis in _sizes(s, dim):
-        input = one(input, size, axis, norm)
+def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """The real spectrum, `n` numbers, of a signal whose mirror image is its conjugate, given by its first half."""
+    return irfft(conj(input), n, dim, _opposite(norm))
+
+
+def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
+    """Inverse of `hfft`: the first n // 2 + 1 numbers of a complex signal from its real spectrum."""
+    return conj(rfft(input, n, dim, _opposite(norm)))
+
+
+def _opposite(norm: str | None) -> str | None:
+    """The norm of the transform in the other direction."""
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+# --- several dimensions ---------------------------------------------------------------------------
+
+
+def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int]]:
+    """The size asked for, or None, of every dimension: without `dim` all of them, or the last ones for which `s` is."""
+    ndim = len(input.shape)
+    if dim is None:
+        dims: Sequence[int] = range(ndim) if s is None else range(ndim - len(s), ndim)
+    else:
+        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    sizes = (None,) * len(dims) if s is None else (s,) if isinstance(s, int) else tuple(s)
+    axes = [canonical_axis(axis, ndim) for axis in dims]
+    if len(sizes) != len(axes) or len(set(axes)) != len(axes) or not axes:
+        raise bad_option(op, "dim", dim, f"different dimensions, as many as there are sizes in s={s}")
+    return [(None if size == -1 else size, axis) for size, axis in zip(sizes, axes, strict=True)]
+
+
+def fftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """`fft` over several dimensions, all of them by default."""
+    for size, axis in _plan(input, s, dim, "fftn"):
+        input = fft(input, size, axis, norm)
     return input
 
 
-def _sizes(s: Any, dim: int | Sequence[int]) -> list[tuple[int | None, int]]:
-    """Pair the size asked for, or None, with each dimension; PyTorch's "2" functions take any number of them."""
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    sizes = (None,) * len(dims) if s is None else (s,) if isinstance(s, int) else tuple(s)
-    return list(zip(sizes, dims, strict=True))
+def ifftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """`ifft` over several dimensions, all of them by default."""
+    for size, axis in _plan(input, s, dim, "ifftn"):
+        input = ifft(input, size, axis, norm)
+    return input
 
 
-def fft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
-    """`fft` over two dimensions."""
-    return _over_several(fft, input, s, dim, norm)
-
-
-def ifft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
-    """`ifft` over two dimensions."""
-    return _over_several(ifft, input, s, dim, norm)
-
-
-def rfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
-    """`rfft` over the last of two dimensions, then `fft` over the other."""
-    *others, (size, axis) = _sizes(s, dim)
+def rfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """`rfft` over the last of several dimensions, then `fft` over the others."""
+    *others, (size, axis) = _plan(input, s, dim, "rfftn")
     input = rfft(input, size, axis, norm)
     for size, axis in others:
         input = fft(input, size, axis, norm)
     return input
 
 
-def irfft2(input: Array, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
-    """Inverse of `rfft2`."""
-    *others, (last, along) = _sizes(s, dim)
+def irfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """Inverse of `rfftn`."""
+    *others, (last, along) = _plan(input, s, dim, "irfftn")
     for size, axis in others:
         input = ifft(input, size, axis, norm)
     return irfft(input, last, along, norm)
 
 
-def fftfreq(n: int, d: float = 1.0) -> Any:
-    """The frequencies of `fft` for `n` samples `d` apart (an array)."""
-    return np.fft.fftfreq(n, d).astype(np.float32)
+def hfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """`fft` over all but the last of several dimensions, then `hfft` over that."""
+    *others, (last, along) = _plan(input, s, dim, "hfftn")
+    for size, axis in others:
+        input = fft(input, size, axis, norm)
+    return hfft(input, last, along, norm)
 
 
-def rfftfreq(n: int, d: float = 1.0) -> Any:
-    """The frequencies of `rfft` for `n` samples `d` apart (an array)."""
-    return np.fft.rfftfreq(n, d).astype(np.float32)
+def ihfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    """Inverse of `hfftn`."""
+    *others, (size, axis) = _plan(input, s, dim, "ihfftn")
+    input = ihfft(input, size, axis, norm)
+    for size, axis in others:
+        input = ifft(input, size, axis, norm)
+    return input
+
+
+def fft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """`fft` over two dimensions."""
+    return fftn(input, s, dim, norm)
+
+
+def ifft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """`ifft` over two dimensions."""
+    return ifftn(input, s, dim, norm)
+
+
+def rfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """`rfft` over the last of two dimensions, then `fft` over the other."""
+    return rfftn(input, s, dim, norm)
+
+
+def irfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """Inverse of `rfft2`."""
+    return irfftn(input, s, dim, norm)
+
+
+def hfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """`fft` over the first of two dimensions, then `hfft` over the other."""
+    return hfftn(input, s, dim, norm)
+
+
+def ihfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    """Inverse of `hfft2`."""
+    return ihfftn(input, s, dim, norm)
+
+
+# --- order of the frequencies ---------------------------------------------------------------------
 
 
 def _shifted(input: Array, dim: Any, sign: int) -> Array:

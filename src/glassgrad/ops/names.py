@@ -42,6 +42,7 @@ from glassgrad.ops import (
     sort,
     spatial,
     special,
+    spectra,
     statistics,
     strided,
 )
@@ -127,7 +128,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
-    spatial, complexes, statistics, factorise, eigen,
+    spatial, complexes, statistics, factorise, eigen, spectra,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -138,8 +139,8 @@ NOT_METHODS = {
     "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
     "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
-    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "block_diag",
-    "gradient",
+    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "polar",
+    "block_diag", "gradient",
 }  # fmt: skip
 
 

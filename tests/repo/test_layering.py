@@ -24,6 +24,7 @@ MAX_FUNCTION = 60
 ENGINE_PARTS = (  # what a Tensor is, how it is recorded, walked and printed
     "mode", "node", "mutations", "tape", "tensor", "interpreter", "views", "methods", "saving", "function", "inplace",
     "tangents", "operands", "autograd", "creation", "random", "dtypes", "interop", "explain_failure", "_repr",
+    "window_functions",
 )
 # fmt: on
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -31,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops",),
     ENGINE_PARTS,
     ("public", "protocols", "func", "compile", "checkpoint", "verify", "explanation", "linalg", "fft", "special",
-     "optimize", "profiler"),
+     "sparse", "optimize", "profiler"),
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization", "backends",
      "cuda", "distributions"),

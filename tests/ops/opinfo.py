@@ -67,7 +67,13 @@ DRAWN = {
 
 
 # No op may disagree without a reason here; the docs show it, and a test checks that it is still needed.
+# What is the same for all three of them.
+_UNPOOLED = (
+    "Where windows overlap, several elements go to one place and the last one stays: it alone has the gradient here, "
+    "PyTorch gives it to all of them, which is not the derivative."
+)
 REASONS = {
+    **{f"nn.functional.max_unpool{dims}d": _UNPOOLED for dims in (1, 2, 3)},
     "cov": (
         "PyTorch's samples have weights in float32 beside numbers in float64: the gradients of the weights agree to "
         "the precision of float32, in which both libraries round them."

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes, over one and two dimensions."""
+"""Convolutions and their transposes, over one, two and three dimensions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from glassgrad.nn import init
 from glassgrad.nn.module import Module, Parameter
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.spatial import conv1d, conv2d, conv_transpose1d, conv_transpose2d
+from glassgrad.ops.volumes import conv3d, conv_transpose3d
 
 Ints = int | Sequence[int]
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -157,10 +158,24 @@ class Conv2d(_Direct):
     operation = staticmethod(conv2d)
 
 
+class Conv3d(_Direct):
+    """Cross-correlation of (N, C, D, H, W) or (C, D, H, W) with learned kernels; arguments as for `Conv1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Conv3d(3, 8, 3, padding=1)(gg.zeros(2, 3, 4, 5, 5)).shape
+        (2, 8, 4, 5, 5)
+    """
+
+    dims = 3
+    operation = staticmethod(conv3d)
+
+
 class _ConvTranspose(_Conv):
     """What the transposed convolutions share."""
 
     turned = True
+    operation: Callable[..., Any]
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
@@ -195,6 +210,12 @@ class _ConvTranspose(_Conv):
             extra.append(wanted[axis] - least)
         return tuple(extra)
 
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        extra = self._extra(input, output_size)
+        return self.operation(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
 
 class ConvTranspose1d(_ConvTranspose):
     """The transpose of `Conv1d`: what its gradient does to (N, C, L), with learned kernels.
@@ -206,12 +227,7 @@ class ConvTranspose1d(_ConvTranspose):
     """
 
     dims = 1
-
-    def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self._extra(input, output_size)
-        return conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    operation = staticmethod(conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
@@ -224,12 +240,20 @@ class ConvTranspose2d(_ConvTranspose):
     """
 
     dims = 2
-
-    def forward(self, input: Any, output_size: Any = None) -> Any:
-        extra = self._extra(input, output_size)
-        return conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    operation = staticmethod(conv_transpose2d)
 
 
-__all__ = ["Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"]
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of `Conv3d`: what its gradient does to (N, C, D, H, W), with learned kernels.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConvTranspose3d(8, 3, 4, stride=2, padding=1)(gg.zeros(1, 8, 2, 3, 3)).shape
+        (1, 3, 4, 6, 6)
+    """
+
+    dims = 3
+    operation = staticmethod(conv_transpose3d)
+
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.ops.core import Array
+from glassgrad.ops.pool_choices import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from glassgrad.ops.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -22,6 +33,7 @@ from glassgrad.ops.spatial import (
     pixel_shuffle,
     pixel_unshuffle,
 )
+from glassgrad.ops.volumes import adaptive_avg_pool3d, avg_pool3d, conv3d, conv_transpose3d, max_pool3d
 
 unfold = im2col
 fold = col2im
@@ -35,7 +47,9 @@ def upsample(
 
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d", "conv_transpose1d",
-    "conv_transpose2d", "fold", "interpolate", "max_pool1d", "max_pool2d", "pixel_shuffle", "pixel_unshuffle", "unfold",
-    "upsample",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "fold", "interpolate", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pixel_shuffle", "pixel_unshuffle",
+    "unfold", "upsample",
 ]  # fmt: skip

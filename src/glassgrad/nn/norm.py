@@ -188,6 +188,18 @@ class InstanceNorm2d(_InstanceNorm):
     dims = (3, 4)
 
 
+class InstanceNorm3d(_InstanceNorm):
+    """Normalises each channel of each example of (N, C, D, H, W) or (C, D, H, W) (Ulyanov et al. 2016).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.InstanceNorm3d(3)(gg.zeros(2, 3, 4, 5, 5)).shape
+        (2, 3, 4, 5, 5)
+    """
+
+    dims = (4, 5)
+
+
 def _sizes(normalized_shape: Any) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
@@ -329,6 +341,6 @@ class LocalResponseNorm(Module):
 
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "LayerNorm",
-    "LocalResponseNorm", "RMSNorm",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LayerNorm", "LocalResponseNorm", "RMSNorm",
 ]  # fmt: skip

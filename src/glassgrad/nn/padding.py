@@ -163,7 +163,71 @@ class CircularPad2d(_Padding):
     mode = "circular"
 
 
+class ConstantPad3d(_Constant):
+    """A border of `value` around (..., D, H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ConstantPad3d(1, 9.0)(gg.zeros(1, 3, 4, 4, 4)).shape
+        (1, 3, 6, 6, 6)
+    """
+
+    dims = 3
+
+
+class ZeroPad3d(_Padding):
+    """A border of zeros around (..., D, H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ZeroPad3d((1, 1, 2, 2, 0, 0))(gg.zeros(1, 3, 4, 4, 4)).shape
+        (1, 3, 4, 8, 6)
+    """
+
+    dims = 3
+
+
+class CircularPad3d(_Padding):
+    """A border that continues (..., D, H, W) from the other side.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.CircularPad3d(1)(gg.zeros(1, 3, 4, 4, 4)).shape
+        (1, 3, 6, 6, 6)
+    """
+
+    dims = 3
+    mode = "circular"
+
+
+class ReflectionPad3d(_Padding):
+    """A border that mirrors (..., D, H, W) without repeating its faces.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReflectionPad3d(1)(gg.zeros(1, 3, 4, 4, 4)).shape
+        (1, 3, 6, 6, 6)
+    """
+
+    dims = 3
+    mode = "reflect"
+
+
+class ReplicationPad3d(_Padding):
+    """A border that repeats the faces of (..., D, H, W).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.ReplicationPad3d(1)(gg.zeros(1, 3, 4, 4, 4)).shape
+        (1, 3, 6, 6, 6)
+    """
+
+    dims = 3
+    mode = "replicate"
+
+
 __all__ = [
-    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "ReflectionPad1d", "ReflectionPad2d",
-    "ReplicationPad1d", "ReplicationPad2d", "ZeroPad1d", "ZeroPad2d",
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

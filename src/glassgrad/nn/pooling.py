@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from glassgrad.nn.module import Module
-from glassgrad.ops import spatial
+from glassgrad.ops import pool_choices, spatial, volumes
 
 
 class _MaxPool(Module):
@@ -65,6 +66,21 @@ class MaxPool2d(_MaxPool):
         )
 
 
+class MaxPool3d(_MaxPool):
+    """The largest number of each window of (N, C, D, H, W); arguments as for `MaxPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MaxPool3d(3, stride=2, padding=1)(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 2, 4, 4)
+    """
+
+    def forward(self, input: Any) -> Any:
+        return volumes.max_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+
 class AvgPool1d(Module):
     """The mean of each window of (N, C, L).
 
@@ -103,14 +119,10 @@ def _tuple(value: Any) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
-class AvgPool2d(Module):
-    """The mean of each window of (N, C, H, W); `divisor_override` replaces the count of numbers in it.
+class _AvgPool(Module):
+    """What the mean poolings over several dimensions share."""
 
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.nn.AvgPool2d(2)(gg.zeros(1, 3, 8, 8)).shape
-        (1, 3, 4, 4)
-    """
+    operation: Callable[..., Any]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -125,13 +137,166 @@ class AvgPool2d(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Any) -> Any:
-        return spatial.avg_pool2d(
+        return self.operation(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of (N, C, H, W); `divisor_override` replaces the count of numbers in it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AvgPool2d(2)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 4, 4)
+    """
+
+    operation = staticmethod(spatial.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of (N, C, D, H, W); `divisor_override` replaces the count of numbers in it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AvgPool3d(2)(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 2, 4, 4)
+    """
+
+    operation = staticmethod(volumes.avg_pool3d)
+
+
+class _PowerPool(Module):
+    """What the power poolings share."""
+
+    operation: Callable[..., Any]
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        return self.operation(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_PowerPool):
+    """(sum of x**p)**(1/p) over each window of (N, C, L), p being `norm_type`.
+
+    Args:
+        norm_type: the power.
+        kernel_size, stride: of the window; the stride is the window's size by default.
+        ceil_mode: keep a window that reaches over the end.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LPPool1d(2, 2)(gg.tensor([[[3.0, 4.0]]]))
+        tensor([[[5.]]])
+    """
+
+    operation = staticmethod(pool_choices.lp_pool1d)
+
+
+class LPPool2d(_PowerPool):
+    """(sum of x**p)**(1/p) over each window of (N, C, H, W); arguments as for `LPPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LPPool2d(2, 2)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 4, 4)
+    """
+
+    operation = staticmethod(pool_choices.lp_pool2d)
+
+
+class LPPool3d(_PowerPool):
+    """(sum of x**p)**(1/p) over each window of (N, C, D, H, W); arguments as for `LPPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LPPool3d(2, 2)(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 2, 4, 4)
+    """
+
+    operation = staticmethod(pool_choices.lp_pool3d)
+
+
+class _MaxUnpool(Module):
+    """What the ways back from max pooling share."""
+
+    dims = 0
+    operation: Callable[..., Any]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._several(kernel_size)
+        self.stride = self.kernel_size if stride is None else self._several(stride)
+        self.padding = self._several(padding)
+
+    def _several(self, value: Any) -> tuple[int, ...]:
+        return (value,) * self.dims if isinstance(value, int) else tuple(value)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        return self.operation(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Zeros with the numbers of (N, C, L) where `MaxPool1d` found them, from the places that it returned.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.MaxUnpool1d(2)(gg.tensor([[[3.0, 7.0]]]), gg.tensor([[[1, 2]]]))
+        tensor([[[0., 3., 7., 0.]]])
+    """
+
+    dims = 1
+    operation = staticmethod(pool_choices.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros with the numbers of (N, C, H, W) where `MaxPool2d` found them; arguments as for `MaxUnpool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> y, places = gg.nn.MaxPool2d(2, return_indices=True)(gg.rand(1, 3, 8, 8))
+        >>> gg.nn.MaxUnpool2d(2)(y, places).shape
+        (1, 3, 8, 8)
+    """
+
+    dims = 2
+    operation = staticmethod(pool_choices.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Zeros with the numbers of (N, C, D, H, W) where `MaxPool3d` found them; arguments as for `MaxUnpool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> y, places = gg.nn.MaxPool3d(2, return_indices=True)(gg.rand(1, 3, 4, 8, 8))
+        >>> gg.nn.MaxUnpool3d(2)(y, places).shape
+        (1, 3, 4, 8, 8)
+    """
+
+    dims = 3
+    operation = staticmethod(pool_choices.max_unpool3d)
 
 
 class _Adaptive(Module):
@@ -169,4 +334,72 @@ class AdaptiveAvgPool2d(_Adaptive):
         return spatial.adaptive_avg_pool2d(input, self.output_size)
 
 
-__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d"]
+class AdaptiveAvgPool3d(_Adaptive):
+    """The means of a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveAvgPool3d((None, 2, 2))(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 4, 2, 2)
+    """
+
+    def forward(self, input: Any) -> Any:
+        return volumes.adaptive_avg_pool3d(input, self.output_size)
+
+
+class _AdaptiveMax(_Adaptive):
+    operation: Callable[..., Any]
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Any) -> Any:
+        return self.operation(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """The largest numbers of about equal parts of (N, C, L), as many as `output_size`.
+
+    Args:
+        output_size: how many parts.
+        return_indices: return the places of the largest as well.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveMaxPool1d(2)(gg.tensor([[[1.0, 3.0, 5.0]]]))
+        tensor([[[3., 5.]]])
+    """
+
+    operation = staticmethod(pool_choices.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """The largest numbers of a grid of about equal parts of (N, C, H, W); arguments as for `AdaptiveMaxPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveMaxPool2d((None, 3))(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 8, 3)
+    """
+
+    operation = staticmethod(pool_choices.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """The largest numbers of a grid of about equal parts of (N, C, D, H, W); arguments as for `AdaptiveMaxPool1d`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AdaptiveMaxPool3d(3)(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 3, 3, 3)
+    """
+
+    operation = staticmethod(pool_choices.adaptive_max_pool3d)
+
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip

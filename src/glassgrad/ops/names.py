@@ -34,6 +34,7 @@ from glassgrad.ops import (
     fused_recurrent,
     index,
     linalg,
+    pool_choices,
     reduce,
     scan,
     scatter,
@@ -45,6 +46,7 @@ from glassgrad.ops import (
     spectra,
     statistics,
     strided,
+    volumes,
 )
 from glassgrad.ops.core import INTERPRETERS, Primitive
 
@@ -129,6 +131,7 @@ _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
     spatial, complexes, statistics, factorise, eigen, spectra,
+    volumes, pool_choices,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -140,7 +143,9 @@ NOT_METHODS = {
     "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
     "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "polar",
-    "block_diag", "gradient",
+    "block_diag", "gradient", "conv3d", "conv_transpose3d", "max_pool3d", "avg_pool3d", "adaptive_avg_pool3d",
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d",
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ _INSTEAD: dict[str, str] = {
         "unsqueeze_ gcd_ lcm_ igamma_ igammac_ mvlgamma_ index_reduce_ put_"
     ),
     _MEMORY: (
-        "as_strided as_strided_ as_strided_scatter const_data_ptr is_set_to map_ map2_ apply_ new_empty_strided "
+        "as_strided_ as_strided_scatter const_data_ptr is_set_to map_ map2_ apply_ new_empty_strided "
         "resize resize_ resize_as resize_as_ set_ storage storage_offset storage_type untyped_storage dim_order "
         "as_subclass"
     ),

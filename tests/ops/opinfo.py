@@ -73,6 +73,10 @@ _UNPOOLED = (
     "PyTorch gives it to all of them, which is not the derivative."
 )
 REASONS = {
+    "as_strided (partial_views)": (
+        "The samples are parts of larger tensors and reach beyond themselves; here a tensor's memory is its own, and a "
+        "storage offset of a part is refused."
+    ),
     **{f"nn.functional.max_unpool{dims}d": _UNPOOLED for dims in (1, 2, 3)},
     "cov": (
         "PyTorch's samples have weights in float32 beside numbers in float64: the gradients of the weights agree to "

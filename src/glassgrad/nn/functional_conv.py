@@ -16,6 +16,7 @@ from glassgrad.ops.pool_choices import (
     max_unpool2d,
     max_unpool3d,
 )
+from glassgrad.ops.sampling import affine_grid, grid_sample
 from glassgrad.ops.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -48,8 +49,8 @@ def upsample(
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "fold", "interpolate", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pixel_shuffle", "pixel_unshuffle",
-    "unfold", "upsample",
+    "adaptive_max_pool3d", "affine_grid", "avg_pool1d", "avg_pool2d", "avg_pool3d", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "grid_sample", "interpolate", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ from glassgrad.ops import (
     linalg,
     pool_choices,
     reduce,
+    sampling,
     scan,
     scatter,
     shape,
@@ -131,7 +132,7 @@ _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
     linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
     spatial, complexes, statistics, factorise, eigen, spectra,
-    volumes, pool_choices,
+    volumes, pool_choices, sampling,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -145,7 +146,7 @@ NOT_METHODS = {
     "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "polar",
     "block_diag", "gradient", "conv3d", "conv_transpose3d", "max_pool3d", "avg_pool3d", "adaptive_avg_pool3d",
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "grid_sample", "affine_grid",
 }  # fmt: skip
 
 

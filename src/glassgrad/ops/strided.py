@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.axes import concrete
 from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
@@ -91,6 +93,41 @@ overlap_add_p: Linear = linear(
              S((2, 3), axis=0, step=2, length=5)),
 )  # fmt: skip
 
+# --- any strides ----------------------------------------------------------------------------------
+
+
+def _as_strided(xp: Any, x: Array, *, size: Shape, stride: Shape, offset: int) -> Array:
+    """What NumPy shows of the elements in their order; read-only, since places may overlap."""
+    flat = np.ascontiguousarray(x).reshape(-1)
+    steps = tuple(step * flat.itemsize for step in stride)
+    return np.lib.stride_tricks.as_strided(flat[offset:], size, steps, writeable=False)
+
+
+def _add_strided(xp: Any, x: Array, *, shape: Shape, stride: Shape, offset: int) -> Array:
+    out = np.zeros(math.prod(shape), x.dtype)
+    places: Any = np.asarray(offset)
+    for n, step in zip(x.shape, stride, strict=True):
+        places = places[..., None] + np.arange(n) * step
+    np.add.at(out, places, x)
+    return out.reshape(shape)
+
+
+as_strided_p: Linear = linear(
+    "as_strided", _as_strided,
+    (lambda g, x, *, size, stride, offset: add_strided_p(g, shape=tuple(x.shape), stride=stride, offset=offset),),
+    formula="y[i, j] = element offset + i stride[0] + j stride[1] of x", derivative="g added at these elements",
+    shape=lambda x, *, size, stride, offset: size,
+    samples=(S((12,), size=(3, 4), stride=(2, 1), offset=1), S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
+             S((2, 3), size=(), stride=(), offset=4)),
+)  # fmt: skip
+add_strided_p: Linear = linear(
+    "add_strided", _add_strided,
+    (lambda g, x, *, shape, stride, offset: as_strided_p(g, size=tuple(x.shape), stride=stride, offset=offset),),
+    formula="zeros(shape) with x[i, j] added at element offset + i stride[0] + j stride[1]",
+    derivative="these elements of g", shape=lambda x, *, shape, **at: shape,
+    samples=(S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)),
+)  # fmt: skip
+
 # --- public functions -----------------------------------------------------------------------------
 
 
@@ -153,3 +190,37 @@ def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
     for axis, size in zip(axes, sizes, strict=True):
         x = unfold(x, canonical_axis(axis, ndim), size, 1)
     return x
+
+
+def _owner(memory: Any) -> Any:
+    """The array whose memory this one shows."""
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    return memory
+
+
+def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
+
+    Memory is that of the tensor itself, in the order of its elements. A tensor whose elements lie in another order (a
+    transpose) is refused, and for a part of a larger one a `storage_offset`, which PyTorch counts in the larger one.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.as_strided(gg.arange(5), (3, 3), (1, 1)).tolist()
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    """
+    memory = concrete(x, "as_strided")
+    if not memory.flags.c_contiguous:
+        raise bad_option("as_strided", "input", f"strides {memory.strides}", "a contiguous tensor: call .contiguous()")
+    if storage_offset is not None and _owner(memory).size > memory.size:
+        expected = "None for a part of a larger tensor, or .clone()"
+        raise bad_option("as_strided", "storage_offset", storage_offset, expected)
+    sizes, steps = tuple(map(int, size)), tuple(map(int, stride))
+    offset = 0 if storage_offset is None else int(storage_offset)
+    if len(sizes) != len(steps) or min((*sizes, *steps, offset), default=0) < 0:
+        raise bad_option("as_strided", "stride", stride, f"one step for each of {len(sizes)} sizes, none below 0")
+    last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else offset - 1
+    if last >= memory.size:
+        raise bad_option("as_strided", "size", sizes, f"elements up to {memory.size - 1}; the last one would be {last}")
+    return as_strided_p(x, size=sizes, stride=steps, offset=offset)

@@ -60,7 +60,7 @@ def test_methods_of_tensors() -> None:
         (lambda: gg.ones(2).unsqueeze_(0), "assign the result"),
         (lambda: gg.ones(2).storage(), r"\.numpy\(\)"),
         (lambda: gg.ones(2).index_reduce(0), "Nearest: .*index_"),
-        (lambda: nn.utils.spectral_norm, "divide the weight"),
+        (lambda: nn.utils.prune, "a mask that is a buffer"),
         (lambda: nn.init.normal, "normal_"),
         (lambda: nn.Conv3d, "Conv2d"),
         (lambda: optim.lr_scheduler.CosineLR, "CosineAnnealingLR"),

@@ -149,6 +149,18 @@ PARAMETER_REPLACED = Message(
     "Next: assign glassgrad.nn.Parameter(...), or write the values: {name}.data = ... .",
 )
 
+NOTHING_TO_PARAMETRIZE = Message(
+    ArgumentError,
+    "{owner} has nothing under the name {name!r} that this could be done to ({where}).\n"
+    "Next: give the name of one of its own parameters; [name for name, _ in module.named_parameters()] lists them.",
+)
+
+PARAMETRIZED_DIFFERS = Message(
+    ShapeError,
+    "the parametrization of {owner}.{name} gives {given}, expected {expected} ({where}).\n"
+    "Next: return a tensor of the same shape and dtype, or pass unsafe=True.",
+)
+
 MISSING_NAME = Message(
     MissingError,
     "{module} has no {name!r}.{nearest}",

@@ -157,12 +157,12 @@ class ModuleList(_Numbered):
             else:
                 groups.append((position, position, text))
         if not groups:
-            return "ModuleList()"
+            return f"{self._get_name()}()"
         lines = [
             f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
             for first, last, text in groups
         ]
-        return "ModuleList(\n  " + "\n  ".join(line.replace("\n", "\n  ") for line in lines) + "\n)"
+        return f"{self._get_name()}(\n  " + "\n  ".join(line.replace("\n", "\n  ") for line in lines) + "\n)"
 
 
 class ParameterList(_Numbered):

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from glassgrad.missing import getter
-from glassgrad.nn.utils import rnn
+from glassgrad.nn.utils import parametrizations, parametrize, rnn
 from glassgrad.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from glassgrad.nn.utils.norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from glassgrad.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
 # What PyTorch has here and this library has not, and what to use in its place.
 _INSTEAD = {
-    "weight_norm": "divide the weight by its norm in forward: g * v / v.norm(dim=1, keepdim=True).",
-    "spectral_norm": "divide the weight by linalg.matrix_norm(weight, 2) in forward.",
-    "parametrizations": "compute the weight in forward from the parameters you keep.",
-    "parametrize": "compute the weight in forward from the parameters you keep.",
     "prune": "multiply the weight by a mask that is a buffer.",
     "stateless": "func.functional_call.",
     "convert_parameters": "its functions are here: nn.utils.parameters_to_vector, vector_to_parameters.",
@@ -25,6 +22,7 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector", "rnn",
-    "vector_to_parameters",
+    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
+    "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm",
+    "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

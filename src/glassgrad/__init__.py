@@ -82,6 +82,10 @@ class _Front(ModuleType):
         if name not in _APART and "glassgrad.public" not in sys.modules and not _importing():
             importlib.import_module("glassgrad.public")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python copies and pickles modules of its own class only, by their names.
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES
         return sorted({*self.__dict__, *names, *_modules(), *_ELSEWHERE})

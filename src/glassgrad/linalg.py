@@ -29,7 +29,7 @@ from glassgrad.ops.factorise import (
     solve_ex,
 )
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
-from glassgrad.ops.names import public
+from glassgrad.ops.names import at_home, public
 from glassgrad.ops.reduce import amax, amin, sum, vector_norm
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
@@ -170,6 +170,7 @@ __all__ = [
 
 # With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).
 globals().update({name: public(globals()[name], name) for name in __all__})
+at_home(__name__, globals())
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from glassgrad.missing import getter
-from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.names import PUBLIC, at_home
 
 _NAMES = (
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0", "i0e", "i1", "i1e",
@@ -13,6 +13,7 @@ _NAMES = (
 
 _FUNCTIONS = {name: PUBLIC[name] for name in _NAMES}
 globals().update(_FUNCTIONS)
+at_home(__name__, _FUNCTIONS)
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)

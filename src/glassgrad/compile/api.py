@@ -21,6 +21,7 @@ from glassgrad.compile.fastpath import MISS
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.interrupts import opened, shielded
 from glassgrad.compile.naming import with_names
+from glassgrad.compile.portable import Portable
 from glassgrad.compile.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.report import Stats
 from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
@@ -50,7 +51,7 @@ def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceC
     return without
 
 
-class Compiled:
+class Compiled(Portable):
     """A function that is traced at its first call and runs as one program from then on.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.names import PUBLIC, at_home
 
 _FAMILIES = ("activation", "attention", "classes", "conv", "distance", "dropout", "losses", "norm", "products")
 # Ops that PyTorch keeps here as well.
@@ -27,6 +27,7 @@ def _collect() -> dict[str, Any]:
 
 _COLLECTED = _collect()
 globals().update(_COLLECTED)
+at_home(__name__, _COLLECTED)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,8 @@ underscore or a trailing ``_p``; what several op files share and no user calls l
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -49,7 +50,9 @@ from glassgrad.ops import (
     strided,
     volumes,
 )
-from glassgrad.ops.core import INTERPRETERS, Primitive
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Primitive
+
+_FRONT = "glassgrad"
 
 # What is given -> what our functions call it, by preference. An argument of the given name comes first.
 KEYWORDS: dict[str, tuple[str, ...]] = {
@@ -290,6 +293,24 @@ def _collect() -> dict[str, Any]:
 
 
 PUBLIC: dict[str, Any] = _collect()
+
+
+def at_home(module: str, table: Mapping[str, Any]) -> None:
+    """Let the functions of a public module say that they are found there, unless they are found where they say.
+
+    Wrappers bear the name of what they wrap or of where they were made; by that they could not be pickled.
+    """
+    for name, function in table.items():
+        if not isinstance(function, FunctionType) or function.__module__ == _FRONT:
+            continue
+        said = vars(sys.modules.get(function.__module__, sys))
+        if said.get(function.__qualname__) is not function:
+            function.__module__, function.__qualname__ = module, name
+
+
+def registered(name: str) -> Primitive:
+    """Return the primitive of a name: what a pickled one is found by."""
+    return REGISTRY[name]
 
 
 def methods() -> dict[str, Any]:

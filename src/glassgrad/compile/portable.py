@@ -1,0 +1,71 @@
+"""Copies and pickles of compiled functions: the function and its options travel, programs are made anew.
+
+A program is addresses of this process's memory, and of the state that its function reads; a copy of a model has other
+state. The copy traces at its first call, and finds its code on the disk.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from types import FrameType
+from typing import Any, Self
+
+
+class Portable:
+    """What a compiled function has to say when it is copied or pickled."""
+
+    function: Any
+    backend: str
+    threads: int | None
+    keep_grads: bool
+    strict: bool
+    _verify: bool
+
+    def options(self) -> dict[str, Any]:
+        """Return what it was made with, besides the function."""
+        return {
+            "backend": self.backend, "verify": self._verify, "threads": self.threads, "keep_grads": self.keep_grads,
+            "strict": self.strict,
+        }  # fmt: skip
+
+    def __copy__(self) -> Self:
+        return type(self)(self.function, **self.options())  # type: ignore[call-arg]  # what a subclass takes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # A model may hold what was compiled from one of its own methods: the copy is known before it is made.
+        twin = memo[id(self)] = type(self).__new__(type(self))
+        twin.__init__(copy.deepcopy(self.function, memo), **self.options())  # type: ignore[misc]  # see above
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        name = getattr(self.function, "__qualname__", "")
+        if self is _named(getattr(self.function, "__module__", None), name) and not _by_value(sys._getframe(1)):
+            return str(name)  # a decorated function is found by its name, as functions are
+        return _unfinished, (type(self),), (self.function, self.options())
+
+    def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
+        function, options = state
+        self.__init__(function, **options)  # type: ignore[misc]  # see above
+
+
+def _unfinished(kind: type[Any]) -> Any:
+    return object.__new__(kind)
+
+
+def _named(module: str | None, name: str) -> Any:
+    """Return what a module has under a name, with dots in it for what lies in classes."""
+    found: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _by_value(frame: FrameType) -> bool:
+    """Tell whether a pickler asks that takes along what others find by name: cloudpickle, or a copy of it, or dill.
+
+    Only who asks shows that: in a script both picklers see the same function of `__main__`, which another process
+    finds under that name when it runs the same script, and does not find when it runs another.
+    """
+    asking = str(frame.f_globals.get("__name__", ""))
+    return "cloudpickle" in asking or asking.split(".", maxsplit=1)[0] == "dill"

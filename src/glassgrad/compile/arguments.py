@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad.compile import trees
 from glassgrad.compile.graph import Var
+from glassgrad.compile.guards import hooks_of
 from glassgrad.compile.reach import is_constant
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import Tracer
@@ -87,6 +88,8 @@ class Arguments:
         symbol = tracer.argument(leaf.array, self.name_of(path))
         self.vars[symbol.var] = count
         twin = make(symbol, None, leaf._tracks)
+        if hooks_of(leaf):
+            twin._extra = {"hooks": list(hooks_of(leaf))}
         self.twins[id(twin)] = count
         if leaf.node is not None:
             self.inner[count] = leaf

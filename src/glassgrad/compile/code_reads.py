@@ -20,6 +20,8 @@ _NAMES = _GLOBALS | _METHODS | {
     "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
     "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
 }  # fmt: skip
+_STORES = frozenset({"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"})
+_ADDING = frozenset({"append", "extend", "appendleft", "add", "update", "insert"})
 _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
 
 
@@ -31,12 +33,18 @@ class Reads(NamedTuple):
         attributes: those that are looked at, rather than called as methods.
         whole: names of things that are not only asked for entries by constant keys.
         keys: name -> the constant keys that what has this name is asked for.
+        looked: names of things that are not only written, counted up (``self.n += 1``) or added to (``log.append(x)``).
+        counted: names of numbers that are counted up, and of containers with such numbers.
+        stored: names that get a value in another way.
     """
 
     globals: tuple[str, ...]
     attributes: frozenset[str]
     whole: frozenset[str]
     keys: Mapping[str, frozenset[Any]]
+    looked: frozenset[str]
+    counted: frozenset[str]
+    stored: frozenset[str]
 
 
 class Names:
@@ -46,7 +54,8 @@ class Names:
         every: of globals, attributes and methods, and strings.
         read: of attributes that are looked at, and strings, which `getattr` may look for.
         mine: the same in the user's own code.
-        whole, keys: see `Reads`; in the user's own code.
+        whole, keys, counted, stored: see `Reads`; in the user's own code.
+        looked: names that are read, where that is not only to write the same place; in all code.
     """
 
     def __init__(self) -> None:
@@ -55,6 +64,9 @@ class Names:
         self.mine: set[str] = set()
         self.whole: set[str] = set()
         self.keys: dict[str, frozenset[Any]] = {}
+        self.looked: set[str] = set()
+        self.counted: set[str] = set()
+        self.stored: set[str] = set()
 
     def copy(self) -> Names:
         """Return the same names, to be added to."""
@@ -68,6 +80,14 @@ class Names:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
+    def is_only_written(self, name: str) -> bool:
+        """Tell whether code stores under a name, or adds to what is there, and never looks at it."""
+        return name not in self.looked and name not in self.counted
+
+    def is_counter(self, name: str) -> bool:
+        """Tell whether the one thing that code does with a number is to count it up."""
+        return name in self.counted and name not in self.looked and name not in self.stored
+
     @staticmethod
     def globals_of(code: types.CodeType) -> tuple[str, ...]:
         """Return the globals that code reads, in its order."""
@@ -79,8 +99,11 @@ class Names:
         reads = reads_of(code)
         self.every |= strings.union(code.co_names)
         self.read |= strings | reads.attributes
+        self.looked |= strings | (reads.looked if users else reads.attributes)
         if users:
             self.mine |= strings | reads.attributes
+            self.counted |= reads.counted
+            self.stored |= reads.stored
             self.whole |= reads.whole
             for name, keys in reads.keys.items():
                 self.keys[name] = self.keys.get(name, frozenset()) | keys
@@ -101,17 +124,73 @@ def reads_of(code: types.CodeType) -> Reads:
     read = (instr.argval for instr in instrs if instr.opname in _GLOBALS)
     attributes = {instr.argval for instr in instrs if instr.opname == "LOAD_ATTR" and not _calls_method(instr)}
     whole: set[str] = set()
+    looked: set[str] = set()
+    counted: dict[int, str] = {}  # where the sum is stored
     keys: dict[str, set[Any]] = {}
     for at, instr in enumerate(instrs):
         if instr.opname not in _NAMES or not isinstance(instr.argval, str):
             continue
+        end = _counted_until(instrs, at)
+        if end is not None:
+            counted[end] = instr.argval
+        elif not _adds_to(instrs, at):
+            looked.add(instr.argval)
         key = _key_asked_for(instrs, at)
         if key is None:
             whole.add(instr.argval)
         else:
             keys.setdefault(instr.argval, set()).add(key[0])
     frozen = {name: frozenset(found) for name, found in keys.items()}
-    return Reads(tuple(dict.fromkeys(read)), frozenset(attributes), frozenset(whole), frozen)
+    stored = frozenset(instr.argval for at, instr in enumerate(instrs) if instr.opname in _STORES and at not in counted)
+    return Reads(
+        tuple(dict.fromkeys(read)), frozenset(attributes), frozenset(whole), frozen, frozenset(looked),
+        frozenset(counted.values()), stored,
+    )  # fmt: skip
+
+
+def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:
+    """Tell whether what is loaded here only gets something added: ``log.append(x)``."""
+    after = instrs[at + 1 : at + 2]
+    return bool(after) and after[0].opname in _METHODS and after[0].argval in _ADDING
+
+
+def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
+    """Return where ``x += ...`` stores the number, or the entry, that is loaded here; None for any other use."""
+    begin, stores = at + 1, {instrs[at].opname.replace("LOAD", "STORE"), "STORE_DEREF"}
+    names = [instr.opname for instr in instrs[begin : begin + 4]]
+    item = names[:1] == ["LOAD_CONST"] and names[1:3] == ["COPY", "COPY"]
+    if item:
+        if names[3:] != ["BINARY_SUBSCR"] and not _is_subscript(instrs[begin + 3]):
+            return None
+        begin, stores = begin + 4, {"STORE_SUBSCR"}
+    end = _consumed_at(instrs, begin)
+    if end is None or instrs[end].opname != "BINARY_OP" or instrs[end].argrepr not in {"+=", "-="}:
+        return None
+    end += 1
+    while end < len(instrs) and instrs[end].opname == "SWAP":
+        end += 1
+    stored = end < len(instrs) and instrs[end].opname in stores and (item or instrs[end].argval == instrs[at].argval)
+    return end if stored else None
+
+
+def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
+    """Return the instruction that takes the value on top of the stack with one above it; None where that is unclear."""
+    above = 0
+    for at in range(begin, len(instrs)):
+        instr = instrs[at]
+        if instr.opcode in dis.hasjrel or instr.opcode in dis.hasjabs or instr.is_jump_target:
+            return None
+        if above == 1 and instr.opname == "BINARY_OP":
+            return at
+        if instr.opname in {"COPY", "SWAP"} and (instr.arg or 0) > above:
+            return None
+        if instr.opname == "CALL":  # in Python 3.11 half of its effect is that of PRECALL
+            above -= (instr.arg or 0) + 1
+        else:
+            above += dis.stack_effect(instr.opcode, instr.arg if instr.opcode >= dis.HAVE_ARGUMENT else None)
+        if above < 1:
+            return None
+    return None
 
 
 def _calls_method(instr: dis.Instruction) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.compile.captured import Capture, Given, Output, assembled
-from glassgrad.compile.guards import Guards
+from glassgrad.compile.guards import Guards, hooks_of
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.mutations import MUTATIONS, Writer
 from glassgrad.node import next_sequence
@@ -121,10 +121,12 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchec
     seen: list[int] = []
     for at, (kind, leaf) in enumerate(zip(kinds, leaves, strict=True)):
         if kind[0] == "tensor":
-            _, dtype, shape, tracks, first = kind
-            if first != at or type(leaf) is not Tensor:
+            _, dtype, shape, tracks, first, *hooks = kind
+            if first != at or type(leaf) is not Tensor or hooks:
                 return None
             different = "".join(f" or a{at} is a{other}" for other in seen)
+            different += f" or (a{at}._extra is not None and hooks_of(a{at}))" if tracks else ""
+            space["hooks_of"] = hooks_of
             lines.append(f"if type(a{at}) is not Tensor or a{at}._tracks is not {tracks}{different}:")
             lines.append("    return MISS")
             lines.append(f"x{at} = a{at}.array")

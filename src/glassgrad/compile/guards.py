@@ -30,12 +30,12 @@ class Guards:
 
     Attributes:
         edges: places that hold what they held.
-        tracks: tensors and whether they required a gradient.
+        tracks: tensors, their paths, whether they required a gradient, and their hooks.
         grads: leaves and the gradient they had, where that matters.
     """
 
     edges: Sequence[Edge]
-    tracks: Sequence[tuple[Tensor, str, bool]]
+    tracks: Sequence[tuple[Tensor, str, bool, tuple[Any, ...]]]
     grads: Sequence[tuple[Tensor, Tensor | None]]
 
     def compiled(self) -> Check:
@@ -82,9 +82,15 @@ class Guards:
                 yield f"{place} is v{number}"
 
     def _tensor_terms(self, space: dict[str, Any]) -> Iterable[str]:
-        for number, (tensor, _, tracks) in enumerate(self.tracks):
+        space["hooks_of"] = hooks_of
+        for number, (tensor, _, tracks, hooks) in enumerate(self.tracks):
             space[f"t{number}"] = tensor
             yield f"t{number}._tracks is {tracks}"
+            if hooks:
+                space[f"b{number}"] = hooks
+                yield f"hooks_of(t{number}) == b{number}"
+            elif tracks:
+                yield f"(t{number}._extra is None or not hooks_of(t{number}))"
         for number, (leaf, grad) in enumerate(self.grads):
             space[f"l{number}"], space[f"g{number}"] = leaf, grad
             yield f"l{number}._grad is g{number}"
@@ -97,17 +103,29 @@ class Guards:
                 if edge.kind in {"content", "bytes"}:
                     return f"the contents of {edge.path} have changed"
                 return f"{edge.path} was {_shown_before(edge)}, now {_shown_now(edge)}"
-        for tensor, path, tracks in self.tracks:
+        for tensor, path, tracks, hooks in self.tracks:
             if tensor._tracks is not tracks:
                 return f"{path}.requires_grad was {tracks}, now {tensor._tracks}"
+            if hooks_of(tensor) != hooks:
+                return f"{path} had {len(hooks)} hooks, now {_hooks_now(tensor, hooks)}"
         for leaf, grad in self.grads:
             now = _GRAD.__get__(leaf)
             if now is not grad:
-                path = next((path for tensor, path, _ in self.tracks if tensor is leaf), "a tensor")
+                path = next((path for tensor, path, *_ in self.tracks if tensor is leaf), "a tensor")
                 before, after = ("None" if g is None else "a tensor" for g in (grad, now))
                 after = "another tensor" if before == after else after
                 return f"{path}.grad was {before}, now {after}"
         return None
+
+
+def hooks_of(leaf: Tensor) -> tuple[Any, ...]:
+    """Return the hooks that the gradient of a leaf goes through."""
+    return () if leaf._extra is None or leaf.node is not None else tuple(leaf._extra.get("hooks", ()))
+
+
+def _hooks_now(leaf: Tensor, before: tuple[Any, ...]) -> str:
+    now = hooks_of(leaf)
+    return "others" if len(now) == len(before) else str(len(now))
 
 
 def _shown(value: Any) -> str:

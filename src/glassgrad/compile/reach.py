@@ -38,6 +38,7 @@ _CONSTANTS = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
 )  # fmt: skip
 _OWN = "glassgrad"
+_GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
 _AS_USER = ("glassgrad.models", "glassgrad.train", "glassgrad.cli")
 _SCHEDULES = "glassgrad.optim.lr_scheduler"  # what they count steers nothing but options that are read in every call
@@ -208,6 +209,8 @@ class _Walk:
 
     def tensor(self, path: str, value: Tensor) -> None:
         self.found.tensors[id(value)] = (value, path)
+        if value._extra is not None and value.node is None:
+            self.queue.extend((f"{path}.hook", hook) for hook in value._extra.get("hooks", ()))
 
     def bound(self, path: str, value: types.MethodType) -> None:
         self.queue.append((path, value.__func__))
@@ -385,7 +388,8 @@ class _Walk:
     def asked_for(self, path: str, items: Any, *, attributes: bool) -> tuple[bool, Any]:
         """Tell whether a dictionary is read as a whole, and otherwise return the keys that it may be asked for."""
         if id(items) in self.inside:
-            return False, self.known.every
+            # A rule may read the options of a group through helpers, whose code is not looked into.
+            return False, self.known.every.union(items) if _GROUP.search(path) else self.known.every
         if attributes:
             return False, self.known.mine
         name = _last_name(path)

@@ -13,7 +13,7 @@ from glassgrad.compile.boundary import connect
 from glassgrad.compile.captured import Capture, assembled
 from glassgrad.compile.fastpath import Quick, quick_call
 from glassgrad.compile.graph import Graph
-from glassgrad.compile.guards import Guards
+from glassgrad.compile.guards import Guards, hooks_of
 from glassgrad.compile.reach import is_constant
 from glassgrad.compile.refusal import RefusedError
 from glassgrad.mutations import Writer
@@ -48,7 +48,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
 
 def _kind(leaf: Any, first: int) -> Any:
     if isinstance(leaf, Tensor):
-        return ("tensor", leaf.array.dtype, leaf.array.shape, leaf._tracks, first)
+        return ("tensor", leaf.array.dtype, leaf.array.shape, leaf._tracks, first, *hooks_of(leaf))
     if isinstance(leaf, _ndarray):
         return ("array", leaf.dtype, leaf.shape)
     if is_constant(leaf):
@@ -90,8 +90,9 @@ def _structures(before: Any, now: Any) -> str:
 
 def _shown(kind: Any) -> str:
     match kind:
-        case ("tensor", dtype, shape, tracks, _):
-            return f"a tensor {dtype}{list(shape)}" + (" that requires a gradient" if tracks else "")
+        case ("tensor", dtype, shape, tracks, _, *hooks):
+            hooked = f", with {len(hooks)} hooks" if hooks else ""
+            return f"a tensor {dtype}{list(shape)}" + (" that requires a gradient" if tracks else "") + hooked
         case ("array", dtype, shape):
             return f"an array {dtype}{list(shape)}"
         case ("number", _, text):
@@ -122,7 +123,9 @@ class TraceCall:
         self.program = program
         self.key = key
         self.guards = Guards(
-            capture.edges, [(one.tensor, one.path, one.tracks) for one in capture.state], capture.entry
+            capture.edges,
+            [(one.tensor, one.path, one.tracks, hooks_of(one.tensor)) for one in capture.state],
+            capture.entry,
         )
         self._check = self.guards.compiled()
         self._tensors = [one.tensor for one in capture.state]

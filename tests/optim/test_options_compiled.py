@@ -12,8 +12,9 @@ from glassgrad import optim
 from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, Case
 
 # Without options, and with some: an option may be read only where another one is set.
-CASES = {case.name: case for case in [*OPTIMIZERS, *OURS, *MUON][::-1]} | {
-    case.id: case for case in [*OPTIMIZERS, *OURS, *MUON] if {"weight_decay", "momentum", "centered"} & case.options.keys()
+ALL = [*OPTIMIZERS, *OURS, *MUON]
+CASES = {case.name: case for case in ALL[::-1]} | {
+    case.id: case for case in ALL if {"weight_decay", "momentum", "centered"} & case.options.keys()
 }
 UNUSED = {"initial_accumulator_value"}  # read when the optimizer is made, and never again
 

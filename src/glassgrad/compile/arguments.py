@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile import trees
+from glassgrad.compile.edges import is_constant
 from glassgrad.compile.graph import Var
 from glassgrad.compile.guards import hooks_of
-from glassgrad.compile.reach import is_constant
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import Tracer
 from glassgrad.tensor import Tensor, make

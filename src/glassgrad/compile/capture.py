@@ -14,8 +14,10 @@ from glassgrad import errors, provenance
 from glassgrad.compile import checks
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
+from glassgrad.compile.edges import is_constant
 from glassgrad.compile.finish import Finish
 from glassgrad.compile.interrupts import opened
+from glassgrad.compile.places import Places
 from glassgrad.compile.reach import Reach, reach
 from glassgrad.compile.refusal import rewinder
 from glassgrad.compile.trace import Tracer
@@ -54,7 +56,9 @@ def capture(
     found = reach(function, statics)
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
-    undo = functools.partial(_undo, found, [rewinder(one) for one in (default_generator, *(s for _, s, _ in streams))])
+    places = Places(found.holders)
+    rewinders = [rewinder(one) for one in (default_generator, *(stream for _, stream, _ in streams))]
+    undo = functools.partial(_undo, found, places, rewinders)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         with tracer.active(), _read_only([array for _, array in found.arrays]):
@@ -64,7 +68,9 @@ def capture(
             with opened():
                 result = function(*traced_args, **traced_kwargs)
                 result = result if after is None else after(result)
-            finished = Finish(tracer, arguments, result, follow_results, keep_grads)
+            finished = Finish(
+                tracer, arguments, result, found, places, follow=follow_results, keep_grads=keep_grads
+            )
     except BaseException:  # Ctrl-C too leaves everything as it was
         undo()
         raise
@@ -109,10 +115,11 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
-def _undo(found: Reach, rewinders: Sequence[Callable[[], None]]) -> bool:
+def _undo(found: Reach, places: Places, rewinders: Sequence[Callable[[], None]]) -> bool:
     """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
     for rewind in rewinders:
         rewind()
+    places.restore()
     return put_back(found)
 
 

@@ -10,18 +10,31 @@ import numpy as np
 
 from glassgrad.compile import trees
 from glassgrad.compile.boundary import Boundary
+from glassgrad.compile.edges import Edge
+from glassgrad.compile.effects import Effect, Entry, Kept, Moved
 from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Instr, Var
-from glassgrad.compile.reach import Edge
+from glassgrad.nn.parameter import Buffer
 from glassgrad.tensor import Tensor, make
 
 
 @dataclass(frozen=True)
 class Output:
-    """A leaf of the result that the program computes: output number `at`, as a Tensor or as an array."""
+    """A leaf of the result, or of what is stored, that the program computes: output number `at`.
+
+    Attributes:
+        at: which output.
+        wrapped: whether it is a Tensor rather than an array.
+        twin: a number that leaves which are one and the same tensor have in common.
+        persistent: of a buffer, whether it belongs to the state that is saved; None for other tensors.
+        tracks: whether it is a leaf that requires a gradient.
+    """
 
     at: int
     wrapped: bool
+    twin: int = 0
+    persistent: bool | None = None
+    tracks: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,8 @@ class Capture:
         once: the function made state that it will find in the next call, which may be another program then.
         boundary: how gradients flow through, when results still require one.
         changed: places of Python values that the function itself changes.
+        effects: what every call does to Python objects.
+        moved: places whose tensors are read, and replaced by others.
         undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
     """
 
@@ -100,20 +115,41 @@ class Capture:
     boundary: Boundary | None
     once: bool
     changed: list[tuple[Edge, Any]] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
     undo: Callable[[], bool] | None = None
 
 
 def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:
     """Return the result of a call from the program's outputs; `tracked` are outputs that are tensors already."""
+    return builder(outputs, leaves, tracked)(result)
+
+
+def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Callable[[Any], Any]:
+    """Return a function that makes values of their descriptions; one tensor that is described twice is made once."""
+    made: dict[int, Tensor] = {}
+
+    def tensor(spec: Output) -> Tensor:
+        if spec.twin not in made:
+            if spec.persistent is None:
+                made[spec.twin] = make(outputs[spec.at], None, spec.tracks)
+            else:
+                made[spec.twin] = Buffer(outputs[spec.at], persistent=spec.persistent)
+        return made[spec.twin]
 
     def leaf(spec: Any, _path: trees.Path) -> Any:
-        if isinstance(spec, Output):
-            if spec.at in tracked:
-                return tracked[spec.at]
-            return make(outputs[spec.at], None, False) if spec.wrapped else outputs[spec.at]
+        match spec:
+            case Output():
+                if spec.at in tracked:
+                    return tracked[spec.at]
+                return tensor(spec) if spec.wrapped else outputs[spec.at]
+            case Kept():
+                return spec.value
+            case Entry():
+                return spec.moved.leaves[spec.leaf]
         assert isinstance(spec, Given)
         if spec.leaf is not None:
             return leaves[spec.leaf]
         return spec.value.copy() if isinstance(spec.value, np.ndarray) else spec.value
 
-    return trees.map_tree(leaf, result)
+    return lambda spec: trees.map_tree(leaf, spec)

@@ -13,8 +13,9 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.captured import State
+from glassgrad.compile.edges import Edge, is_constant
 from glassgrad.compile.graph import Var
-from glassgrad.compile.reach import Edge, Reach, is_constant
+from glassgrad.compile.reach import Reach
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import Tracer
 from glassgrad.tensor import Tensor

@@ -36,6 +36,8 @@ class Reads(NamedTuple):
         looked: names of things that are not only written, counted up (``self.n += 1``) or added to (``log.append(x)``).
         counted: names of numbers that are counted up, and of containers with such numbers.
         stored: names that get a value in another way.
+        globals_stored: globals that get a value in any way.
+        imports: the modules that are imported, each with its number of leading dots.
     """
 
     globals: tuple[str, ...]
@@ -45,6 +47,8 @@ class Reads(NamedTuple):
     looked: frozenset[str]
     counted: frozenset[str]
     stored: frozenset[str]
+    globals_stored: frozenset[str]
+    imports: tuple[tuple[str, int], ...]
 
 
 class Names:
@@ -92,6 +96,16 @@ class Names:
     def globals_of(code: types.CodeType) -> tuple[str, ...]:
         """Return the globals that code reads, in its order."""
         return reads_of(code).globals
+
+    @staticmethod
+    def stored_by(code: types.CodeType) -> frozenset[str]:
+        """Return the globals that code gives a value."""
+        return reads_of(code).globals_stored
+
+    @staticmethod
+    def imports_of(code: types.CodeType) -> tuple[tuple[str, int], ...]:
+        """Return the modules that code imports, each with its number of leading dots."""
+        return reads_of(code).imports
 
     def add(self, code: types.CodeType, *, users: bool) -> None:
         """Add the names in a piece of code."""
@@ -144,23 +158,32 @@ def reads_of(code: types.CodeType) -> Reads:
     stored = frozenset(instr.argval for at, instr in enumerate(instrs) if instr.opname in _STORES and at not in counted)
     return Reads(
         tuple(dict.fromkeys(read)), frozenset(attributes), frozenset(whole), frozen, frozenset(looked),
-        frozenset(counted.values()), stored,
+        frozenset(counted.values()), stored, frozenset(one.argval for one in instrs if one.opname == "STORE_GLOBAL"),
+        tuple((one.argval, _level(instrs[at - 2])) for at, one in enumerate(instrs) if one.opname == "IMPORT_NAME"),
     )  # fmt: skip
 
 
+def _level(instr: dis.Instruction) -> int:
+    return instr.argval if isinstance(instr.argval, int) else 0
+
+
 def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:
-    """Tell whether what is loaded here only gets something added: ``log.append(x)``."""
-    after = instrs[at + 1 : at + 2]
-    return bool(after) and after[0].opname in _METHODS and after[0].argval in _ADDING
+    """Tell whether what is loaded here only gets something added: ``log.append(x)``, ``cache[key] = x``."""
+    begin = _behind_entries(instrs, at + 1)
+    after = instrs[begin : begin + 1]
+    if after and after[0].opname in _METHODS and after[0].argval in _ADDING:
+        return True
+    end = _consumed_at(instrs, begin)
+    return end is not None and instrs[end].opname == "STORE_SUBSCR"
 
 
 def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
     """Return where ``x += ...`` stores the number, or the entry, that is loaded here; None for any other use."""
-    begin, stores = at + 1, {instrs[at].opname.replace("LOAD", "STORE"), "STORE_DEREF"}
+    begin, stores = _behind_entries(instrs, at + 1), {instrs[at].opname.replace("LOAD", "STORE"), "STORE_DEREF"}
     names = [instr.opname for instr in instrs[begin : begin + 4]]
-    item = names[:1] == ["LOAD_CONST"] and names[1:3] == ["COPY", "COPY"]
-    if item:
-        if names[3:] != ["BINARY_SUBSCR"] and not _is_subscript(instrs[begin + 3]):
+    item = names[:1] != [] and names[0].startswith("LOAD_") and names[1:3] == ["COPY", "COPY"]
+    if item or begin > at + 1:
+        if not item or not _is_subscript(instrs[begin + 3]):
             return None
         begin, stores = begin + 4, {"STORE_SUBSCR"}
     end = _consumed_at(instrs, begin)
@@ -180,7 +203,7 @@ def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
         instr = instrs[at]
         if instr.opcode in dis.hasjrel or instr.opcode in dis.hasjabs or instr.is_jump_target:
             return None
-        if above == 1 and instr.opname == "BINARY_OP":
+        if above == 1 and instr.opname in {"BINARY_OP", "STORE_SUBSCR"}:
             return at
         if instr.opname in {"COPY", "SWAP"} and (instr.arg or 0) > above:
             return None
@@ -212,7 +235,15 @@ def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Any] | None:
 
 
 def _is_subscript(instr: dis.Instruction) -> bool:
-    return instr.opname == "BINARY_OP" and instr.argrepr == "[]"  # its form since Python 3.14
+    # The second is its form since Python 3.14.
+    return instr.opname == "BINARY_SUBSCR" or (instr.opname == "BINARY_OP" and instr.argrepr == "[]")
+
+
+def _behind_entries(instrs: list[dis.Instruction], at: int) -> int:
+    """Return where the code goes on with an entry, or an entry of an entry, of what was loaded before `at`."""
+    while at + 1 < len(instrs) and instrs[at].opname.startswith("LOAD_") and _is_subscript(instrs[at + 1]):
+        at += 2
+    return at
 
 
 def _hashable(key: Any) -> tuple[Any] | None:

@@ -8,24 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
+from glassgrad import errors, provenance
 from glassgrad.compile import checks, trees
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.boundary import Boundary, Continuation
 from glassgrad.compile.captured import Capture, Given, Output, State
+from glassgrad.compile.edges import is_constant
+from glassgrad.compile.effects import Kept, Moved, Sorted
 from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Operand, Var
-from glassgrad.compile.reach import Reach, is_constant, reach
+from glassgrad.compile.places import Places
+from glassgrad.compile.reach import Reach, reach
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import _GRAD, Lifted, Tracer
-from glassgrad.tape import Freed
+from glassgrad.nn.parameter import Buffer
+from glassgrad.node import Freed, Node
 from glassgrad.tensor import Tensor, make
 
 
 class Finish:
     """Reads everything off the Symbols while they are still in place."""
 
-    def __init__(self, tracer: Tracer, arguments: Arguments, result: Any, follow: bool, keep_grads: bool) -> None:
+    def __init__(
+        self, tracer: Tracer, arguments: Arguments, result: Any, found: Reach, places: Places, *, follow: bool,
+        keep_grads: bool,
+    ) -> None:  # fmt: skip
         self.tracer = tracer
         self.arguments = arguments
         self.keep_grads = keep_grads
@@ -38,7 +45,12 @@ class Finish:
         self.argument_grads: dict[int, int] = {}
         self.lifted_ids = {id(entry.ref()): entry for entry in tracer.lifted if entry.ref() is not None}
         self.tracked: dict[int, Tensor] = {}
+        self.follow = follow
+        self._twins: dict[int, Output] = {}
+        self._shared: dict[int, int] = {}
         self.result = trees.map_tree(self._leaf, result)
+        self.sorted = self._stored(found, places)
+        places.restore()
         self._gradients()
         for entry in tracer.lifted:
             target = entry.ref()
@@ -73,11 +85,67 @@ class Finish:
         at = self._output(leaf.array)
         if leaf._tracks and leaf.node is not None and type(leaf.node.saved) is not Freed:
             self.tracked[at] = leaf
-        return Output(at, wrapped=True)
+        else:
+            self._shared.setdefault(id(leaf.array), at)
+        return self._twin(leaf, at)
+
+    def _twin(self, leaf: Tensor, at: int) -> Output:
+        persistent = leaf.persistent if isinstance(leaf, Buffer) else None
+        alone = leaf._tracks and leaf.node is None
+        found = Output(at, wrapped=True, twin=len(self._twins) + 1, persistent=persistent, tracks=alone)
+        return self._twins.setdefault(id(leaf), found)
 
     def _output(self, symbol: Any) -> int:
         self.outputs.append(symbol.var if isinstance(symbol, Symbol) else self.tracer.constant(symbol))
         return len(self.outputs) - 1
+
+    # --- what is stored -------------------------------------------------------------------------------
+
+    def _stored(self, found: Reach, places: Places) -> Sorted:
+        """Describe what the function changed in Python objects; what it stored there are outputs."""
+        known = {id(holder.target) for holder, _ in places.before}
+        changes = Sorted(list(places.changes()), found)
+
+        def spec(value: Any) -> Any:
+            if id(value) in known or is_constant(value):
+                return Kept(value)
+            if isinstance(value, dict | list | tuple):
+                return trees.map_tree(lambda leaf, path: spec(leaf), value)
+            if isinstance(value, Tensor):
+                return self._stored_tensor(value, changes)
+            if isinstance(value, Symbol):
+                return Output(self._shared_output(value), wrapped=False)
+            return Given(None, value) if isinstance(value, np.ndarray) else Kept(value)
+
+        for change in changes.changes:
+            changes.add(change, spec)
+        changes.changes.clear()
+        return changes
+
+    def _stored_tensor(self, leaf: Tensor, changes: Sorted) -> Any:
+        if id(leaf) in self.arguments.twins:
+            return Given(self.arguments.twins[id(leaf)])
+        if id(leaf) in changes.entries:
+            return changes.entries[id(leaf)]
+        lifted = self.lifted_ids.get(id(leaf))
+        if (lifted is not None and lifted.existed) or self.tracer.existed(leaf):
+            return Kept(leaf)
+        known = self._twins.get(id(leaf))
+        if known is not None:
+            return known
+        if type(leaf) not in {Tensor, Buffer}:
+            raise errors.TRACE_STORED_KIND(kind=type(leaf).__name__, where=provenance.here())
+        if self.follow and leaf._tracks and leaf.node is not None and _is_alive(leaf.node):
+            at = self._output(leaf.array)
+            self.tracked[at] = leaf
+            return self._twin(leaf, at)
+        return self._twin(leaf, self._shared_output(leaf.array))
+
+    def _shared_output(self, array: Any) -> int:
+        """Return the output for an array; tensors that share it go on sharing it."""
+        if id(array) not in self._shared:
+            self._shared[id(array)] = self._output(array)
+        return self._shared[id(array)]
 
     # --- gradients ------------------------------------------------------------------------------------
 
@@ -161,7 +229,9 @@ class Finish:
             tuple((var, value) for var, value in self.updates.items() if var not in captured),
             tracer.builder.name,
         )
+        moved = self._moved(lifted, state)
         edges, changed = checks.settled(before, after, tracer)
+        edges = [self.sorted.settled(edge) for edge in edges if self.sorted.keeps(edge)] + self.sorted.guards
         return Capture(
             graph=graph,
             arguments=[self.arguments.vars[var] for var in arguments],
@@ -185,7 +255,18 @@ class Finish:
             boundary=boundary,
             once=tracer.once or any(entry.by_function for entry, one in lifted if one is not None),
             changed=changed,
+            effects=self.sorted.effects,
+            moved=moved,
         )
+
+    def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:
+        """Return the places that are read anew in every call, each knowing which inputs its tensors are."""
+        inputs = {id(one.tensor): one for _, one in lifted if one is not None and any(one is used for used in state)}
+        for moved in self.sorted.moved:
+            for at, leaf in enumerate(moved.leaves):
+                if id(leaf) in inputs:
+                    moved.state[at] = inputs[id(leaf)]
+        return self.sorted.moved
 
     def _boundary(self, inputs: list[Var]) -> Boundary | None:
         if self.continuation is None:
@@ -244,6 +325,19 @@ class Finish:
             left = ref()
             if left is not None:
                 raise errors.TRACE_STORED(what=left.described(), origin=left.history(), holder=checks.holder(left))
+
+
+def _is_alive(node: Any) -> bool:
+    """Tell whether no part of a graph was freed by a backward pass."""
+    seen, waiting = set(), [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Node) and id(one) not in seen:
+            seen.add(id(one))
+            if type(one.saved) is Freed:
+                return False
+            waiting.extend(one.parents)
+    return True
 
 
 def _split(feeds: list[Feed]) -> tuple[list[Feed], list[Callable[[], Any]]]:

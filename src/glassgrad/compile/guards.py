@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassgrad.compile.reach import Edge, is_constant, same
+from glassgrad.compile.edges import Edge, is_constant, same
 from glassgrad.compile.trace import _GRAD
 from glassgrad.tensor import Tensor
 
@@ -18,6 +18,7 @@ Check = Callable[[], bool]
 # The conditions of places that are looked at as a whole.
 _WHOLE = {
     "length": "len({holder}) == v{number}",
+    "keys": "tuple({holder}) == v{number}",
     "content": "{holder} == v{number}",
     "bytes": "{holder}.tobytes() == v{number}",
     "absent": "k{number} not in {holder}",
@@ -68,6 +69,8 @@ class Guards:
             match edge.kind:
                 case "cell":
                     place = f"{holder}.cell_contents"
+                case "context":
+                    place = f"{holder}.get(None)"
                 case "attribute":
                     place = f"{holder}.{edge.key}"
                 case _:
@@ -102,6 +105,8 @@ class Guards:
             if not edge.holds():
                 if edge.kind in {"content", "bytes"}:
                     return f"the contents of {edge.path} have changed"
+                if edge.kind == "keys":
+                    return f"{edge.path} were {list(edge.value)}, now {list(edge.holder)}"
                 return f"{edge.path} was {_shown_before(edge)}, now {_shown_now(edge)}"
         for tensor, path, tracks, hooks in self.tracks:
             if tensor._tracks is not tracks:

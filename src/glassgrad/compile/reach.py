@@ -10,33 +10,33 @@ check before each call.
 from __future__ import annotations
 
 import argparse
+import contextvars
 import enum
 import functools
+import importlib.util
 import random
 import re
 import sys
 import types
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from glassgrad import provenance
 from glassgrad.compile.code_reads import Names, nested
+from glassgrad.compile.edges import LONG, Edge, is_constant
+from glassgrad.compile.places import Holder
 from glassgrad.random import Generator
 from glassgrad.tensor import Tensor
 
-_LONG = 64  # containers of more constants than this are compared as a whole,
-_HUGE = 1024  # and of more than this by their length: comparing them would take longer than a call
+_HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
 _OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
 }  # fmt: skip
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
-_CONSTANTS = (
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
-)  # fmt: skip
 _OWN = "glassgrad"
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
@@ -47,68 +47,6 @@ _ASIDE = frozenset({
     "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
     "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
 })  # fmt: skip
-
-
-class Edge(NamedTuple):
-    """One place that was looked at: `kind` tells how, `key` where in `holder`.
-
-    Kinds: cell, item, attribute; absent (an entry that is not there), length (`key` holds a dictionary's keys),
-    content (all constants of a container), bytes (the numbers of an array).
-    """
-
-    path: str
-    kind: str
-    holder: Any
-    key: Any
-    value: Any
-
-    def now(self) -> Any:
-        """Return what is there now; raises `LookupError` or `AttributeError` when nothing is."""
-        match self.kind:
-            case "cell":
-                try:
-                    return self.holder.cell_contents
-                except ValueError:
-                    raise LookupError from None
-            case "attribute":
-                return getattr(self.holder, self.key)
-            case "length":
-                return len(self.holder)
-            case "content":
-                return self.holder
-            case "bytes":
-                return self.holder.tobytes()
-        return self.holder[self.key]
-
-    def holds(self) -> bool:
-        """Tell whether the place still holds what it held."""
-        if self.kind == "absent":
-            return self.key not in self.holder
-        try:
-            now = self.now()
-        except (LookupError, AttributeError):
-            return False
-        return bool(now == self.value) if self.kind == "content" else same(now, self.value)
-
-
-def is_constant(value: Any) -> bool:
-    """Tell whether a value is a Python constant, compared by value."""
-    if isinstance(value, _CONSTANTS):
-        return True
-    if isinstance(value, tuple | frozenset):
-        return len(value) <= _LONG and all(is_constant(part) for part in value)
-    return False
-
-
-def same(now: Any, before: Any) -> bool:
-    """Compare a place's content with what it was: constants by value, everything else by identity."""
-    if now is before:
-        return True
-    if type(now) is not type(before) or not is_constant(before):
-        return False
-    if isinstance(before, tuple):
-        return len(now) == len(before) and all(map(same, now, before))
-    return bool(now == before) or repr(now) == repr(before) == "nan"
 
 
 @dataclass
@@ -123,6 +61,8 @@ class Reach:
         tables: which of them belong to the library and never change.
         names: all that the code reads; a later walk need not find them out again.
         sizes: containers of the library's own objects, and their keys or length; optimizers keep their state there.
+        holders: what has places that the function may change.
+        paths: all paths to lists, dictionaries and sets, by their ids.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
@@ -132,6 +72,8 @@ class Reach:
     tables: set[int] = field(default_factory=set)
     names: Names = field(default_factory=Names)
     sizes: list[tuple[Any, Any]] = field(default_factory=list)
+    holders: list[Holder] = field(default_factory=list)
+    paths: dict[int, list[str]] = field(default_factory=dict)
 
 
 def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
@@ -193,9 +135,17 @@ class _Walk:
         if not is_constant(value):
             self.queue.append((path, value))
 
+    def holder(self, path: str, kind: str, target: Any, owner: Any = None, names: Iterable[str] = ()) -> None:
+        """Note something whose places the function may change; the library's own state has other ways."""
+        if id(target) in self.inside:
+            return
+        self.found.holders.append(Holder(path, kind, target, owner, frozenset(names)))
+
     def look(self, path: str, value: Any) -> None:
         if is_constant(value):
             return
+        if isinstance(value, dict | list | set | deque):
+            self.found.paths.setdefault(id(value), []).append(path)
         if id(value) in self.seen:
             if isinstance(value, dict) and _last_name(path) is not None:  # known by another name as well
                 self.mapping(path, value)
@@ -231,6 +181,11 @@ class _Walk:
     def nothing(self, path: str, value: Any) -> None:
         """Neither state nor a way to some."""
 
+    def method(self, path: str, value: types.BuiltinFunctionType) -> None:
+        """A method of a container, such as ``log.append``."""
+        if isinstance(value.__self__, list | dict | set | deque):
+            self.queue.append((path, value.__self__))
+
     # --- code -----------------------------------------------------------------------------------------
 
     def function(self, path: str, function: types.FunctionType) -> None:
@@ -244,7 +199,9 @@ class _Walk:
         for code in codes:
             self.names.add(code, users=not is_engine(module))
         if not provenance.is_internal(function.__code__.co_filename):
+            self.note(f"{function.__name__}.__code__", "attribute", function, "__code__", function.__code__)
             self.surroundings(path, function, codes)
+            self.imported(function, codes)
 
     def surroundings(self, path: str, function: types.FunctionType, codes: list[types.CodeType]) -> None:
         """Follow what a function of the user's closes over, its globals and its defaults."""
@@ -254,16 +211,29 @@ class _Walk:
             except ValueError:  # the variable has no value yet
                 continue
             self.edge(name, "cell", cell, None, content)
+            self.holder(name, "cell", cell)
         # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.
         for name in dict.fromkeys(name for code in codes for name in Names.globals_of(code)):
             if name in function.__globals__:
                 self.global_value(name, function.__globals__)
+        stored = [name for code in codes for name in Names.stored_by(code)]
+        if stored:
+            self.holder("", "names", function.__globals__, None, stored)
         if function.__defaults__:
             self.edge(f"{path or function.__name__}.__defaults__", "attribute", function, "__defaults__",
                       function.__defaults__)  # fmt: skip
         for part in (function.__kwdefaults__, function.__dict__):
             if part:
                 self.mapping(path or function.__name__, part, attributes=True)
+
+    def imported(self, function: types.FunctionType, codes: list[types.CodeType]) -> None:
+        """Follow the modules that the code itself imports."""
+        package = function.__globals__.get("__package__") or ""
+        for name, level in dict.fromkeys(one for code in codes for one in Names.imports_of(code)):
+            whole = importlib.util.resolve_name("." * level + name, package) if level and package else name
+            module = sys.modules.get(whole)
+            if module is not None and _is_users(module):
+                self.edge(whole, "item", sys.modules, whole, module)
 
     def global_value(self, name: str, space: dict[str, Any]) -> None:
         value = space[name]
@@ -277,6 +247,7 @@ class _Walk:
         if not _is_users(module):
             return
         space = vars(module)
+        self.holder(path, "names", space, module, self.known.every & space.keys())
         for name in sorted(self.known.every & space.keys()):
             if not name.startswith("__"):
                 self.global_value(name, space) if path == "" else self._module_value(path, name, space)
@@ -309,7 +280,10 @@ class _Walk:
                 self.inside.add(id(held))
             if name in constants if is_constant(held) else whole or name in self.known.every:
                 self.edge(f"{path}.{name}", "item", state, name, held)
-        if state is not None and not scratch:
+        if scratch:
+            self.holder(path, "names", state, value, [name for name in state or () if not name.startswith("_")])
+        elif state is not None:
+            self.holder(path, "object", state, value)
             self.note(f"len(vars({path}))", "length", state, frozenset(state), len(state))
         self.class_of(path, kind, value, state or {})
 
@@ -328,11 +302,14 @@ class _Walk:
                 continue
             space = vars(base)
             users = not is_engine(base.__module__)
+            if users:
+                self.holder(base.__name__, "class", base)
             wanted = self.known.every | {"forward", "__call__"}
             wanted |= {name for name in space if users and name.startswith("__")} - _ASIDE
             for name in sorted(wanted & space.keys()):
                 part = space[name]
                 if isinstance(part, types.MemberDescriptorType):
+                    self.holder(path, "slot", value, value, [name])
                     if hasattr(value, name):
                         self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
                 elif name not in state or callable(getattr(part, "__get__", None)):
@@ -345,14 +322,17 @@ class _Walk:
         code = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
         if isinstance(code, types.FunctionType):
             self.queue.append((path, code))
-            if users and part is code:
-                self.note(f"{base.__name__}.{name}", "attribute", base, name, part)
+            if users or name == "forward":
+                self.note(f"{base.__name__}.{name}", "item", vars(base), name, part)
         elif name.startswith("__"):
             return
         elif is_constant(part):
             if constant:
                 self.note(f"{path}.{name}", "attribute", value, name, getattr(value, name))
-        elif users and not hasattr(type(part), "__get__") and not isinstance(part, type | types.ModuleType):
+        elif isinstance(part, type):
+            if users and _is_users_class(part):
+                self.edge(f"{path}.{name}", "attribute", base, name, part)
+        elif users and not hasattr(type(part), "__get__") and not isinstance(part, types.ModuleType):
             self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
 
     def klass(self, path: str, kind: type) -> None:
@@ -363,8 +343,9 @@ class _Walk:
     # --- containers -----------------------------------------------------------------------------------
 
     def mapping(self, path: str, items: dict[Any, Any], *, attributes: bool = False) -> None:
+        self.holder(path, "object" if attributes else "dict", items)
         whole, keys = self.asked_for(path, items, attributes=attributes)
-        if len(items) > _LONG and all(is_constant(value) for value in items.values()):
+        if len(items) > LONG and all(is_constant(value) for value in items.values()):
             if whole:
                 self.as_a_whole(path, items)
                 return
@@ -380,10 +361,17 @@ class _Walk:
         if id(items) in self.inside:
             self.found.sizes.append((items, frozenset(items)))
         if whole:
-            self.note(f"len({path})", "length", items, frozenset(items), len(items))
+            self.keys_of(path, items)
         elif id(items) not in self.inside and not attributes:
             for key in sorted(keys - items.keys(), key=repr):
                 self.note(f"{path}[{key!r}]", "absent", items, key, None)
+
+    def keys_of(self, path: str, items: dict[Any, Any]) -> None:
+        """Note which entries there are, in their order."""
+        if all(map(is_constant, items)):
+            self.note(f"the keys of {path}", "keys", items, frozenset(items), tuple(items))
+        else:
+            self.note(f"len({path})", "length", items, frozenset(items), len(items))
 
     def asked_for(self, path: str, items: Any, *, attributes: bool) -> tuple[bool, Any]:
         """Tell whether a dictionary is read as a whole, and otherwise return the keys that it may be asked for."""
@@ -414,8 +402,10 @@ class _Walk:
 
     def sequence(self, path: str, items: Any) -> None:
         ordered = isinstance(items, list | tuple | deque)
+        if not isinstance(items, tuple | frozenset):
+            self.holder(path, "list" if ordered else "set", items)
         constant = all(is_constant(value) for value in items)
-        if constant and (len(items) > _LONG or not ordered):
+        if constant and (len(items) > LONG or not ordered):
             self.as_a_whole(path, items)
             return
         self.note(f"len({path})", "length", items, None, len(items))
@@ -428,6 +418,11 @@ class _Walk:
                 self.queue.append((f"{path}[{position}]", value))
 
 
+def _context(walk: _Walk, path: str, value: contextvars.ContextVar[Any]) -> None:
+    walk.holder(path, "context", value)
+    walk.edge(path, "context", value, None, value.get(None))
+
+
 _LOOKERS: tuple[tuple[Any, Any], ...] = (
     (Tensor, _Walk.tensor),
     (types.FunctionType, _Walk.function),
@@ -436,8 +431,10 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
     (types.ModuleType, _Walk.module),
     (np.ndarray, _Walk.array),
     (type, _Walk.klass),
-    ((types.BuiltinFunctionType, types.CodeType), _Walk.nothing),
+    (types.BuiltinFunctionType, _Walk.method),
+    (types.CodeType, _Walk.nothing),
     ((Generator, np.random.Generator, np.random.RandomState, random.Random), _Walk.stream),
+    (contextvars.ContextVar, _context),
     (dict, _Walk.mapping),
     ((list, tuple, set, frozenset, deque), _Walk.sequence),
 )

@@ -357,6 +357,10 @@ class Tracer:
             self.lifted[-1].by_function = True
         target.array = made
 
+    def existed(self, target: Tensor) -> bool:
+        """Tell whether a tensor was there before the trace."""
+        return id(target) in self._existing
+
     def _state_input(self, array: Any, path: str, label: str) -> Symbol:
         """Return a new input for an array that is there in every call."""
         var = self.builder.input(array.shape, array.dtype, path or None)

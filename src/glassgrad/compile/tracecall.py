@@ -10,11 +10,12 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile import trees
 from glassgrad.compile.boundary import connect
-from glassgrad.compile.captured import Capture, assembled
+from glassgrad.compile.captured import Capture, builder
+from glassgrad.compile.edges import is_constant
+from glassgrad.compile.effects import apply
 from glassgrad.compile.fastpath import Quick, quick_call
 from glassgrad.compile.graph import Graph
 from glassgrad.compile.guards import Guards, hooks_of
-from glassgrad.compile.reach import is_constant
 from glassgrad.compile.refusal import RefusedError
 from glassgrad.mutations import Writer
 from glassgrad.tape import MODE, RECORDING
@@ -122,9 +123,11 @@ class TraceCall:
         self.backend = backend
         self.program = program
         self.key = key
+        replaced = [one for moved in capture.moved for one in moved.state.values()]
+        self._replaced = [at for at, one in enumerate(capture.state) if one in replaced]
         self.guards = Guards(
             capture.edges,
-            [(one.tensor, one.path, one.tracks, hooks_of(one.tensor)) for one in capture.state],
+            [(one.tensor, one.path, one.tracks, hooks_of(one.tensor)) for one in capture.state if one not in replaced],
             capture.entry,
         )
         self._check = self.guards.compiled()
@@ -154,7 +157,8 @@ class TraceCall:
         """Write the fast way of calls like this one."""
         # The key holds the ids of models and other objects, which must not be given to others.
         self._kept = [leaf for leaf, kind in zip(leaves, self.key[1], strict=True) if kind[0] == "object"]
-        if all(at >= len(self._at) for at in self._written):
+        stores = self.capture.effects or self.capture.moved
+        if not stores and all(at >= len(self._at) for at in self._written):
             self.quick = quick_call(
                 self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves, self.owners
             )
@@ -171,7 +175,15 @@ class TraceCall:
         if self.capture.once and self.used:
             return False
         here = all(leaves[at] is one for at, one in self.capture.state_arguments)
-        return here and self._check() and self._state_fits()
+        return here and self._check() and self.look_again() and self._state_fits()
+
+    def look_again(self) -> bool:
+        """Take the tensors that are now in places where they are replaced by others; tell whether they fit."""
+        if not all(moved.read() for moved in self.capture.moved):
+            return False
+        for at in self._replaced:
+            self._tensors[at] = self.capture.state[at].tensor
+        return not self._replaced or len({id(one) for one in self._tensors}) == len(self._tensors)
 
     def _state_fits(self) -> bool:
         for position, (tensor, array) in enumerate(zip(self._tensors, self._arrays, strict=True)):
@@ -190,6 +202,9 @@ class TraceCall:
         reason = self.guards.why()
         if reason is not None:
             return reason
+        for moved in self.capture.moved:
+            if not moved.read():
+                return f"what is in {moved.path} has another shape, dtype or structure"
         for one, array in zip(self.capture.state, self._arrays, strict=True):
             now = one.tensor.array
             if now.shape != array.shape or now.dtype != array.dtype:
@@ -258,7 +273,10 @@ class TraceCall:
         for call in capture.after:
             call()
         tracked = {} if capture.boundary is None else connect(capture.boundary, arrays, results, leaves)
-        return assembled(capture.result, results, leaves, tracked)
+        build = builder(results, leaves, tracked)
+        result = build(capture.result)
+        apply(capture.effects, build)
+        return result
 
 
 def owner(array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,11 @@ def map_tree(function: Callable[[Any, Path], Any], tree: Any, path: Path = ()) -
 
 
 def _like(original: dict[Any, Any], items: dict[Any, Any]) -> Any:
-    return items if type(original) is dict else type(original)(items)
+    if type(original) is dict:
+        return items
+    made = copy.copy(original)  # with all else that it has, such as what a defaultdict makes its values with
+    made.update(items)
+    return made
 
 
 def leaves(tree: Any) -> list[Any]:

@@ -38,6 +38,11 @@ TRACE_STORED = Message(
     "{what} outlives the compiled function that computes it: it was stored in {holder}. A later call would not put "
     "new numbers there.{origin}\nNext: return it from the function, or write it into an existing tensor with copy_().",
 )
+TRACE_STORED_KIND = Message(
+    CompileError,
+    "the function stores a {kind} that it made itself ({where}); a compiled function can leave tensors and buffers behind.\n"
+    "Next: make the {kind} outside of the function, once, and write into it with copy_().",
+)
 TRACE_VIEW_WRITE = Message(
     CompileError,
     "the in-place write at {where} goes to {what}, a {op} of another tensor, and cannot be expressed in a compiled "

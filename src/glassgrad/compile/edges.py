@@ -1,0 +1,80 @@
+"""One place that a compiled function looked at, and when what is there counts as the same."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LONG = 64  # containers of more constants than this are compared as a whole
+_CONSTANTS = (
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
+)  # fmt: skip
+
+
+class Edge(NamedTuple):
+    """One place that was looked at: `kind` tells how, `key` where in `holder`.
+
+    Kinds: cell, item, attribute, context (a context variable); absent (an entry that is not there), length (`key`
+    holds a dictionary's keys), keys (of a dictionary, in their order), content (all constants of a container), bytes
+    (the numbers of an array).
+    """
+
+    path: str
+    kind: str
+    holder: Any
+    key: Any
+    value: Any
+
+    def now(self) -> Any:
+        """Return what is there now; raises `LookupError` or `AttributeError` when nothing is."""
+        match self.kind:
+            case "cell":
+                try:
+                    return self.holder.cell_contents
+                except ValueError:
+                    raise LookupError from None
+            case "context":
+                return self.holder.get(None)
+            case "keys":
+                return tuple(self.holder)
+            case "attribute":
+                return getattr(self.holder, self.key)
+            case "length":
+                return len(self.holder)
+            case "content":
+                return self.holder
+            case "bytes":
+                return self.holder.tobytes()
+        return self.holder[self.key]
+
+    def holds(self) -> bool:
+        """Tell whether the place still holds what it held."""
+        if self.kind == "absent":
+            return self.key not in self.holder
+        try:
+            now = self.now()
+        except (LookupError, AttributeError):
+            return False
+        return bool(now == self.value) if self.kind in {"content", "keys"} else same(now, self.value)
+
+
+def is_constant(value: Any) -> bool:
+    """Tell whether a value is a Python constant, compared by value."""
+    if isinstance(value, _CONSTANTS):
+        return True
+    if isinstance(value, tuple | frozenset):
+        return len(value) <= LONG and all(is_constant(part) for part in value)
+    return False
+
+
+def same(now: Any, before: Any) -> bool:
+    """Compare a place's content with what it was: constants by value, everything else by identity."""
+    if now is before:
+        return True
+    if type(now) is not type(before) or not is_constant(before):
+        return False
+    if isinstance(before, tuple):
+        return len(now) == len(before) and all(map(same, now, before))
+    return bool(now == before) or repr(now) == repr(before) == "nan"

@@ -14,7 +14,6 @@ from glassgrad import errors, provenance
 from glassgrad.compile import checks
 from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
-from glassgrad.compile.edges import is_constant
 from glassgrad.compile.finish import Finish
 from glassgrad.compile.interrupts import opened
 from glassgrad.compile.places import Places

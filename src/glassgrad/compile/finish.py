@@ -83,7 +83,7 @@ class Finish:
         if not isinstance(leaf.array, Symbol):
             return Given(None, leaf)
         at = self._output(leaf.array)
-        if leaf._tracks and leaf.node is not None and type(leaf.node.saved) is not Freed:
+        if leaf._tracks and leaf.node is not None and _is_alive(leaf.node):
             self.tracked[at] = leaf
         else:
             self._shared.setdefault(id(leaf.array), at)

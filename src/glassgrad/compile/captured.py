@@ -14,7 +14,6 @@ from glassgrad.compile.edges import Edge
 from glassgrad.compile.effects import Effect, Entry, Kept, Moved
 from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Instr, Var
-from glassgrad.nn.parameter import Buffer
 from glassgrad.tensor import Tensor, make
 
 
@@ -26,14 +25,14 @@ class Output:
         at: which output.
         wrapped: whether it is a Tensor rather than an array.
         twin: a number that leaves which are one and the same tensor have in common.
-        persistent: of a buffer, whether it belongs to the state that is saved; None for other tensors.
+        buffer: the class of a buffer and whether it belongs to the state that is saved; None for other tensors.
         tracks: whether it is a leaf that requires a gradient.
     """
 
     at: int
     wrapped: bool
     twin: int = 0
-    persistent: bool | None = None
+    buffer: tuple[type[Any], bool] | None = None
     tracks: bool = False
 
 
@@ -131,10 +130,11 @@ def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int,
 
     def tensor(spec: Output) -> Tensor:
         if spec.twin not in made:
-            if spec.persistent is None:
+            if spec.buffer is None:
                 made[spec.twin] = make(outputs[spec.at], None, spec.tracks)
             else:
-                made[spec.twin] = Buffer(outputs[spec.at], persistent=spec.persistent)
+                kind, persistent = spec.buffer
+                made[spec.twin] = kind(outputs[spec.at], persistent=persistent)
         return made[spec.twin]
 
     def leaf(spec: Any, _path: trees.Path) -> Any:

@@ -21,7 +21,6 @@ from glassgrad.compile.places import Places
 from glassgrad.compile.reach import Reach, reach
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import _GRAD, Lifted, Tracer
-from glassgrad.nn.parameter import Buffer
 from glassgrad.node import Freed, Node
 from glassgrad.tensor import Tensor, make
 
@@ -90,9 +89,9 @@ class Finish:
         return self._twin(leaf, at)
 
     def _twin(self, leaf: Tensor, at: int) -> Output:
-        persistent = leaf.persistent if isinstance(leaf, Buffer) else None
+        buffer = (type(leaf), leaf.persistent) if hasattr(leaf, "persistent") else None
         alone = leaf._tracks and leaf.node is None
-        found = Output(at, wrapped=True, twin=len(self._twins) + 1, persistent=persistent, tracks=alone)
+        found = Output(at, wrapped=True, twin=len(self._twins) + 1, buffer=buffer, tracks=alone)
         return self._twins.setdefault(id(leaf), found)
 
     def _output(self, symbol: Any) -> int:
@@ -133,7 +132,7 @@ class Finish:
         known = self._twins.get(id(leaf))
         if known is not None:
             return known
-        if type(leaf) not in {Tensor, Buffer}:
+        if type(leaf) is not Tensor and not hasattr(leaf, "persistent"):  # buffers have it
             raise errors.TRACE_STORED_KIND(kind=type(leaf).__name__, where=provenance.here())
         if self.follow and leaf._tracks and leaf.node is not None and _is_alive(leaf.node):
             at = self._output(leaf.array)

@@ -19,6 +19,7 @@ from glassgrad.node import PICK, Node, record
 from glassgrad.operands import defers, is_foreign
 from glassgrad.ops import compound, elementwise, linalg, names, shape
 from glassgrad.ops.batched import levels_of
+from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
 from glassgrad.tape import HOOKS
 from glassgrad.tensor import Tensor, base_class, make
@@ -38,7 +39,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         if flags & WATCHED:
             return HOOKS.watched(prim, args, params)
         _lift(args)
-    evaluate, decompose, special, saves_x, saves_y, saves_from, is_view = prim.traits
+    evaluate, decompose, special, saves_x, saves_y, saves_from, is_view, takes_complex = prim.traits
     arrays: list[Any] = []
     parents: list[Any] = []
     tracked, plain = False, True
@@ -58,6 +59,8 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
             arrays.append(arg)
         parents.append(None)
+    if not takes_complex:
+        refuse_complex(prim.name, arrays)
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)
     try:
@@ -79,16 +82,14 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     result = _new(Tensor)  # as `make` does
     result.array, result._grad, result._extra = y, None, None
     if tracked and flags & RECORDING and y.dtype.kind in "fc":
-        # The caller is an operator or a function of the table. Asking for a frame makes an object of it.
-        frame = _getframe(2)
+        frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
         while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
             frame = frame.f_back
         kept = arrays if saves_x else parents
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
         saved = (saved_y if saves_y else None, *kept)
-        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
-        result._tracks = True
+        result.node, result._tracks = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True
     else:
         result.node, result._tracks = None, False
     return views.link(result, prim, args, params) if is_view else result

@@ -15,6 +15,8 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.missing import getter
 from glassgrad.ops import elementwise as _ew
+from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import _squared_size, real
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
 from glassgrad.ops.eigen import eig, eigvals
@@ -30,7 +32,8 @@ from glassgrad.ops.factorise import (
 )
 from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
 from glassgrad.ops.names import at_home, public
-from glassgrad.ops.reduce import amax, amin, sum, vector_norm
+from glassgrad.ops.norms import vector_norm
+from glassgrad.ops.reduce import amax, amin, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
 from glassgrad.ops.strided import diagonal as _diagonal
@@ -49,6 +52,7 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
+@takes_complex
 def multi_dot(tensors: Any) -> Array:
     """Product of several matrices in the order that costs least; the first and the last may be vectors."""
     return chain_matmul(*tensors)
@@ -63,6 +67,7 @@ def _last_two(x: Array, dim: tuple[int, int]) -> Array:
     return permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in (rows, columns)), rows, columns))
 
 
+@takes_complex
 def matrix_norm(
     x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Array:
@@ -89,6 +94,7 @@ def matrix_norm(
     return y.reshape(tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)))
 
 
+@takes_complex
 def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Vector norm over one `dim` (or all of them, without `ord`), matrix norm over two."""
     x = x if dtype is None else astype(x, dtype)
@@ -101,6 +107,7 @@ def _is_pair(dim: Any, ord: Any) -> bool:
     return ord is not None and isinstance(dim, tuple | list) and len(dim) == 2
 
 
+@takes_complex
 def cond(x: Array, p: Any = None) -> Array:
     """Condition number: the ratio of the largest to the smallest singular value, or norm(x) norm(x**-1) for `p`."""
     if p in {None, 2, -2}:
@@ -110,6 +117,7 @@ def cond(x: Array, p: Any = None) -> Array:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
+@takes_complex
 def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
     """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
 
@@ -133,6 +141,7 @@ def _beside_values(limit: Any) -> Any:
     return reshape_p(plain, shape=(*plain.shape, 1)) if plain.shape else plain
 
 
+@takes_complex
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The x that makes |a x - b| least, the smallest such x where there are several: a (..., m, n), b (..., m, k).
 
@@ -149,12 +158,13 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     solution = matmul(pinv(a, rtol=rcond), b)
     values = svdvals(a)
     rank = matrix_rank(a, rtol=rcond)
-    residuals = reshape_p(solution, shape=(math.prod(solution.shape),))[:0]
+    residuals = real(reshape_p(solution, shape=(math.prod(solution.shape),)))[:0]
     if a.shape[-2] > a.shape[-1] and bool((rank == a.shape[-1]).all()):
-        residuals = sum(_ew.square(matmul(a, solution) - b), -2)
+        residuals = sum(_squared_size(matmul(a, solution) - b), -2)
     return LstsqResult(solution, residuals, rank, values)
 
 
+@takes_complex
 def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """The diagonals of the matrices in the last two dimensions; `glassgrad.diagonal` takes the first two."""
     return _diagonal(x, offset, dim1, dim2)

@@ -129,6 +129,7 @@ PICK = core.Custom(
     joint_vjp=lambda *_args, **_params: None,
     formula="(x1, x2, ...)[index]",
     notes="selects one result of a primitive that has several; the walks do it themselves",
+    takes_complex=True,
 )
 PICK.visit = lambda walk, node, g: walk.deliver_pick(node, g)
 

@@ -179,6 +179,18 @@ CONV_WEIGHT = Message(
     "{op} expects a weight with {dims} dimensions (outputs, inputs / groups, kernel), given shape {given} ({where}).",
 )
 
+COMPLEX_REFUSED = Message(
+    KindError,
+    "{op} expects real numbers, given dtype {dtype} ({where}).\n"
+    "Next: use .real, .imag or .abs() of it, whichever is meant.",
+)
+
+PHASE_DEPENDENT = Message(
+    AutogradError,
+    "{op}: the gradient depends on the phases of complex vectors, which are not determined ({where}).\n"
+    "Next: make the loss from what every choice of phases gives the same value, such as .abs() of the vectors.",
+)
+
 FFT_REAL = Message(
     KindError, "{op} expects real numbers, given dtype {dtype} ({where}).\nNext: use fft for complex ones."
 )

@@ -8,6 +8,7 @@ from glassgrad import errors, provenance
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 from glassgrad.random import Generator, rand
@@ -135,3 +136,5 @@ __all__ = [
     "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid",
     "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
+
+guard_all(globals(), __all__)

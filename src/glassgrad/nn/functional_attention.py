@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.arrange import repeat_interleave
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused_attention import attention_p
 from glassgrad.ops.shape import astype
@@ -59,3 +60,5 @@ def scaled_dot_product_attention(
 
 
 __all__ = ["scaled_dot_product_attention"]
+
+guard_all(globals(), __all__)

@@ -10,6 +10,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p
 from glassgrad.ops.reduce import log_softmax_p, sum
@@ -153,3 +154,5 @@ def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: f
 
 
 __all__ = ["cross_entropy", "nll_loss"]
+
+guard_all(globals(), __all__)

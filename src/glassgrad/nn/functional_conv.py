@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.pool_choices import (
     adaptive_max_pool1d,
@@ -54,3 +55,5 @@ __all__ = [
     "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
 ]  # fmt: skip
+
+guard_all(globals(), __all__)

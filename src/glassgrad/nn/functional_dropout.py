@@ -7,6 +7,7 @@ from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.random import Generator, bernoulli_mask
 
@@ -95,3 +96,5 @@ def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, 
 
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+guard_all(globals(), __all__)

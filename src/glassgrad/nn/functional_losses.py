@@ -18,6 +18,7 @@ from glassgrad.nn.functional_distance import cosine_similarity, pairwise_distanc
 from glassgrad.nn.reduction import reduce_loss, reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import log_sigmoid, softplus_p
+from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array
 from glassgrad.ops.ctc import ctc_loss_p
@@ -66,6 +67,7 @@ def mse_loss(
     return sum(losses) / sum(weight) if reduction == "mean" else reduce_loss(losses, reduction)
 
 
+@takes_complex
 def l1_loss(
     input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     weight: Any = None,
@@ -314,6 +316,7 @@ def cosine_embedding_loss(
     return reduce_loss(losses, reduction)
 
 
+@takes_complex
 def triplet_margin_loss(
     anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
     swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
@@ -327,6 +330,7 @@ def triplet_margin_loss(
     return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
 
 
+@takes_complex
 def triplet_margin_with_distance_loss(
     anchor: Array, positive: Array, negative: Array, *, distance_function: Any = None, margin: float = 1.0,
     swap: bool = False, reduction: str = "mean",
@@ -421,3 +425,5 @@ __all__ = [
     "poisson_nll_loss", "reduce_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]  # fmt: skip
+
+guard_all(globals(), __all__)

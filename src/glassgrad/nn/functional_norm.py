@@ -10,11 +10,12 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops import reduce
 from glassgrad.ops.arrange import pad
+from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
+from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.spatial import avg_pool1d
 from glassgrad.tensor import Tensor
@@ -155,10 +156,13 @@ def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: floa
     return input / (mean * alpha + k) ** beta
 
 
+@takes_complex
 def normalize(input: Array, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12) -> Array:
     """x / max(norm of x along `dim`, eps)."""
-    norm = reduce.vector_norm(input, p, dim, keepdim=True)
+    norm = vector_norm(input, p, dim, keepdim=True)
     return input / ew.maximum(norm, eps)
 
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
+
+guard_all(globals(), __all__)

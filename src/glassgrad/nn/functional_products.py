@@ -10,6 +10,7 @@ from glassgrad import errors, provenance
 from glassgrad.mode import no_grad
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.index import embedding as _rows
@@ -20,11 +21,13 @@ from glassgrad.ops.scatter import scatter_reduce
 from glassgrad.tape import MUTATIONS
 
 
+@takes_complex
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """x wT + b: input (..., in), weight (out, in), bias (out,) to (..., out)."""
     return linear_p(input, weight) if bias is None else linear_p(input, weight, bias)
 
 
+@takes_complex
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Array:
     """x1T w[k] x2 + b[k]: (..., in1) and (..., in2) with weights (out, in1, in2) to (..., out)."""
     outputs, first, second = weight.shape
@@ -172,3 +175,5 @@ def _pooled(rows: Array, bags: Any, count: int, mode: str) -> Array:
 
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear"]
+
+guard_all(globals(), __all__)

@@ -13,6 +13,7 @@ import numpy as np
 from glassgrad.ops import approximations
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.blocks import in_blocks
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import choose
@@ -282,11 +283,13 @@ def hardsigmoid(x: Array) -> Array:
     return hardtanh_p(x + 3, low=0.0, high=6.0) / 6
 
 
+@takes_complex
 def softsign(x: Array) -> Array:
     """x / (1 + |x|)."""
     return x / (1 + ew.abs(x))
 
 
+@takes_complex
 def tanhshrink(x: Array) -> Array:
     """x - tanh(x)."""
     return x - ew.tanh(x)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING
@@ -19,6 +20,7 @@ Shape = tuple[int, ...]
 # --- repeating ------------------------------------------------------------------------------------
 
 
+@takes_complex
 def repeat(x: Array, *sizes: Any) -> Array:
     """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first.
 
@@ -35,12 +37,14 @@ def repeat(x: Array, *sizes: Any) -> Array:
     return reshape_p(repeated, shape=tuple(count * size for count, size in zip(times, shape, strict=True)))
 
 
+@takes_complex
 def tile(x: Array, *dims: Any) -> Array:
     """`repeat` with 1 for the dimensions in front that are not named."""
     times = _ints(dims)
     return repeat(x, *(1,) * (len(x.shape) - len(times)), *times)
 
 
+@takes_complex
 def repeat_interleave(x: Array, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Array:
     """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
     if dim is None:
@@ -67,6 +71,7 @@ _BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular
             "symmetric": "symmetric"}  # fmt: skip
 
 
+@takes_complex
 def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, constant_values: Any = None) -> Array:
     """Add a border.
 
@@ -130,11 +135,13 @@ def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 # --- joining and cutting --------------------------------------------------------------------------
 
 
+@takes_complex
 def atleast_1d(*tensors: Any) -> Any:
     """x with at least one dimension; of several tensors, or a list of them, a tuple."""
     return _each(lambda x: x if x.shape else reshape_p(x, shape=(1,)), tensors)
 
 
+@takes_complex
 def atleast_2d(*tensors: Any) -> Any:
     """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
     return _each(
@@ -142,6 +149,7 @@ def atleast_2d(*tensors: Any) -> Any:
     )
 
 
+@takes_complex
 def atleast_3d(*tensors: Any) -> Any:
     """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
 
@@ -159,27 +167,32 @@ def _each(function: Callable[[Array], Array], given: tuple[Any, ...]) -> Any:
     return tuple(function(x) for x in (given[0] if len(given) == 1 else given))
 
 
+@takes_complex
 def hstack(tensors: Sequence[Array]) -> Array:
     """Join side by side: along dimension 1, vectors along their only one."""
     xs = [atleast_1d(x) for x in tensors]
     return cat(xs, 0 if len(xs[0].shape) == 1 else 1)
 
 
+@takes_complex
 def vstack(tensors: Sequence[Array]) -> Array:
     """Join one below the other: vectors become rows."""
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
+@takes_complex
 def dstack(tensors: Sequence[Array]) -> Array:
     """Join along a third dimension."""
     return cat([atleast_3d(x) for x in tensors], 2)
 
 
+@takes_complex
 def column_stack(tensors: Sequence[Array]) -> Array:
     """Join side by side: vectors become columns."""
     return cat([reshape_p(x, shape=(math.prod(x.shape), 1)) if len(x.shape) < 2 else x for x in tensors], 1)
 
 
+@takes_complex
 def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Array, ...]:
     """Cut along `dim` into so many nearly equal sections, or in front of the indices given: NumPy's `array_split`."""
     axis = canonical_axis(dim, len(x.shape))
@@ -209,24 +222,28 @@ def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tu
     return tensor_split(x, indices_or_sections, dim)
 
 
+@takes_complex
 def hsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Cut into columns (a vector: into parts): so many equal ones, or in front of the indices given."""
     _checked(x, "hsplit", 1)
     return _in_equal_parts(x, "hsplit", indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
+@takes_complex
 def vsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Cut into rows: so many equal parts, or in front of the indices given."""
     _checked(x, "vsplit", 2)
     return _in_equal_parts(x, "vsplit", indices_or_sections, 0)
 
 
+@takes_complex
 def dsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Cut along the third dimension: so many equal parts, or in front of the indices given."""
     _checked(x, "dsplit", 3)
     return _in_equal_parts(x, "dsplit", indices_or_sections, 2)
 
 
+@takes_complex
 def block_diag(*tensors: Array) -> Array:
     """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows.
 
@@ -247,6 +264,7 @@ def block_diag(*tensors: Array) -> Array:
     return cat(rows, 0) if rows else np.zeros((1, 0), np.float32)
 
 
+@takes_complex
 def narrow(x: Array, dim: int, start: int, length: int) -> Array:
     """The part of `length` elements from `start` on along `dim`: a view."""
     axis = canonical_axis(dim, len(x.shape))
@@ -256,26 +274,31 @@ def narrow(x: Array, dim: int, start: int, length: int) -> Array:
     return x[(*(slice(None),) * axis, slice(start, start + length))]
 
 
+@takes_complex
 def select(x: Array, dim: int, index: int) -> Array:
     """The slice at `index` along `dim`, without that dimension: a view."""
     return x[(*(slice(None),) * canonical_axis(dim, len(x.shape)), int(index))]
 
 
+@takes_complex
 def expand_as(x: Array, other: Array) -> Array:
     """x broadcast to the shape of `other`."""
     return broadcast_to_p(x, shape=tuple(other.shape))
 
 
+@takes_complex
 def view_as(x: Array, other: Array) -> Array:
     """x in the shape of `other`."""
     return reshape_p(x, shape=tuple(other.shape))
 
 
+@takes_complex
 def reshape_as(x: Array, other: Array) -> Array:
     """x in the shape of `other`."""
     return reshape_p(x, shape=tuple(other.shape))
 
 
+@takes_complex
 def t(x: Array) -> Array:
     """The transpose of a matrix; a vector itself."""
     if len(x.shape) > 2:
@@ -286,6 +309,7 @@ def t(x: Array) -> Array:
 # --- grids and turns ------------------------------------------------------------------------------
 
 
+@takes_complex
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
     if indexing not in {"ij", "xy"}:
@@ -303,22 +327,26 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     return tuple(grids)
 
 
+@takes_complex
 def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
     """All tensors in the shape they have together."""
     shape = np.broadcast_shapes(*(tuple(x.shape) for x in tensors))
     return tuple(broadcast_to_p(x, shape=shape) for x in tensors)
 
 
+@takes_complex
 def fliplr(x: Array) -> Array:
     """Reverse the columns."""
     return flip_p(x, axis=(1,))
 
 
+@takes_complex
 def flipud(x: Array) -> Array:
     """Reverse the rows."""
     return flip_p(x, axis=(0,))
 
 
+@takes_complex
 def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Turn by k times 90 degrees, from the first of `dims` towards the second."""
     first, second = (canonical_axis(axis, len(x.shape)) for axis in dims)

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import swap_last
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.shape import broadcast_to_p, stack
 
 
 def _as_pairs(xp: Any, z: Array) -> Array:
     """Complex numbers (...) as an array (..., 2), without a copy."""
-    z = xp.ascontiguousarray(z)
+    z = xp.asarray(z, order="C")  # not ascontiguousarray, which gives a number a dimension
     real = xp.float32 if z.dtype == xp.complex64 else xp.float64
-    return z.view(real).reshape(*z.shape, 2)
+    return z[..., None].view(real)
 
 
 def _as_complex(xp: Any, pairs: Array) -> Array:
@@ -37,32 +39,39 @@ def _as_complex(xp: Any, pairs: Array) -> Array:
 view_as_complex_p: Linear = linear(
     "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
     formula="re + i im", derivative="re(g), -im(g)", register=False,
+    takes_complex=True,
 )  # fmt: skip
 view_as_real_p: Linear = linear(
     "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
     formula="(re, im)", derivative="g_re - i g_im", register=False,
+    takes_complex=True,
 )  # fmt: skip
 conj_p: Linear = linear(
     "conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), formula="re - i im", derivative="conj(g)",
     register=False,
+    takes_complex=True,
 )  # fmt: skip
 
 
+@takes_complex
 def is_complex(x: Array) -> bool:
     """Whether the dtype is complex."""
     return bool(x.dtype.kind == "c")
 
 
+@takes_complex
 def view_as_complex(x: Array) -> Array:
     """Pairs (..., 2) of real and imaginary part as complex numbers (...)."""
     return view_as_complex_p(x)
 
 
+@takes_complex
 def view_as_real(x: Array) -> Array:
     """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
     return view_as_real_p(x)
 
 
+@takes_complex
 def complex(real: Array, imag: Array) -> Array:
     """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
     shape = np.broadcast_shapes(tuple(real.shape), tuple(imag.shape))
@@ -75,21 +84,44 @@ def polar(abs: Array, angle: Array) -> Array:
     return complex(abs * ew.cos(angle), abs * ew.sin(angle))
 
 
+@takes_complex
 def real(x: Array) -> Array:
     """Real part; a real tensor is its own."""
     return view_as_real_p(x)[..., 0] if is_complex(x) else x
 
 
+@takes_complex
 def imag(x: Array) -> Array:
     """Imaginary part of a complex tensor."""
     return view_as_real_p(x)[..., 1] if is_complex(x) else x * 0
 
 
+@takes_complex
 def conj(x: Array) -> Array:
     """Complex conjugate."""
     return conj_p(x) if is_complex(x) else x
 
 
+@takes_complex
+def sgn(x: Array) -> Array:
+    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+    if not is_complex(x):
+        return ew.sign(x)
+    zero = ew.equal(x, 0)
+    return ew.where(zero, 0, x / ew.abs(ew.where(zero, 1, x)))
+
+
+def _squared_size(x: Array) -> Array:
+    """|x|**2, of complex numbers without a root on the way."""
+    return real(x * conj_p(x)) if is_complex(x) else ew.square(x)
+
+
+def _adjoint(x: Array) -> Array:
+    """The conjugate transpose of (..., n, m)."""
+    return conj(swap_last(x))
+
+
+@takes_complex
 def angle(x: Array) -> Array:
     """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
     if is_complex(x):

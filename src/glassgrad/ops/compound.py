@@ -12,6 +12,7 @@ from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.complex_input import complex_dtype, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.data_dependent import nonzero_p
 from glassgrad.ops.shape import astype
@@ -19,21 +20,25 @@ from glassgrad.ops.shape import astype
 _NUMBERS = (int, float, type(None), np.generic)
 
 
+@takes_complex
 def add(x: Array, other: Array, *, alpha: float = 1) -> Array:
     """x + alpha * other."""
     return ew.add(x, other) if alpha == 1 else ew.add(x, ew.multiply(other, alpha))
 
 
+@takes_complex
 def subtract(x: Array, other: Array, *, alpha: float = 1) -> Array:
     """x - alpha * other."""
     return ew.subtract(x, other) if alpha == 1 else ew.subtract(x, ew.multiply(other, alpha))
 
 
+@takes_complex
 def rsub(x: Array, other: Array, *, alpha: float = 1) -> Array:
     """other - alpha * x."""
     return subtract(other, x, alpha=alpha)
 
 
+@takes_complex
 def divide(x: Array, other: Array, *, rounding_mode: str | None = None) -> Array:
     """x / other; `rounding_mode` "floor" or "trunc" rounds the quotient, whose gradient is then 0."""
     if rounding_mode is None:
@@ -66,11 +71,13 @@ for _function, _prim in ((add, ew.add), (subtract, ew.subtract), (divide, ew.div
     _function.primitive = _prim  # type: ignore[attr-defined]  # set at run time
 
 
+@takes_complex
 def lerp(x: Array, end: Array, weight: Array) -> Array:
     """x + weight * (end - x), exact at both ends."""
     return ew.lerp(x, end, weight)
 
 
+@takes_complex
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
     if x.dtype.kind == "f" and getattr(tensor1, "dtype", x.dtype).kind != "f":
@@ -79,16 +86,19 @@ def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Ar
     return x + (product if value == 1 else product * value)
 
 
+@takes_complex
 def addcdiv(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 / tensor2."""
     quotient = ew.divide(tensor1, tensor2)
     return x + (quotient if value == 1 else quotient * value)
 
 
+@takes_complex
 def float_power(x: Array, other: Array) -> Array:
-    """x ** other, computed in float64."""
-    base = astype(x, np.float64) if hasattr(x, "dtype") else float(x)
-    return ew.power(base, astype(other, np.float64) if hasattr(other, "dtype") else float(other))
+    """x ** other, computed in float64, or in complex128 where one of them is complex."""
+    kind = np.float64 if complex_dtype((x, other)) is None else np.complex128
+    wide = [astype(value, kind) if hasattr(value, "dtype") else kind(value) for value in (x, other)]
+    return ew.power(*wide)
 
 
 def frac(x: Array) -> Array:
@@ -96,6 +106,7 @@ def frac(x: Array) -> Array:
     return x - ew.trunc(x)
 
 
+@takes_complex
 def positive(x: Array) -> Array:
     """x itself; a truth value has no sign, in PyTorch and in NumPy."""
     if hasattr(x, "dtype") and x.dtype.kind == "b":
@@ -104,6 +115,7 @@ def positive(x: Array) -> Array:
     return x
 
 
+@takes_complex
 def ldexp(x: Array, other: Array) -> Array:
     """x * 2**other."""
     return x * ew.exp2(other * 1.0)
@@ -166,6 +178,7 @@ def clamp_max(x: Array, max: Any) -> Array:
 _PYTHON_NUMBERS = (float, int, bool)
 
 
+@takes_complex
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition` is true, else `other`; with it alone the places where it is, one array a dimension.
 
@@ -179,6 +192,7 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     return ew.where(condition, input, other)
 
 
+@takes_complex
 def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwise: Any = 0.0, fill: Any = 1.0) -> Array:
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides.
 
@@ -206,6 +220,7 @@ def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwis
 # --- comparing ------------------------------------------------------------------------------------
 
 
+@takes_complex
 def isclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Whether |x - other| <= atol + rtol * |other|, element by element."""
     near = ew.abs(x - other) <= atol + rtol * ew.abs(other)
@@ -214,11 +229,13 @@ def isclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equa
     return ew.logical_or(near, ew.logical_and(ew.isnan(x), ew.isnan(other))) if equal_nan else near
 
 
+@takes_complex
 def allclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are close; see `isclose`."""
     return bool(reduce.all(isclose(x, other, rtol, atol, equal_nan)))
 
 
+@takes_complex
 def equal(x: Array, other: Array) -> bool:
     """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
     if tuple(np.shape(x)) != tuple(np.shape(other)):

@@ -30,6 +30,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.blocks import product_in_blocks
+from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels import choose
 
 _ndarray = np.ndarray
@@ -82,6 +83,7 @@ class Primitive:
             ``(tangents, y, *x, **params)`` serves all at once.
         outputs: 1, or 0 when `evaluate` returns a tuple.
         is_view: whether the result may share memory with the first argument.
+        takes_complex: whether value and rules are right for complex numbers, which are refused otherwise.
         visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``.
     """
 
@@ -107,6 +109,7 @@ class Primitive:
         shape: Callable[..., tuple[Any, ...]] | None = None,
         batch: Rule | None = None,
         is_view: bool = False,
+        takes_complex: bool = False,
         tolerance: float = 1.0,
         notes: str = "",
         register: bool = True,
@@ -117,14 +120,11 @@ class Primitive:
             REGISTRY[name] = self
         self.name = self.__name__ = name
         self.__doc__ = f"{name}: {formula}" if formula else name
-        self.formula = formula
-        self.derivative = derivative
+        self.formula, self.derivative = formula, derivative
         self.forward = forward
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
-        self.saves_y = "y" in saves
-        self.saves_x = "x" in saves
-        self.saves_from = saves_from
-        self.saves_to = saves_to
+        self.saves_y, self.saves_x = "y" in saves, "x" in saves
+        self.saves_from, self.saves_to = saves_from, saves_to
         # Whether a walk has something of a node to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples = samples
@@ -134,8 +134,8 @@ class Primitive:
         self.shape_rule = shape
         self.batch = batch
         self.is_view = is_view
-        self.tolerance = tolerance
-        self.notes = notes
+        self.takes_complex = takes_complex or not register  # what is not registered runs the code of users
+        self.tolerance, self.notes = tolerance, notes
         self.vjps: tuple[Rule | None, ...] | None = None
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
@@ -154,8 +154,13 @@ class Primitive:
                 if interpreter is not None and interpreter[0] >= HIGHEST:
                     return interpreter[1](self, args, params)
                 return self._dispatch(args, params)
-        if self.decompose is None:
+        if self.decompose is None and self.takes_complex:
             return self.evaluate(*args, **params)
+        return self._plainly(args, params)
+
+    def _plainly(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not self.takes_complex:
+            refuse_complex(self.name, args)
         return self.compute(args, params)
 
     def _dispatch(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -165,23 +170,18 @@ class Primitive:
             interpreter = INTERPRETERS.get(type(arg))
             if interpreter is not None and (chosen is None or interpreter.rank > chosen.rank):
                 chosen = interpreter
-        return self.compute(args, params) if chosen is None else chosen.apply(self, args, params)
+        return self._plainly(args, params) if chosen is None else chosen.apply(self, args, params)
 
     @cached_property
-    def traits(self) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, int | None, bool]:
+    def traits(self) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, int | None, bool, bool]:
         """What recording has to know, in one read: of several classes, attributes are slow to look up."""
         keeps = self.saves_x, self.saves_y, self.saves_from
-        return self.evaluate, self.decompose, self.special, *keeps, self.is_view
+        return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
 
     @cached_property
     def special(self) -> bool:
         """Whether a call gives anything else than one array that may be tracked, or saves only its first arguments."""
-        return (
-            self.companions > 0
-            or self.multiple
-            or self.saves_to is not None
-            or not self.differentiable
-        )
+        return self.companions > 0 or self.multiple or self.saves_to is not None or not self.differentiable
 
     @cached_property
     def differentiable(self) -> bool:

@@ -15,13 +15,14 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING, add_rows
 from glassgrad.ops.shape import astype, reshape_p, stack
 
 
-def _needs_numbers(name: str, forward: Callable[..., Any], formula: str) -> Custom:
+def _needs_numbers(name: str, forward: Callable[..., Any], formula: str, takes_complex: bool = False) -> Custom:
     """Declare a primitive of one argument that returns several arrays of positions or counts."""
 
     def refuse(*_args: Any, **_params: Any) -> Any:
@@ -29,11 +30,11 @@ def _needs_numbers(name: str, forward: Callable[..., Any], formula: str) -> Cust
 
     return custom(
         name, lambda _xp, x, **params: forward(x, **params), vjp=(None,), jvp=(None,), formula=formula,
-        derivative="none", multiple=True, shape=refuse, batch=refuse,
+        derivative="none", multiple=True, shape=refuse, batch=refuse, takes_complex=takes_complex,
     )  # fmt: skip
 
 
-nonzero_p = _needs_numbers("nonzero", lambda x: np.atleast_1d(x).nonzero(), "positions where x != 0")
+nonzero_p = _needs_numbers("nonzero", lambda x: np.atleast_1d(x).nonzero(), "positions where x != 0", True)
 
 
 def _unique(x: Array, *, axis: int | None) -> tuple[Array, Array, Array]:
@@ -62,6 +63,7 @@ def _positions_of(x: Array, positions: Array, axis: int) -> Array:
 # --- public functions -----------------------------------------------------------------------------
 
 
+@takes_complex
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
     """The places where x is not zero: shape (count, ndim), or one array a dimension `as_tuple`."""
     found = nonzero_p(x)
@@ -70,6 +72,7 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
     return stack(found, 1) if x.shape else reshape_p(found[0], shape=(-1, 1))[:, :0]
 
 
+@takes_complex
 def argwhere(x: Array) -> Array:
     """The places where x is not zero: shape (count, ndim)."""
     return nonzero(x)
@@ -180,6 +183,7 @@ histogram_p = custom(
 )  # fmt: skip
 
 
+@takes_complex
 def count_nonzero(x: Array, dim: Any = None) -> Array:
     """How many elements are not zero."""
     from glassgrad.ops.reduce import sum

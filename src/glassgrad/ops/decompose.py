@@ -20,6 +20,8 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.batching import native
+from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
@@ -62,7 +64,15 @@ class SVDResult(NamedTuple):
 
 
 def _symmetric(x: Array) -> Array:
-    return (x + swap_last(x)) * 0.5
+    return (x + _adjoint(x)) * 0.5
+
+
+def _check_phase(op: str, within: Array) -> None:
+    """Refuse gradients that would turn vectors by a phase, which nothing decides: `within` is vH g."""
+    if type(within) is np.ndarray and within.dtype.kind == "c":
+        turning = np.abs(np.diagonal(within, 0, -2, -1).imag)
+        if turning.max(initial=0) > 1e-2 * max(1.0, float(np.abs(within).max(initial=0))):
+            raise errors.PHASE_DEPENDENT(op=op, where=provenance.here())
 
 
 def _columns(s: Array) -> Array:
@@ -99,18 +109,18 @@ def _half_lower(x: Array) -> Array:
 
 
 def _whiten(y: Array, inner: Array) -> Array:
-    """y**-T inner y**-1 for a lower triangular y."""
-    left = solve_triangular_p(swap_last(y), inner, upper=True, unit=False)
-    return swap_last(solve_triangular_p(swap_last(y), swap_last(left), upper=True, unit=False))
+    """y**-H inner y**-1 for a lower triangular y."""
+    left = solve_triangular_p(_adjoint(y), inner, upper=True, unit=False)
+    return _adjoint(solve_triangular_p(_adjoint(y), _adjoint(left), upper=True, unit=False))
 
 
 def _cholesky_vjp(g: Array, y: Array, x: Any) -> Array:
-    return _symmetric(_whiten(y, _half_lower(matmul(swap_last(y), g))))
+    return conj(_symmetric(_whiten(y, _half_lower(matmul(_adjoint(y), conj(g))))))
 
 
 def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
     left = solve_triangular_p(y, _symmetric(t), upper=False, unit=False)
-    inner = swap_last(solve_triangular_p(y, swap_last(left), upper=False, unit=False))
+    inner = _adjoint(solve_triangular_p(y, _adjoint(left), upper=False, unit=False))
     return matmul(y, _half_lower(inner))
 
 
@@ -124,11 +134,16 @@ def _positive(*lead: int, size: int) -> Any:
     return draw
 
 
+def _hermitian(xp: Any, x: Array) -> Array:
+    return (x + xp.conj(x.swapaxes(-1, -2))) * 0.5
+
+
 cholesky_p: Custom = custom(
-    "cholesky", lambda xp, x: xp.linalg.cholesky((x + x.swapaxes(-1, -2)) * 0.5), saves="y", batch=native,
+    "cholesky", lambda xp, x: xp.linalg.cholesky(_hermitian(xp, x)), saves="y", batch=native,
     vjp=(_cholesky_vjp,), jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
     derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
     samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- QR -------------------------------------------------------------------------------------------
@@ -136,27 +151,31 @@ cholesky_p: Custom = custom(
 
 def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
     q, r = y
-    g_q, g_r = gs
+    g_q, g_r = (None if g is None else conj(g) for g in gs)
     inner = None
     if g_r is not None:
-        inner = matmul(r, swap_last(g_r))
+        inner = matmul(r, _adjoint(g_r))
     if g_q is not None:
-        part = matmul(swap_last(g_q), q)
+        part = matmul(_adjoint(g_q), q)
         inner = -part if inner is None else inner - part
     assert inner is not None
     lower = tril_p(inner, diagonal=0)
-    right = matmul(q, lower + swap_last(tril_p(inner, diagonal=-1)))
+    if is_complex(lower):
+        lower = lower - _on_diagonal(imag(_diagonal_of(inner)) * 1j)  # the diagonal of r is real
+    right = matmul(q, lower + _adjoint(tril_p(inner, diagonal=-1)))
     if g_q is not None:
         right = right + g_q
-    return (swap_last(solve_triangular_p(r, swap_last(right), upper=True, unit=False)),)
+    return (conj(_adjoint(solve_triangular_p(r, _adjoint(right), upper=True, unit=False))),)
 
 
 def _qr_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
     q, r = y
     scaled = swap_last(solve_triangular_p(swap_last(r), swap_last(tangents[0]), upper=False, unit=False))  # t r**-1
-    inner = matmul(swap_last(q), scaled)
+    inner = matmul(_adjoint(q), scaled)
     lower = tril_p(inner, diagonal=-1)
-    skew = lower - swap_last(lower)
+    skew = _skew(lower)
+    if is_complex(inner):
+        skew = skew + _on_diagonal(imag(_diagonal_of(inner)) * 1j)  # the diagonal of r is real
     return matmul(q, skew - inner) + scaled, matmul(inner - skew, r)
 
 
@@ -165,6 +184,7 @@ qr_p: Custom = custom(
     joint_jvp=_qr_jvp, batch=native, formula="q, r with q r = x, qT q = 1, r upper triangular",
     derivative="(g_q + q copyltu(r g_rT - g_qT q)) r**-T", samples=(S((4, 3)), S((2, 2, 2)), S((3, 1))),
     notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- eigenvalues ----------------------------------------------------------------------------------
@@ -175,33 +195,36 @@ def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Ar
     g_w, g_v = gs
     if g_v is None:
         assert g_w is not None
-        return (matmul(v * _columns(g_w), swap_last(v)),)
+        return (conj(matmul(v * _columns(g_w), _adjoint(v))),)
     with np.errstate(divide="ignore", invalid="ignore"):
-        inner = _gaps(w) * matmul(swap_last(v), g_v)
+        within = matmul(_adjoint(v), conj(g_v))
+        _check_phase("eigh", within)
+        inner = _gaps(w) * within
         if g_w is not None:
             inner = inner + _on_diagonal(g_w)
-        return (_symmetric(matmul(v, matmul(inner, swap_last(v)))),)
+        return (conj(_symmetric(matmul(v, matmul(inner, _adjoint(v))))),)
 
 
 def _eigh_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
     w, v = y
-    inner = matmul(swap_last(v), matmul(_symmetric(tangents[0]), v))
+    inner = matmul(_adjoint(v), matmul(_symmetric(tangents[0]), v))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _diagonal_of(inner), matmul(v, _gaps(w) * inner)
+        return real(_diagonal_of(inner)), matmul(v, _gaps(w) * inner)
 
 
 eigh_p: Custom = custom(
-    "eigh", lambda xp, x: tuple(xp.linalg.eigh((x + x.swapaxes(-1, -2)) * 0.5)), saves="y", multiple=True,
+    "eigh", lambda xp, x: tuple(xp.linalg.eigh(_hermitian(xp, x))), saves="y", multiple=True,
     joint_vjp=_eigh_vjp, joint_jvp=_eigh_jvp, batch=native, formula="w, v with v diag(w) vT = x, vT v = 1",
     derivative="v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)", samples=(S((3, 3)), S((2, 2, 2))), tolerance=100.0,
     notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- singular values ------------------------------------------------------------------------------
 
 
 def _skew(x: Array) -> Array:
-    return x - swap_last(x)
+    return x - _adjoint(x)
 
 
 def _first_columns(u: Array, count: int) -> Array:
@@ -215,49 +238,58 @@ def _first_rows(vh: Array, count: int) -> Array:
 def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: bool) -> tuple[Array]:
     count = min(x.shape[-2:])
     u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
-    g_u, g_s, g_vh = gs
+    g_u, g_s, g_vh = (None if g is None else conj(g) for g in gs)
     with np.errstate(divide="ignore", invalid="ignore"):
         inner: Any = 0
         outside: Any = 0
+        turning: Any = 0  # how the gradients turn the phases of the vectors: u and v have to agree on it
         if g_u is not None:
             g_u = _first_columns(g_u, count)
-            within = matmul(swap_last(u), g_u)
+            within = matmul(_adjoint(u), g_u)
+            turning = within
             inner = _gaps(s * s) * _skew(within) * _columns(s)
+            if is_complex(x):
+                inner = inner + _on_diagonal(imag(_diagonal_of(within)) * 1j / s)
             if u.shape[-2] > count:
                 outside = matmul((g_u - matmul(u, within)) / _columns(s), vh)
         if g_vh is not None:
-            g_v = swap_last(_first_rows(g_vh, count))
+            g_v = _adjoint(_first_rows(g_vh, count))
             within = matmul(vh, g_v)
+            turning = turning + within
             inner = inner + swap_last(_columns(s) * swap_last(_gaps(s * s) * _skew(within)))
             if vh.shape[-1] > count:
-                beyond = swap_last(g_v - matmul(swap_last(vh), within))
+                beyond = _adjoint(g_v - matmul(_adjoint(vh), within))
                 outside = outside + matmul(u / _columns(s), beyond)
+        _check_phase("svd", turning)
         if g_s is not None:
             inner = inner + _on_diagonal(g_s)
-        return (matmul(matmul(u, inner), vh) + outside,)
+        return (conj(matmul(matmul(u, inner), vh) + outside),)
 
 
 def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[Array, Array, Array]:
     t = tangents[0]
     count = min(x.shape[-2:])
     u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
-    inner = matmul(swap_last(u), matmul(t, swap_last(vh)))
-    transposed = swap_last(inner)
+    inner = matmul(_adjoint(u), matmul(t, _adjoint(vh)))
+    transposed = _adjoint(inner)
     row, column = _columns(s), reshape_p(s, shape=(*s.shape, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         gaps = _gaps(s * s)
         t_u = matmul(u, gaps * (inner * row + column * transposed))
-        t_v = matmul(swap_last(vh), gaps * (column * inner + transposed * row))
+        t_v = matmul(_adjoint(vh), gaps * (column * inner + transposed * row))
+        if is_complex(x):  # what the two phases turn by together, shared equally
+            turned = _columns(imag(_diagonal_of(inner)) * 0.5j / s)
+            t_u, t_v = t_u + u * turned, t_v - _adjoint(vh) * turned
         if u.shape[-2] > count:
-            along = matmul(t, swap_last(vh))
+            along = matmul(t, _adjoint(vh))
             t_u = t_u + (along - matmul(u, inner)) / row
         if vh.shape[-1] > count:
-            along = matmul(swap_last(t), u)
-            t_v = t_v + (along - matmul(swap_last(vh), transposed)) / row
-    t_vh = swap_last(t_v)
+            along = matmul(_adjoint(t), u)
+            t_v = t_v + (along - matmul(_adjoint(vh), transposed)) / row
+    t_vh = _adjoint(t_v)
     if full:
         t_u, t_vh = _widen(t_u, y[0].shape, -1), _widen(t_vh, y[2].shape, -2)
-    return t_u, _diagonal_of(inner), t_vh
+    return t_u, real(_diagonal_of(inner)), t_vh
 
 
 def _widen(t: Array, shape: Shape, axis: int) -> Array:
@@ -275,11 +307,13 @@ svd_p: Custom = custom(
     derivative="u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
     samples=(S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)), tolerance=1000.0,
     notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- public functions -----------------------------------------------------------------------------
 
 
+@takes_complex
 def cholesky(x: Array, upper: bool = False) -> Array:
     """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose.
 
@@ -289,9 +323,10 @@ def cholesky(x: Array, upper: bool = False) -> Array:
         ArgumentError: when x is not positive definite.
     """
     y = cholesky_p(mirrored("cholesky", x, lower=not upper))
-    return swap_last(y) if upper else y
+    return _adjoint(y) if upper else y
 
 
+@takes_complex
 def qr(x: Array, mode: str = "reduced") -> QRResult:
     """q, r with q r = x, the columns of q orthonormal and r upper triangular; x (..., m, n).
 
@@ -310,16 +345,18 @@ def qr(x: Array, mode: str = "reduced") -> QRResult:
     else:
         # The first square block decides q; the other columns of r are its transpose times theirs.
         q, r = qr_p(x[..., :rows])
-        r = concatenate_p(r, matmul(swap_last(q), x[..., rows:]), axis=len(x.shape) - 1)
+        r = concatenate_p(r, matmul(_adjoint(q), x[..., rows:]), axis=len(x.shape) - 1)
     return QRResult(np.empty(0, x.dtype) if mode == "r" else q, r)
 
 
 qr_complete_p: Custom = custom(
     "qr_complete", lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")), multiple=True, vjp=(None,), jvp=(None,),
     batch=native, formula="q, r with q r = x, q square", derivative="none",
+    takes_complex=True,
 )  # fmt: skip
 
 
+@takes_complex
 def eigh(x: Array, UPLO: str = "L") -> EighResult:
     """Eigenvalues in rising order and eigenvectors (columns) of a symmetric (..., n, n).
 
@@ -335,11 +372,13 @@ def _reads_lower(op: str, triangle: str) -> bool:
     return triangle in {"L", "l"}
 
 
+@takes_complex
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
     """Eigenvalues of a symmetric (..., n, n), in rising order; of one triangle, as `eigh`."""
     return eigh_p(mirrored("eigvalsh", x, lower=_reads_lower("eigvalsh", UPLO)))[0]
 
 
+@takes_complex
 def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
     """u, s, vh with u diag(s) vh = x (..., m, n), singular values falling: `linalg.svd`.
 
@@ -349,17 +388,20 @@ def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p(x, full=bool(full_matrices and rows != columns)))
 
 
+@takes_complex
 def svd(x: Array, some: bool = True) -> Any:
     """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
     u, s, vh = linalg_svd(x, not some)
-    return u, s, swap_last(vh)
+    return u, s, _adjoint(vh)
 
 
+@takes_complex
 def svdvals(x: Array) -> Array:
     """Singular values of (..., m, n), falling."""
     return svd_p(x, full=False)[1]
 
 
+@takes_complex
 def nuclear_norm(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum of the singular values of the matrices in two dimensions, by default the last two."""
     ndim = len(x.shape)

@@ -14,6 +14,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.batching import native
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _as_complex, _as_pairs, is_complex, view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
 from glassgrad.ops.index import one_hot_p
@@ -148,9 +149,11 @@ eig_p: Custom = custom(
     derivative="v**-H (diag(g_w) + vH g_v / conj(w_j - w_i)) vH, g_v without what changes length or phase",
     samples=(S(_general(size=3)), S(_general(2, size=2))), tolerance=100.0,
     notes="gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+    takes_complex=True,
 )  # fmt: skip
 
 
+@takes_complex
 def eig(x: Array) -> EigResult:
     """Eigenvalues (..., n) and eigenvectors (columns) of (..., n, n), real or complex; both results are complex.
 
@@ -173,6 +176,7 @@ def eig(x: Array) -> EigResult:
     return EigResult(view_as_complex_p(values), view_as_complex_p(vectors))
 
 
+@takes_complex
 def eigvals(x: Array) -> Array:
     """Eigenvalues (..., n) of (..., n, n), complex."""
     return eig(x).eigenvalues

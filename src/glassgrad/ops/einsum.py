@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from glassgrad import errors, provenance
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
@@ -231,6 +232,7 @@ def _product(a: Array, a_term: str, b: Array, b_term: str, out: str) -> Array:
 # --- public ---------------------------------------------------------------------------------------
 
 
+@takes_complex
 def einsum(equation: Any, *operands: Any) -> Array:
     """Sum of products in Einstein's notation: ``einsum("bij,bjk->bik", a, b)``.
 

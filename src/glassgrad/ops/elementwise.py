@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.blocks import in_blocks
+from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.kernels import choose
 from glassgrad.ops.samples import booleans, reals
@@ -25,22 +26,27 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 # --- arithmetic -----------------------------------------------------------------------------------
 
 add = elementwise(
-    "add", "add", (1, 1), formula="a + b", derivative="1, 1", samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES
+    "add", "add", (1, 1), formula="a + b", derivative="1, 1", samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+    takes_complex=True,
 )
 subtract = elementwise(
     "subtract", "subtract", (1, -1), formula="a - b", derivative="1, -1",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 multiply = elementwise(
     "multiply", "multiply", (lambda y, a, b: b, lambda y, a, b: a), saves="x", formula="a * b", derivative="b, a",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 divide = elementwise(
     "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -(a / b) / b), saves="x",
     formula="a / b", derivative="1 / b, -a / b**2", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 negative = elementwise(
-    "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=EDGES
+    "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )
 remainder = elementwise(
     "remainder", "remainder", (1, lambda y, a, b: -floor_divide(a, b)), saves="x", formula="a - floor(a / b) * b",
@@ -49,10 +55,12 @@ remainder = elementwise(
 reciprocal: Elementwise = elementwise(
     "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
     samples=(reals(0.3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 square = elementwise(
     "square", "square", (lambda y, x: 2 * x,), saves="x", formula="x**2", derivative="2 * x",
     samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -65,8 +73,17 @@ def _power_base(y: Array, a: Array, b: Array) -> Array:
 
 def _power_exponent(y: Array, a: Array, b: Array) -> Array:
     # a**b * log(a), and 0 where a is 0 and b is not negative: the limit from above.
-    zero = logical_and(a == 0, b >= 0)
-    return where(zero, 0, power(a, b) * log(where(zero, 1, a)))
+    zero = logical_and(a == 0, _real_part(b) >= 0)
+    base: Any = where(zero, 1, a)
+    if complex_dtype((b,)) is not None:
+        base = base + 0j  # the logarithm of a negative number is complex then
+    return where(zero, 0, power(a, b) * log(base))
+
+
+def _real_part(x: Array) -> Array:
+    from glassgrad.ops.complexes import real
+
+    return x.real if isinstance(x, complex) else real(x) if complex_dtype((x,)) is not None else x
 
 
 power = elementwise(
@@ -74,6 +91,7 @@ power = elementwise(
     (_power_base, _power_exponent), saves="x", formula="a ** b",
     derivative="b * a**(b-1), a**b * log(a)", samples=(reals(0.3, 3), reals(-2, 3)),
     edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan),
+    takes_complex=True,
 )  # fmt: skip
 
 fmod = elementwise(
@@ -108,6 +126,7 @@ def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
 lerp = elementwise(
     "lerp", _lerp, (lambda y, a, b, w: 1 - w, lambda y, a, b, w: w, lambda y, a, b, w: b - a), saves="x",
     formula="a + w * (b - a)", derivative="1 - w, w, b - a", samples=(reals(-3, 3), reals(-3, 3), reals(0, 1)),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- selection ------------------------------------------------------------------------------------
@@ -120,6 +139,7 @@ def _where(xp: Any, c: Array, a: Array, b: Array) -> Array:
 where = elementwise(
     "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: c, keep=False)),
     saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -179,23 +199,28 @@ clip_p = elementwise(
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp = elementwise(
-    "exp", "exp", (lambda y, x: y,), saves="y", formula="exp(x)", derivative="y", samples=(reals(-3, 3),), edge=EDGES
+    "exp", "exp", (lambda y, x: y,), saves="y", formula="exp(x)", derivative="y", samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )
 expm1 = elementwise(
     "expm1", "expm1", (lambda y, x: y + 1,), saves="y", formula="exp(x) - 1", derivative="y + 1",
     samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 log = elementwise(
     "log", "log", (lambda y, x: reciprocal(x),), saves="x", formula="log(x)", derivative="1 / x",
     samples=(reals(0.3, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 log1p = elementwise(
     "log1p", "log1p", (lambda y, x: reciprocal(1 + x),), saves="x", formula="log(1 + x)", derivative="1 / (1 + x)",
     samples=(reals(-0.7, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "sqrt", (lambda y, x: reciprocal(2 * y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y)",
     samples=(reals(0.3, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y), 0 at 0",
@@ -205,6 +230,7 @@ root_p = elementwise(
 rsqrt = elementwise(
     "rsqrt", lambda xp, x: 1 / xp.sqrt(x), (lambda y, x: -0.5 * y * y * y,), saves="y", formula="1 / sqrt(x)",
     derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 
 exp2 = elementwise(
@@ -215,11 +241,13 @@ log2 = elementwise(
     "log2", "log2", (lambda y, x: reciprocal(x * _LN2),), saves="x", formula="log(x) / log(2)",
     derivative="1 / (x * log(2))",
     samples=(reals(0.3, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 log10 = elementwise(
     "log10", "log10", (lambda y, x: reciprocal(x * _LN10),), saves="x", formula="log(x) / log(10)",
     derivative="1 / (x * log(10))",
     samples=(reals(0.3, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -267,55 +295,67 @@ logaddexp2 = elementwise(
 sin = elementwise(
     "sin", "sin", (lambda y, x: cos(x),), saves="x", formula="sin(x)", derivative="cos(x)",
     samples=(reals(-4, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 cos: Elementwise = elementwise(
     "cos", "cos", (lambda y, x: -sin(x),), saves="x", formula="cos(x)", derivative="-sin(x)",
     samples=(reals(-4, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 tan = elementwise(
     "tan", "tan", (lambda y, x: 1 + y * y,), saves="y", formula="tan(x)", derivative="1 + y**2",
     samples=(reals(-1.2, 1.2),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 asin = elementwise(
     "asin", "arcsin", (lambda y, x: rsqrt(1 - x * x),), saves="x", formula="arcsin(x)", derivative="1 / sqrt(1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 acos = elementwise(
     "acos", "arccos", (lambda y, x: -rsqrt(1 - x * x),), saves="x", formula="arccos(x)",
     derivative="-1 / sqrt(1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 atan = elementwise(
     "atan", "arctan", (lambda y, x: reciprocal(1 + x * x),), saves="x", formula="arctan(x)",
     derivative="1 / (1 + x**2)",
     samples=(reals(-4, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 sinh = elementwise(
     "sinh", "sinh", (lambda y, x: cosh(x),), saves="x", formula="sinh(x)", derivative="cosh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 cosh: Elementwise = elementwise(
     "cosh", "cosh", (lambda y, x: sinh(x),), saves="x", formula="cosh(x)", derivative="sinh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 tanh = elementwise(
     "tanh", "tanh", (lambda y, x: 1 - y * y,), saves="y", formula="tanh(x)", derivative="1 - y**2",
     samples=(reals(-3, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 asinh = elementwise(
     "asinh", "arcsinh", (lambda y, x: rsqrt(x * x + 1),), saves="x", formula="arcsinh(x)",
     derivative="1 / sqrt(x**2 + 1)",
     samples=(reals(-4, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 acosh = elementwise(
     "acosh", "arccosh", (lambda y, x: rsqrt(x * x - 1),), saves="x", formula="arccosh(x)",
     derivative="1 / sqrt(x**2 - 1)",
     samples=(reals(1.2, 4),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 atanh = elementwise(
     "atanh", "arctanh", (lambda y, x: reciprocal(1 - x * x),), saves="x", formula="arctanh(x)",
     derivative="1 / (1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -343,6 +383,7 @@ def _sinc_slope(y: Array, x: Array) -> Array:
 sinc = elementwise(
     "sinc", "sinc", (_sinc_slope,), saves="x", formula="sin(pi * x) / (pi * x)", derivative="(cos(pi * x) - y) / x",
     samples=(reals(0.2, 3),), edge=EDGES,
+    takes_complex=True,
 )  # fmt: skip
 
 # --- absolute values and rounding -----------------------------------------------------------------
@@ -360,6 +401,7 @@ def _abs_slope(y: Array, x: Array) -> Array:
 abs = elementwise(
     "abs", "abs", (_abs_slope,), saves="x", formula="|x|", derivative="sign(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -391,27 +433,27 @@ nan_to_num_p = elementwise(
 # --- without a derivative -------------------------------------------------------------------------
 
 
-def _companion(name: str, forward: str, formula: str, arity: int = 2) -> Elementwise:
-    return elementwise(name, forward, (None,) * arity, formula=formula, derivative="none")
+def _companion(name: str, forward: str, formula: str, arity: int = 2, **facts: Any) -> Elementwise:
+    return elementwise(name, forward, (None,) * arity, formula=formula, derivative="none", **facts)
 
 
-equal = eq = _companion("equal", "equal", "a == b")
-not_equal = _companion("not_equal", "not_equal", "a != b")
+equal = eq = _companion("equal", "equal", "a == b", takes_complex=True)
+not_equal = _companion("not_equal", "not_equal", "a != b", takes_complex=True)
 less = _companion("less", "less", "a < b")
 less_equal = _companion("less_equal", "less_equal", "a <= b")
 greater = _companion("greater", "greater", "a > b")
 greater_equal = _companion("greater_equal", "greater_equal", "a >= b")
-logical_and = _companion("logical_and", "logical_and", "a and b")
-logical_or: Elementwise = _companion("logical_or", "logical_or", "a or b")
-logical_xor = _companion("logical_xor", "logical_xor", "a xor b")
-logical_not: Elementwise = _companion("logical_not", "logical_not", "not x", arity=1)
+logical_and = _companion("logical_and", "logical_and", "a and b", takes_complex=True)
+logical_or: Elementwise = _companion("logical_or", "logical_or", "a or b", takes_complex=True)
+logical_xor = _companion("logical_xor", "logical_xor", "a xor b", takes_complex=True)
+logical_not: Elementwise = _companion("logical_not", "logical_not", "not x", arity=1, takes_complex=True)
 bitwise_and = _companion("bitwise_and", "bitwise_and", "a & b")
 bitwise_or = _companion("bitwise_or", "bitwise_or", "a | b")
 bitwise_xor = _companion("bitwise_xor", "bitwise_xor", "a ^ b")
 bitwise_not = _companion("bitwise_not", "invert", "~x", arity=1)
-isnan: Elementwise = _companion("isnan", "isnan", "x is NaN", arity=1)
-isinf = _companion("isinf", "isinf", "x is infinite", arity=1)
-isfinite: Elementwise = _companion("isfinite", "isfinite", "x is finite", arity=1)
+isnan: Elementwise = _companion("isnan", "isnan", "x is NaN", arity=1, takes_complex=True)
+isinf = _companion("isinf", "isinf", "x is infinite", arity=1, takes_complex=True)
+isfinite: Elementwise = _companion("isfinite", "isfinite", "x is finite", arity=1, takes_complex=True)
 floor_divide: Elementwise = elementwise(
     "floor_divide", "floor_divide", (0, 0), formula="floor(a / b)", derivative="0, 0",
     samples=(reals(0.1, 0.9), reals(1.1, 3)),

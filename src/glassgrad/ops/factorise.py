@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.batching import native
-from glassgrad.ops.complexes import is_complex
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Custom, bad_option, custom
 from glassgrad.ops.decompose import cholesky
 from glassgrad.ops.index import take_along_axis
@@ -71,9 +71,7 @@ class SolveInfo(NamedTuple):
 
 
 def _check(op: str, x: Array, square: bool = True) -> None:
-    """Refuse complex matrices, for which the rules below are not written, and what is no (square) matrix."""
-    if is_complex(x):
-        raise bad_option(op, "input", x.dtype, "a real dtype")
+    """Refuse what is no (square) matrix."""
     if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise bad_option(op, "input", tuple(x.shape), "(..., n, n)" if square else "(..., m, n)")
 
@@ -313,11 +311,13 @@ def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
 lu_info_p: Custom = custom(
     "lu_info", lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32), vjp=(None,), jvp=(None,),
     batch=native, formula="0, or the number of the first zero on the diagonal of U", derivative="none",
+    takes_complex=True,
 )  # fmt: skip
 cholesky_info_p: Custom = custom(
     "cholesky_info", lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
     vjp=(None,), jvp=(None,), batch=native, formula="0, or the size of the first minor that is not positive definite",
     derivative="none",
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -333,6 +333,7 @@ def _refused(op: str, info: Array, check_errors: bool) -> None:
         raise bad_option(op, "input", info, "matrices that can be factored: info is 0 for those")
 
 
+@takes_complex
 def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
     """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
     info = cholesky_info_p(x)
@@ -340,6 +341,7 @@ def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) ->
     return CholeskyInfo(_where_possible(lambda a: cholesky(a, upper), x, info), info)
 
 
+@takes_complex
 def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     """`inv` that does not raise: NaN and `info` above 0 for a singular matrix."""
     info = lu_info_p(x)
@@ -347,6 +349,7 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     return InverseInfo(_where_possible(inv, x, info), info)
 
 
+@takes_complex
 def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
     """`solve` that does not raise: NaN and `info` above 0 for a singular matrix."""
     info = lu_info_p(a)

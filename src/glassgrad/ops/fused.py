@@ -78,6 +78,7 @@ linear_p = fused(
     "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, formula="x @ wT + b",
     derivative="g @ w, gT @ x, sum(g)",
     samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- batch normalisation --------------------------------------------------------------------------

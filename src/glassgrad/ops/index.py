@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axis, custom, linear
 from glassgrad.ops.kernels import largest, least
 from glassgrad.ops.places import (
@@ -98,6 +99,7 @@ getitem_p = linear(
     joint_transpose=_getitem_transpose,
     saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS, is_view=True,
     shape=_indexed,
+    takes_complex=True,
 )  # fmt: skip
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)
 put_add_p: Linear = linear(
@@ -107,6 +109,7 @@ put_add_p: Linear = linear(
     shape=lambda x, *arrays, spec, shape: Aval(shape, x.dtype),
     samples=(S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
              S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3))),
+    takes_complex=True,
 )  # fmt: skip
 put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
@@ -150,6 +153,7 @@ at_set_p = custom(
     derivative="g with 0 at index, g[index]", shape=lambda x, *rest, spec: Aval(tuple(x.shape), x.dtype),
     samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,)),
              S((4, 3), (5, 1), integers(0, 4, 5), spec=(ARRAY,))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -215,6 +219,7 @@ take_along_axis_p: Linear = linear(
     formula="x[..., index, ...]", derivative="zeros with g added at index",
     shape=lambda x, index, *, axis: Aval(tuple(index.shape), x.dtype),
     samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
+    takes_complex=True,
 )  # fmt: skip
 put_along_add_p: Linear = linear(
     "put_along_add", _put_along_add,
@@ -222,6 +227,7 @@ put_along_add_p: Linear = linear(
     formula="zeros(shape) with x added at index", derivative="g[..., index, ...]",
     shape=lambda x, index, *, axis, shape: Aval(shape, x.dtype),
     samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -256,6 +262,7 @@ put_along_p = custom(
     samples=(S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
              S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
              S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1)),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -314,6 +321,7 @@ one_hot_p = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
+@takes_complex
 def getitem(x: Array, index: Any) -> Array:
     """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
     if type(index) is tuple and len(index) > 2:
@@ -324,6 +332,7 @@ def getitem(x: Array, index: Any) -> Array:
     return getitem_p(x, *arrays, spec=spec)
 
 
+@takes_complex
 def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
     """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor.
 
@@ -346,6 +355,7 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
     return take_along_axis_p(x, index, axis=axis)
 
 
+@takes_complex
 def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`.
 
@@ -363,6 +373,7 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
     return take_along_axis_p(x, index, axis=canonical_axis(dim, len(x.shape)))
 
 
+@takes_complex
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the slices of `x` at the positions `index` along `dim`.
 
@@ -379,6 +390,7 @@ def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
     return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (kind,))
 
 
+@takes_complex
 def take(x: Array, index: Array, dim: int | None = None) -> Array:
     """The elements at positions of the flattened tensor, in the shape of `index`; with `dim` slices, as NumPy does."""
     if dim is None:
@@ -386,6 +398,7 @@ def take(x: Array, index: Array, dim: int | None = None) -> Array:
     return _slices_at(x, dim, index, ARRAY)
 
 
+@takes_complex
 def from_front(index: Array, size: int) -> Array:
     """Return an index with its negative numbers, which count from the end, counted from the front."""
     plain = getattr(index, "array", index)

@@ -35,6 +35,7 @@ from glassgrad.ops import (
     fused_recurrent,
     index,
     linalg,
+    norms,
     pool_choices,
     reduce,
     sampling,
@@ -50,6 +51,7 @@ from glassgrad.ops import (
     strided,
     volumes,
 )
+from glassgrad.ops.complex_input import guarded
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Primitive
 
 _FRONT = "glassgrad"
@@ -110,7 +112,6 @@ ALIASES = {
     "radians": "deg2rad",
     "degrees": "rad2deg",
     "fabs": "abs",
-    "sgn": "sign",
     "bitwise_invert": "bitwise_not",
     "invert": "bitwise_not",
     "lgamma": "gammaln",
@@ -132,10 +133,10 @@ ALIASES = {
 }
 
 _MODULES: tuple[ModuleType, ...] = (
-    elementwise, activation, special, shape, arrange, strided, reduce, scan, sort, index, scatter, data_dependent,
-    linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve, decompose, einsum,
-    spatial, complexes, statistics, factorise, eigen, spectra,
-    volumes, pool_choices, sampling,
+    elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
+    data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
+    decompose, einsum, spatial, complexes, statistics, factorise, eigen, spectra, volumes, pool_choices,
+    sampling,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -221,6 +222,7 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the public form of a function or primitive: it takes the other libraries' keywords as well."""
     if isinstance(function, Primitive):
         return _public_primitive(function, name)
+    function = guarded(function, name)
     translate = _translator(name, function)
     own = _own_keywords(function)
 
@@ -271,6 +273,7 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{prim.formula}\n\n    Derivative: {prim.derivative}." if prim.derivative else prim.formula
     call.primitive = prim  # lets the op table find its entry
+    call.takes_complex = prim.takes_complex
     return call  # type: ignore[no-any-return]  # one of the two functions above
 
 

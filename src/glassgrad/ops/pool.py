@@ -294,10 +294,12 @@ unfold_p: Linear = linear(
     "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[-2:]), **p),), shape=_unfolded_shape,
     formula="every window of x as a column", derivative="columns added back where they were",
     samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
+    takes_complex=True,
 )  # fmt: skip
 fold_p: Linear = linear(
     "col2im", _fold, (lambda c, g, *, size, **p: unfold_p(c, **p),),
     shape=lambda g, *, size, kernel, **p: (g.shape[0], g.shape[1] // math.prod(kernel), *size),
     formula="columns added at the windows they stand for", derivative="every window of g as a column",
     samples=(S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)), S((2, 6, 6), size=(4, 4), **_OVERLAPPING)),
+    takes_complex=True,
 )  # fmt: skip

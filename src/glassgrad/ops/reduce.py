@@ -13,7 +13,9 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, widened
-from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, custom, fused, linear
+from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import _squared_size
+from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, reshape_p
@@ -32,13 +34,14 @@ def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
     return spread(g, x.shape, axis, keepdims)
 
 
-_REDUCTION_SAMPLES = (
+REDUCTION_SAMPLES = (
     S((2, 3), axis=(0, 1), keepdims=False), S((2, 3, 2), axis=(1,), keepdims=True),
     S((2, 3, 2), axis=(0, 2), keepdims=False), S((), axis=(), keepdims=False),
 )  # fmt: skip
 
 sum_p = linear(
-    "sum", _sum, (_sum_transpose,), formula="sum of x over axes", derivative="broadcast g", samples=_REDUCTION_SAMPLES
+    "sum", _sum, (_sum_transpose,), formula="sum of x over axes", derivative="broadcast g", samples=REDUCTION_SAMPLES,
+    takes_complex=True,
 )
 
 
@@ -107,7 +110,7 @@ logsumexp_p = custom(
     vjp=(lambda g, y, x, *, axis, keepdims: restore(g, x.shape, axis, keepdims) * _lse_weights(y, x, axis, keepdims),),
     jvp=(lambda t, y, x, *, axis, keepdims:
          sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
-    saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=_REDUCTION_SAMPLES,
+    saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=REDUCTION_SAMPLES,
     shape=reduced_shape,
 )  # fmt: skip
 
@@ -170,7 +173,7 @@ log_softmax_p = custom(
 )  # fmt: skip
 
 
-# --- fused: variance and norm ---------------------------------------------------------------------
+# --- fused: variance ------------------------------------------------------------------------------
 
 
 def _share_of(x: Any, axis: Axes, correction: Any) -> float:
@@ -196,7 +199,7 @@ def _var_vjp(
 
 def _var_decomposed(x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> Array:
     centred = x - mean(x, axis, True)
-    return sum_p(ew.square(centred), axis=axis, keepdims=keepdims) * _share_of(x, axis, correction)
+    return sum_p(_squared_size(centred), axis=axis, keepdims=keepdims) * _share_of(x, axis, correction)
 
 
 var_p = fused(
@@ -204,26 +207,6 @@ var_p = fused(
     derivative="2 * (x - mean(x)) / (n - correction)",
     samples=(S((2, 3), axis=(0, 1), keepdims=False, correction=1),
              S((2, 3, 2), axis=(1,), keepdims=True, correction=0)),
-)  # fmt: skip
-
-
-def _norm(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
-    y = np.sqrt(add_over(x * x, axis, None, None, keepdims))
-    return y, y
-
-
-def _norm_vjp(g: Array, needs: Any, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array]:
-    share = g / y if all_over(y, None) else g * ew._ratio(1.0, y)
-    return (x * restore(share, x.shape, axis, keepdims),)
-
-
-def _norm_decomposed(x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return ew.root_p(sum_p(ew.square(x), axis=axis, keepdims=keepdims))
-
-
-norm_p = fused(
-    "norm", _norm, joint_vjp=_norm_vjp, decompose=_norm_decomposed, formula="sqrt(sum(x**2))",
-    derivative="x / y, 0 where y is 0", samples=_REDUCTION_SAMPLES[:3],
 )  # fmt: skip
 
 # --- positions and truth --------------------------------------------------------------------------
@@ -243,7 +226,7 @@ argmin_p = _arg("argmin")
 def _all_or_any(name: str) -> Any:
     return custom(
         name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
-        vjp=(None,), jvp=(None,), formula=f"{name} of x over axes", derivative="none",
+        vjp=(None,), jvp=(None,), formula=f"{name} of x over axes", derivative="none", takes_complex=True,
     )  # fmt: skip
 
 
@@ -260,6 +243,7 @@ class Extreme(NamedTuple):
     indices: Any
 
 
+@takes_complex
 def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Sum over `dim` (an int, several, or None for all).
 
@@ -273,6 +257,7 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) 
     return widened(sum_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim), x, dtype)
 
 
+@takes_complex
 def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
     if dtype is not None:
@@ -295,6 +280,7 @@ def _correction(dim: Any, correction: Any, unbiased: bool | None) -> tuple[Any, 
     return dim, correction if unbiased is None else int(unbiased)
 
 
+@takes_complex
 def var(
     x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
 ) -> Array:
@@ -309,6 +295,7 @@ def var(
     return _var_decomposed(x, axis=axes, keepdims=keepdim, correction=correction)
 
 
+@takes_complex
 def std(
     x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
 ) -> Array:
@@ -316,6 +303,7 @@ def std(
     return ew.root_p(var(x, dim, correction, keepdim, unbiased=unbiased))
 
 
+@takes_complex
 def var_mean(
     x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
@@ -324,6 +312,7 @@ def var_mean(
     return var(x, dim, correction, keepdim), mean(x, dim, keepdim)
 
 
+@takes_complex
 def std_mean(
     x: Array, dim: Any = None, correction: Any = 1, keepdim: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
@@ -353,6 +342,7 @@ def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     return argmin_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
 
 
+@takes_complex
 def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
     if isinstance(dim, tuple | list) and not dim:
@@ -360,6 +350,7 @@ def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     return all_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
 
 
+@takes_complex
 def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
     if isinstance(dim, tuple | list) and not dim:
@@ -435,64 +426,3 @@ def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
     x = as_real(x) if dtype is None else astype(x, dtype)
     return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
-
-
-# --- norms ----------------------------------------------------------------------------------------
-
-
-def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """(sum of |x|**ord)**(1/ord) over `dim`; inf and -inf are the extremes, 0 counts what is not 0.
-
-    Where the norm is 0 its gradient is 0.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> x = gg.zeros(2, requires_grad=True)
-        >>> gg.vector_norm(x).backward()
-        >>> x.grad.tolist()
-        [0.0, 0.0]
-    """
-    x = x if dtype is None else astype(x, dtype)
-    axes = canonical_axes(dim, len(x.shape))
-    if ord == 2:
-        square_root = norm_p if x.dtype.kind == "f" else _norm_decomposed
-        return square_root(x, axis=axes, keepdims=keepdim)
-    size = ew.abs(x)
-    if ord == 1:
-        return sum_p(size, axis=axes, keepdims=keepdim)
-    if ord in {math.inf, -math.inf}:
-        return (max_p if ord > 0 else min_p)(size, axis=axes, keepdims=keepdim)
-    if ord == 0:
-        return sum_p(ew.sign(size), axis=axes, keepdims=keepdim)
-    if ord > 0:
-        return _power_or_zero(sum_p(_power_or_zero(size, ord), axis=axes, keepdims=keepdim), 1 / ord)
-    zero = any_p(ew.equal(x, 0), axis=axes, keepdims=True)
-    total = sum_p(ew.where(zero, 1.0, size) ** ord, axis=axes, keepdims=keepdim) ** (1 / ord)
-    return ew.where(zero if keepdim else reshape_p(zero, shape=tuple(total.shape)), 0.0, total)
-
-
-def _power_or_zero(x: Array, exponent: float) -> Array:
-    """x ** exponent for x >= 0 and a positive exponent, with the gradient 0 at 0, where it would be inf times 0."""
-    zero = ew.equal(x, 0)
-    return ew.where(zero, 0.0, ew.where(zero, 1.0, x) ** exponent)
-
-
-def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """PyTorch's `norm`: the vector norm of order `p` over `dim`; "fro" is 2, "nuc" the sum of singular values.
-
-    Other norms of matrices are in `linalg`.
-    """
-    if p in {"fro", None}:
-        p = 2
-    if p == "nuc":
-        from glassgrad.ops.decompose import nuclear_norm
-
-        return nuclear_norm(x if dtype is None else astype(x, dtype), dim, keepdim)
-    if isinstance(p, str):
-        raise bad_option("norm", "p", p, "a number, inf, 'fro' or 'nuc'; other matrix norms are in linalg")
-    return vector_norm(x, p, dim, keepdim, dtype=dtype)
-
-
-def dist(x: Array, other: Array, p: Any = 2) -> Array:
-    """The norm of x - other."""
-    return vector_norm(x - other, p)

@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
 from glassgrad.ops.batching import shifted
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import all_over, multiply_over
@@ -60,6 +61,7 @@ cumsum_p: Linear = linear(
     "cumsum", _cumsum, (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
     formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- the linear recurrence ------------------------------------------------------------------------
@@ -110,6 +112,7 @@ recurrence_p = custom(
     batch=shifted,
     shape=_same_shape, samples=(S((2, 4), (2, 4), axis=1, reverse=False), S((3, 2), (3, 2), axis=0, reverse=True),
                                 S((70,), (70,), axis=0, reverse=False)),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- products -------------------------------------------------------------------------------------
@@ -127,6 +130,7 @@ cumprod_p = custom(
     saves=("x", "y"), formula="y[i] = x[0] * ... * x[i]", derivative="c[i] * y[i-1];  c[i] = g[i] + x[i+1] * c[i+1]",
     shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -169,6 +173,7 @@ prod_p = fused(
     samples=(S((2, 3), axis=(0, 1), keepdims=False), S((2, 3, 2), axis=(1,), keepdims=True),
              S(lambda rng: rng.normal(size=(3, 3)) * [[1, 0, 0], [1, 1, 1], [1, 0, 1]], axis=(1,), keepdims=False),
              S((2, 3, 2), axis=(0, 2), keepdims=False)),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- logarithms of sums ---------------------------------------------------------------------------
@@ -234,6 +239,7 @@ def _flat_or_along(x: Array, dim: int | None) -> tuple[Array, int]:
     return x, canonical_axis(dim, len(x.shape))
 
 
+@takes_complex
 def cumsum(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     """y[i] = x[0] + ... + x[i] along `dim`, or over the flattened tensor.
 
@@ -246,6 +252,7 @@ def cumsum(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     return widened(_as_given(cumsum_p(flat, axis=axis, reverse=False), x), flat, dtype)
 
 
+@takes_complex
 def cumprod(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     """y[i] = x[0] * ... * x[i] along `dim`, or over the flattened tensor. Zeros have exact derivatives."""
     flat, axis = _flat_or_along(x if dtype is None else astype(x, dtype), dim)
@@ -278,12 +285,14 @@ def _as_given(y: Array, x: Array) -> Array:
     return y if x.shape else reshape_p(y, shape=())
 
 
+@takes_complex
 def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Product over `dim` (an int, several, or None for all)."""
     x = x if dtype is None else astype(x, dtype)
     return widened(prod_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim), x, dtype)
 
 
+@takes_complex
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
     axis = canonical_axis(dim, len(x.shape))
@@ -298,6 +307,7 @@ def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, appe
     return x
 
 
+@takes_complex
 def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) -> Array:
     """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
     axis = canonical_axis(dim, len(y.shape))

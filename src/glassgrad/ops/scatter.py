@@ -10,6 +10,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete, fitting
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.index import (
     at_set_p,
@@ -32,6 +33,7 @@ def _value(value: Any, like: Array) -> Any:
 # --- anywhere -------------------------------------------------------------------------------------
 
 
+@takes_complex
 def at_set(x: Array, index: Any, value: Any) -> Array:
     """x with x[index] = value: what `x[index] = value` does, on a copy.
 
@@ -47,6 +49,7 @@ def at_set(x: Array, index: Any, value: Any) -> Array:
     return at_set_p(x, _value(value, x), *arrays, spec=spec)
 
 
+@takes_complex
 def at_add(x: Array, index: Any, value: Any) -> Array:
     """x with `value` added at an index, once for every time a place occurs in it."""
     steps = in_two_steps(index)
@@ -60,11 +63,13 @@ def at_add(x: Array, index: Any, value: Any) -> Array:
     return x + put_add_p(value, *arrays, spec=spec, shape=tuple(x.shape))
 
 
+@takes_complex
 def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Array:
     """`at_set` with PyTorch's tuple of index arrays, or `at_add` if `accumulate`."""
     return (at_add if accumulate else at_set)(x, tuple(indices), values)
 
 
+@takes_complex
 def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     """`x` with `value`, one number, where the booleans of `mask` are true; in the dtype of x.
 
@@ -76,12 +81,14 @@ def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
 
 
+@takes_complex
 def masked_select(x: Array, mask: Array) -> Array:
     """The elements of x where `mask` is true, in one dimension; the two broadcast."""
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     return getitem(broadcast_to_p(x, shape=shape), broadcast_to_p(mask, shape=shape))
 
 
+@takes_complex
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """x with the first elements of `source` in order where `mask` is true."""
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
@@ -105,6 +112,7 @@ def _as_vector(x: Array) -> Array:
     return x if len(x.shape) else reshape_p(x, shape=(1,))
 
 
+@takes_complex
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
     """x with the slices of alpha * `source` added at `index` along `dim`; a place may occur often."""
     if not x.shape:  # a number has one place along dimension 0
@@ -114,6 +122,7 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float =
     return x + put_add_p(source, places, spec=spec, shape=tuple(x.shape))
 
 
+@takes_complex
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """x with the slices of `source` at `index` along `dim`."""
     if not x.shape:
@@ -122,6 +131,7 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     return at_set_p(x, source, places, spec=spec)
 
 
+@takes_complex
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     """x with `value` in the slices at `index` along `dim`; negative indices count from the end, as in PyTorch."""
     if not x.shape:
@@ -130,11 +140,13 @@ def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     return at_set_p(x, _value(value, x), places, spec=spec)
 
 
+@takes_complex
 def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
     """x with `src` as the slice at `index` along `dim`."""
     return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), index), src)
 
 
+@takes_complex
 def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -142,6 +154,7 @@ def slice_scatter(
     return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), slice(start, end, step)), src)
 
 
+@takes_complex
 def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """The sums of the rows of `data` that have the same segment id: shape (num_segments, ...)."""
     if num_segments is None:
@@ -159,12 +172,14 @@ def _fitted(source: Array, index: Array) -> Array:
     return source if tuple(source.shape) == shape else source[tuple(slice(0, n) for n in shape)]
 
 
+@takes_complex
 def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
     axis = canonical_axis(dim, len(x.shape))
     return put_along_p(x, _value(value, x), from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
 
 
+@takes_complex
 def scatter(
     x: Array, dim: int, index: Array, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Array:
@@ -179,6 +194,7 @@ def scatter(
     return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
 
 
+@takes_complex
 def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
     """x with y[index[i, j], j] += src[i, j] for dim 0.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
 from glassgrad.ops.samples import S
 
@@ -29,6 +30,7 @@ reshape_p: Linear = linear(
     "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (_reshape_back,),
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -41,6 +43,7 @@ permute_p: Linear = linear(
     (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),), formula="axes in another order",
     derivative="the inverse order", is_view=True, shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
     samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -52,6 +55,7 @@ broadcast_to_p = linear(
     "broadcast_to", lambda xp, x, *, shape: xp.broadcast_to(x, shape), (_unbroadcast,),
     formula="x repeated along new and size-1 axes", derivative="sum over them", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -75,6 +79,7 @@ def _bits_shape(x: Any, *, dtype: Any) -> Shape:
 astype_p = linear(
     "astype", _astype,
     (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
+    takes_complex=True,
 )  # fmt: skip
 def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
     shape = _bits_shape(x, dtype=dtype)
@@ -84,14 +89,17 @@ def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
 view_bits_p = custom(
     "view_bits", _view_bits, vjp=(None,), jvp=(None,), formula="the bits of x as another dtype", derivative="none",
     shape=lambda x, *, dtype: Aval(_bits_shape(x, dtype=dtype), dtype),
+    takes_complex=True,
 )  # fmt: skip
 copy_p = linear(
     "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
     formula="x", derivative="1", samples=(S((2, 3)),),
+    takes_complex=True,
 )  # fmt: skip
 alias_p = linear(
     "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
     notes="the same memory under a new place on the tape",
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -106,6 +114,7 @@ flip_p: Linear = linear(
     "flip", _flip, (lambda g, x, *, axis: flip_p(g, axis=axis),),
     formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -121,6 +130,7 @@ roll_p: Linear = linear(
     (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
     formula="shifted cyclically", derivative="roll back", shape=lambda x, *, shift, axis: x.shape,
     samples=(S((2, 5), shift=(2,), axis=(1,)),),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -148,11 +158,13 @@ tril_p: Linear = linear(
     "tril", _triangle(True), (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
     formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
+    takes_complex=True,
 )  # fmt: skip
 triu_p: Linear = linear(
     "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
     formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
+    takes_complex=True,
 )  # fmt: skip
 
 Pairs = tuple[tuple[int, int], ...]
@@ -176,6 +188,7 @@ pad_p = linear(
     "pad", _pad, (_pad_transpose,), formula="x with a border of `value`", derivative="cut the border off",
     shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
     samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
+    takes_complex=True,
 )  # fmt: skip
 pad_p.jvps = (_pad_jvp,)  # affine, not linear, when value is not 0
 
@@ -205,6 +218,7 @@ concatenate_p = linear(
     "concat", _concatenate, joint_transpose=_split_cotangent, saves_from=sys.maxsize,
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -232,6 +246,7 @@ def _full_shape(shape: Shape, size: int) -> Shape:
     return tuple((size // known if known else 0) if n == -1 else n for n in shape)
 
 
+@takes_complex
 def reshape(x: Array, *shape: Any) -> Array:
     """Return the same numbers in another shape; one size may be -1.
 
@@ -244,6 +259,7 @@ def reshape(x: Array, *shape: Any) -> Array:
     return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
 
 
+@takes_complex
 def view(x: Array, *shape: Any) -> Array:
     """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype.
 
@@ -259,6 +275,7 @@ def view(x: Array, *shape: Any) -> Array:
     return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
 
 
+@takes_complex
 def permute(x: Array, *dims: Any) -> Array:
     """Return `x` with its dimensions in the order `dims`."""
     order = tuple(canonical_axis(axis, len(x.shape)) for axis in _ints(dims))
@@ -267,6 +284,7 @@ def permute(x: Array, *dims: Any) -> Array:
     return permute_p(x, axes=order)
 
 
+@takes_complex
 def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
     """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
     ndim = len(x.shape)
@@ -282,11 +300,13 @@ def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
     return permute_p(x, axes=tuple(order))
 
 
+@takes_complex
 def matrix_transpose(x: Array) -> Array:
     """Swap the last two dimensions."""
     return transpose(x, -2, -1)
 
 
+@takes_complex
 def movedim(x: Array, source: Any, destination: Any) -> Array:
     """Move dimensions to other positions; the rest keep their order."""
     ndim = len(x.shape)
@@ -298,6 +318,7 @@ def movedim(x: Array, source: Any, destination: Any) -> Array:
     return permute_p(x, axes=tuple(order))
 
 
+@takes_complex
 def squeeze(x: Array, dim: Any = None) -> Array:
     """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
     ndim = len(x.shape)
@@ -305,12 +326,14 @@ def squeeze(x: Array, dim: Any = None) -> Array:
     return reshape_p(x, shape=tuple(n for axis, n in enumerate(x.shape) if not (n == 1 and axis in dims)))
 
 
+@takes_complex
 def unsqueeze(x: Array, dim: int) -> Array:
     """Insert a dimension of size 1 at `dim`."""
     at = canonical_axis(dim, len(x.shape) + 1)
     return reshape_p(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
 
 
+@takes_complex
 def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     ndim = len(x.shape)
@@ -321,12 +344,14 @@ def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     return reshape_p(x, shape=(*x.shape[:start], merged, *x.shape[end + 1 :]))
 
 
+@takes_complex
 def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
     at = canonical_axis(dim, len(x.shape))
     return reshape_p(x, shape=(*x.shape[:at], *_full_shape(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
 
 
+@takes_complex
 def expand(x: Array, *sizes: Any) -> Array:
     """Repeat size-1 dimensions to `sizes` without copying; -1 keeps a size."""
     wanted = _ints(sizes)
@@ -337,11 +362,13 @@ def expand(x: Array, *sizes: Any) -> Array:
     return broadcast_to_p(x, shape=shape)
 
 
+@takes_complex
 def broadcast_to(x: Array, size: Sequence[int]) -> Array:
     """Broadcast `x` to the shape `size`."""
     return broadcast_to_p(x, shape=tuple(size))
 
 
+@takes_complex
 def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     """Reverse the order of elements along `dims` (all, if none is given)."""
     if dim is not None:
@@ -350,6 +377,7 @@ def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     return flip_p(x, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
 
 
+@takes_complex
 def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
     if dims is None and len(x.shape) == 1:
@@ -361,16 +389,19 @@ def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     return roll_p(x, shift=shift, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
 
 
+@takes_complex
 def tril(x: Array, diagonal: int = 0) -> Array:
     """Keep the lower triangle of the last two dimensions."""
     return tril_p(x, diagonal=diagonal)
 
 
+@takes_complex
 def triu(x: Array, diagonal: int = 0) -> Array:
     """Keep the upper triangle of the last two dimensions."""
     return triu_p(x, diagonal=diagonal)
 
 
+@takes_complex
 def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     """Join along an existing dimension.
 
@@ -395,6 +426,7 @@ def _as_nothing(xs: list[Array], dim: int) -> list[Array]:
     return [reshape_p(x, shape=nothing) if tuple(x.shape) == (0,) else x for x in xs]
 
 
+@takes_complex
 def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     """Join along a new dimension."""
     xs = list(tensors)
@@ -406,6 +438,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     return cat([unsqueeze(x, dim) for x in xs], dim)
 
 
+@takes_complex
 def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
     axis = canonical_axis(dim, len(x.shape))
@@ -421,24 +454,28 @@ def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Arra
     return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
 
 
+@takes_complex
 def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     """Cut into at most `chunks` pieces of equal size along `dim`."""
     total = x.shape[canonical_axis(dim, len(x.shape))]
     return split(x, max(1, -(-total // chunks)), dim)
 
 
+@takes_complex
 def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
     """Return the slices along `dim`, without that dimension."""
     lead = (slice(None),) * canonical_axis(dim, len(x.shape))
     return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
 
 
+@takes_complex
 def astype(x: Array, dtype: Any) -> Array:
     """Return `x` in another dtype; `x` itself when it has it already."""
     wanted = np.dtype(dtype)
     return x if x.dtype == wanted else astype_p(x, dtype=wanted)
 
 
+@takes_complex
 def clone(x: Array) -> Array:
     """Return a copy that is connected to `x` on the tape."""
     return copy_p(x)

@@ -15,6 +15,8 @@ from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.batching import native, stacked
+from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, custom
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
@@ -47,6 +49,7 @@ inv: Custom = custom(
     vjp=(lambda g, y, x: -matmul(swap_last(y), matmul(g, swap_last(y))),),
     jvp=(lambda t, y, x: -matmul(y, matmul(t, y)),),
     formula="x**-1", derivative="-yT g yT", samples=(S(_square(size=3)), S(_square(2, size=2))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -56,22 +59,24 @@ def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
         return xp.linalg.pinv(x, rtol)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     kept = s > np.maximum(atol, rtol * s[..., :1])
-    return (vh.swapaxes(-1, -2) * (kept / xp.where(kept, s, 1)).astype(x.dtype)[..., None, :]) @ u.swapaxes(-1, -2)
+    inverses = (kept / xp.where(kept, s, 1)).astype(s.dtype)[..., None, :]
+    return (xp.conj(vh.swapaxes(-1, -2)) * inverses) @ xp.conj(u.swapaxes(-1, -2))
 
 
 def _pinv_vjp(g: Array, y: Array, x: Array, **_p: Any) -> Array:
-    yt, gt = swap_last(y), swap_last(g)
-    through = matmul(matmul(gt, y), yt)  # gT y yT
+    g = conj(g)
+    yt, gt = _adjoint(y), _adjoint(g)
+    through = matmul(matmul(gt, y), yt)  # gH y yH
     left = through - matmul(x, matmul(y, through))
-    other = matmul(matmul(yt, y), gt)  # yT y gT
+    other = matmul(matmul(yt, y), gt)  # yH y gH
     right = other - matmul(matmul(other, y), x)
-    return left + right - matmul(yt, matmul(g, yt))
+    return conj(left + right - matmul(yt, matmul(g, yt)))
 
 
 def _pinv_jvp(t: Array, y: Array, x: Array, **_p: Any) -> Array:
-    yt, tt = swap_last(y), swap_last(t)
-    left = matmul(y, matmul(yt, tt))  # y yT tT
-    right = matmul(tt, matmul(yt, y))  # tT yT y
+    yt, tt = _adjoint(y), _adjoint(t)
+    left = matmul(y, matmul(yt, tt))  # y yH tH
+    right = matmul(tt, matmul(yt, y))  # tH yH y
     return left - matmul(matmul(left, x), y) + right - matmul(y, matmul(x, right)) - matmul(y, matmul(t, y))
 
 
@@ -81,6 +86,7 @@ pinv_p: Custom = custom(
     derivative="-yT g yT + (1 - x y) gT y yT + yT y gT (1 - y x)",
     samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None, atol=1e-6)),
     notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- systems of equations -------------------------------------------------------------------------
@@ -97,6 +103,7 @@ solve_p: Custom = custom(
     jvp=(lambda t, y, a, b: -solve_p(a, matmul(t, y)), lambda t, y, a, b: solve_p(a, t)),
     formula="y with a y = b", derivative="-h yT, h = a**-T g",
     samples=(S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))),
+    takes_complex=True,
 )  # fmt: skip
 
 
@@ -141,13 +148,14 @@ solve_triangular_p: Custom = custom(
     samples=(S(_square(size=3), (3, 2), upper=False, unit=False), S(_square(size=3), (2, 3, 1), upper=True, unit=False),
              S(_square(2, size=2), (2, 2), upper=True, unit=True)),
     notes="only that triangle of a is read; a zero on its diagonal gives infinities, as in PyTorch",
+    takes_complex=True,
 )  # fmt: skip
 
 # --- determinants ---------------------------------------------------------------------------------
 
 
 def _cofactor(xp: Any, x: Array) -> Array:
-    """det(x) x**-T, which exists for singular x too: from x = u s vh it is det(u) det(vh) u s' vh.
+    """det(x) x**-T, which exists for singular x too: from x = u s vh it is det(u) det(vh) conj(u s' vh).
 
     s' holds for each singular value the product of the others.
     """
@@ -156,7 +164,7 @@ def _cofactor(xp: Any, x: Array) -> Array:
     before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     sign = xp.linalg.det(u) * xp.linalg.det(vh)
-    return (u * (before * after * sign[..., None])[..., None, :]) @ vh
+    return (xp.conj(u) * (before * after * sign[..., None])[..., None, :]) @ xp.conj(vh)
 
 
 def _cofactor_vjp(g: Array, y: Array, x: Array) -> Array:
@@ -174,17 +182,22 @@ cofactor_p: Custom = custom(
     shape=lambda x: x.shape, formula="det(x) x**-T", derivative="<g, x**-T> y - x**-T gT y",
     samples=(S(_square(size=3)), S(_square(2, size=2))), tolerance=10.0,
     notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
+    takes_complex=True,
 )  # fmt: skip
 det: Custom = custom(
     "det", lambda xp, x: xp.linalg.det(x), saves="x", batch=native, shape=lambda x: x.shape[:-2],
     vjp=(lambda g, y, x: _as_matrices(g) * cofactor_p(x),),
     jvp=(lambda t, y, x: _total(cofactor_p(x) * t, keep=False),),
     formula="determinant of x", derivative="g cofactor(x)", samples=(S(_square(size=3)), S((2, 2, 2)), S((1, 1))),
+    takes_complex=True,
 )  # fmt: skip
 
 
 def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
-    g = gs[1]
+    g_sign, g = gs
+    if g_sign is not None and is_complex(x):  # the sign turns by the imaginary part of trace(x**-1 dx)
+        turning = imag(g_sign * y[0]) * 1j
+        g = turning if g is None else g + turning
     if g is None:
         return (np.zeros(x.shape, x.dtype),)
     return (_as_matrices(g) * swap_last(inv(x)),)
@@ -192,18 +205,22 @@ def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: A
 
 def _slogdet_jvp(tangents: Sequence[Array], y: Any, x: Array) -> tuple[Array, Array]:
     t = _total(swap_last(inv(x)) * tangents[0], keep=False)
+    if is_complex(x):
+        return y[0] * (imag(t) * 1j), real(t)
     return np.zeros(t.shape, t.dtype), t
 
 
 slogdet_p: Custom = custom(
-    "slogdet", lambda xp, x: tuple(xp.linalg.slogdet(x)), saves="x", multiple=True, joint_vjp=_slogdet_vjp,
+    "slogdet", lambda xp, x: tuple(xp.linalg.slogdet(x)), saves=("x", "y"), multiple=True, joint_vjp=_slogdet_vjp,
     joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|", derivative="0, g x**-T",
     samples=(S(_square(size=3)), S((2, 2, 2))),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- public functions -----------------------------------------------------------------------------
 
 
+@takes_complex
 def pinv(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
     """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
 
@@ -224,6 +241,7 @@ def _is_vector(a: Array, b: Array) -> bool:
     return len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
+@takes_complex
 def solve(a: Array, b: Array, *, left: bool = True) -> Array:
     """The x with a x = b (or x a = b, if not `left`): a (..., n, n), b (..., n, k) or (n,).
 
@@ -242,6 +260,7 @@ def solve(a: Array, b: Array, *, left: bool = True) -> Array:
     return solve_p(a, b) if left else swap_last(solve_p(swap_last(a), swap_last(b)))
 
 
+@takes_complex
 def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
     """The x with a x = b (or x a = b, if not `left`) for triangular a; the other triangle is not read."""
     _check_system("solve_triangular", a, b)
@@ -250,16 +269,19 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
     return swap_last(solve_triangular_p(swap_last(a), swap_last(b), upper=not upper, unit=unitriangular))
 
 
+@takes_complex
 def inverse(x: Array) -> Array:
     """Inverse of (..., n, n)."""
     return inv(x)
 
 
+@takes_complex
 def pinverse(x: Array, rcond: float = 1e-15) -> Array:
     """`pinv`, under PyTorch's older name."""
     return pinv_p(x, rtol=rcond)
 
 
+@takes_complex
 def slogdet(x: Array) -> Any:
     """Sign and logarithm of the absolute determinant of (..., n, n): two arrays of shape (...)."""
     from glassgrad.ops.decompose import SlogdetResult
@@ -267,7 +289,10 @@ def slogdet(x: Array) -> Any:
     return SlogdetResult(*slogdet_p(x))
 
 
+@takes_complex
 def logdet(x: Array) -> Array:
     """Logarithm of the determinant of (..., n, n); NaN where it is negative."""
     sign, value = slogdet_p(x)
+    if is_complex(x):
+        return ew.log(sign) + value
     return ew.where(sign < 0, np.asarray(np.nan, x.dtype), value)

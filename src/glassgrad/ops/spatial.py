@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import conv_batching as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.compound import clip, divide
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array
@@ -117,6 +118,7 @@ def _conv(
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
 
 
+@takes_complex
 def conv1d(
     input: Array,
     weight: Array,
@@ -130,6 +132,7 @@ def conv1d(
     return _conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@takes_complex
 def conv2d(
     input: Array,
     weight: Array,
@@ -179,6 +182,7 @@ def _conv_transpose(
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
 
 
+@takes_complex
 def conv_transpose1d(
     input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     groups: int = 1, dilation: Ints = 1,
@@ -187,6 +191,7 @@ def conv_transpose1d(
     return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@takes_complex
 def conv_transpose2d(
     input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     groups: int = 1, dilation: Ints = 1,
@@ -346,6 +351,7 @@ def _averaging(before: int, after: int, dtype: Any) -> Any:
 # --- windows as columns ---------------------------------------------------------------------------
 
 
+@takes_complex
 def im2col(input: Array, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Array:
     """Every window of (N, C, H, W) as a column: (N, C kh kw, positions). PyTorch's `F.unfold`."""
     image = _as_images(input, 2, "im2col")[0]
@@ -354,6 +360,7 @@ def im2col(input: Array, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 
     return columns if len(input.shape) == 4 else reshape_p(columns, shape=tuple(columns.shape[1:]))
 
 
+@takes_complex
 def col2im(
     input: Array, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Array:
@@ -446,6 +453,7 @@ def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
     return x
 
 
+@takes_complex
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
     r = upscale_factor
@@ -458,6 +466,7 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     return reshape_p(mixed, shape=(*lead, channels // (r * r), height * r, width * r))
 
 
+@takes_complex
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
     r = downscale_factor

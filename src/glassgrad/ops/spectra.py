@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glassgrad.ops.arrange import pad
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import is_complex, real, view_as_complex, view_as_real
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fft import fft, ifft, irfft, rfft
@@ -32,6 +33,7 @@ def _hop(hop_length: int | None, n_fft: int, op: str) -> int:
     return hop
 
 
+@takes_complex
 def stft(
     input: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Array | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
@@ -85,6 +87,7 @@ def stft(
     return y if return_complex or return_complex is None else view_as_real(y)
 
 
+@takes_complex
 def istft(
     input: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Array | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,

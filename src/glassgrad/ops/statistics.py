@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import complex as complex_of
 from glassgrad.ops.complexes import conj, imag, is_complex, real
 from glassgrad.ops.core import Array, bad_option, canonical_axis
@@ -23,6 +24,7 @@ def _all(x: Array) -> Array:
     return sum_p(x, axis=tuple(range(len(x.shape))), keepdims=False)
 
 
+@takes_complex
 def cov(x: Array, *, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Array:
     """Covariances of the rows of (variables, observations), divided by the observations less `correction`.
 
@@ -62,6 +64,7 @@ def _product(fweights: Array | None, aweights: Array | None) -> Array | None:
     return fweights * aweights
 
 
+@takes_complex
 def corrcoef(x: Array) -> Array:
     """Pearson's correlations of the rows of (variables, observations): `cov` divided by both standard deviations."""
     found = cov(x)
@@ -83,6 +86,7 @@ def _clipped(x: Array) -> Array:
 # --- derivatives of samples -----------------------------------------------------------------------
 
 
+@takes_complex
 def gradient(input: Array, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Array, ...]:
     """Derivatives of a sampled function along dimensions: central differences, one-sided at the edges.
 

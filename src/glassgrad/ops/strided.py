@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.batching import shifted
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p
@@ -42,6 +43,7 @@ diagonal_p: Linear = linear(
     formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape, batch=shifted,
     samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
              S((4, 2, 3), offset=1, axis1=0, axis2=2)),
+    takes_complex=True,
 )  # fmt: skip
 put_diagonal_p: Linear = linear(
     "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
@@ -49,6 +51,7 @@ put_diagonal_p: Linear = linear(
     batch=shifted,
     samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
              S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- windows --------------------------------------------------------------------------------------
@@ -83,6 +86,7 @@ unfold_p: Linear = linear(
     formula="y[i, k] = x[i * step + k]", derivative="windows added where they overlap", shape=_windows_shape,
     batch=shifted,
     samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
+    takes_complex=True,
 )  # fmt: skip
 overlap_add_p: Linear = linear(
     "overlap_add", _overlap_add,
@@ -91,6 +95,7 @@ overlap_add_p: Linear = linear(
     shape=lambda x, *, axis, step, length: (*x.shape[:axis], length, *x.shape[axis + 1 : -1]),
     samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
              S((2, 3), axis=0, step=2, length=5)),
+    takes_complex=True,
 )  # fmt: skip
 
 # --- any strides ----------------------------------------------------------------------------------
@@ -131,6 +136,7 @@ add_strided_p: Linear = linear(
 # --- public functions -----------------------------------------------------------------------------
 
 
+@takes_complex
 def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """The diagonal of two dimensions, which becomes the last one: a view."""
     ndim = len(x.shape)
@@ -140,11 +146,13 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     return diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2)
 
 
+@takes_complex
 def diag(x: Array, diagonal: int = 0) -> Array:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
     return diag_embed(x, diagonal) if len(x.shape) == 1 else diagonal_p(x, offset=diagonal, axis1=0, axis2=1)
 
 
+@takes_complex
 def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """The last dimension as the diagonal of a square matrix in the dimensions `dim1` and `dim2` of the result."""
     ndim = len(x.shape) + 1
@@ -158,11 +166,13 @@ def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Arr
     return put_diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2, shape=tuple(shape))
 
 
+@takes_complex
 def diagflat(x: Array, offset: int = 0) -> Array:
     """All elements as the diagonal of a matrix."""
     return diag_embed(reshape_p(x, shape=(-1,) if 0 not in x.shape else (0,)), offset)
 
 
+@takes_complex
 def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
     """All windows of `size` elements along a dimension, `step` apart; their elements become the last dimension.
 
@@ -180,6 +190,7 @@ def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
     return unfold_p(x, axis=axis, size=int(size), step=int(step))
 
 
+@takes_complex
 def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
     """NumPy's `sliding_window_view`: windows along one or several axes, their elements in new last axes."""
     sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)

@@ -21,6 +21,7 @@ def _alone(prim: Any, size: int, values: list[Any], _batched: list[bool], params
 # of the full symmetric matrix has. The two lead to the same gradients of whatever a symmetric matrix was made from.
 mirror_p: Custom = custom(
     "mirror", _mirror, vjp=(lambda g, y, x, *, lower: g,), jvp=(lambda t, y, x, *, lower: t,), batch=_alone,
+    takes_complex=True,
     shape=lambda x, *, lower: x.shape, formula="the symmetric matrix that has x's lower (or upper) triangle",
     derivative="g", notes="the derivative is that of symmetric x, which finite differences of one element do not show",
 )  # fmt: skip

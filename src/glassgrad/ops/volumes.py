@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.index import take_along_axis_p
@@ -82,6 +83,7 @@ def _slices(x: Array, along: _Along) -> Array:
     return reshape_p(ordered, shape=(n * count, c * along.kernel, height, width))
 
 
+@takes_complex
 def conv3d(
     input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Any = 0, dilation: Ints = 1,
     groups: int = 1,
@@ -126,6 +128,7 @@ def _stacked_up(y: Array, along: _Along, extra: int) -> Array:
     return pad_p(total, widths=((0, 0), (0, 0), (0, -after), (0, 0), (0, 0)), value=0) if after < 0 else total
 
 
+@takes_complex
 def conv_transpose3d(
     input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     groups: int = 1, dilation: Ints = 1,

@@ -17,7 +17,7 @@ from glassgrad.nn.functional_classes import cross_entropy, nll_loss
 from glassgrad.nn.functional_distance import cosine_similarity, pairwise_distance
 from glassgrad.nn.reduction import reduce_loss, reduction_of
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.activation import log_sigmoid, softplus_p
+from glassgrad.ops.activation import log_sigmoid, relu, softplus_p
 from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array
@@ -260,7 +260,7 @@ def multi_margin_loss(
     if type(plain) is np.ndarray:
         check_classes("multi_margin_loss", plain, x.shape[1])
     column = reshape_p(labels, shape=(labels.shape[0], 1))
-    distance = _at_least(x - x.gather(1, column) + margin, 0)
+    distance = relu(x - x.gather(1, column) + margin)  # unlike clip flat on the border, as PyTorch's
     if p == 2:
         distance = ew.square(distance)
     elif p != 1:
@@ -287,7 +287,7 @@ def multilabel_margin_loss(
     listed = (labels < 0).cumsum(1) == 0
     safe = ew.where(listed, labels, 0)
     is_target = amax((unsqueeze(safe, 2) == np.arange(classes)) & unsqueeze(listed, 2), 1)
-    gaps = _at_least(1 - unsqueeze(x.gather(1, safe), 2) + unsqueeze(x, 1), 0)
+    gaps = relu(1 - unsqueeze(x.gather(1, safe), 2) + unsqueeze(x, 1))  # flat on the border, as PyTorch's
     counted = unsqueeze(listed, 2) & ~unsqueeze(is_target, 1)
     losses = sum(ew.where(counted, gaps, 0), (1, 2)) * (1 / classes)
     return losses[0] if alone and reduction == "none" else reduce_loss(losses, reduction)

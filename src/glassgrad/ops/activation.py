@@ -260,7 +260,7 @@ def elu(x: Array, alpha: float = 1.0) -> Array:
 
 def celu(x: Array, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    return ew.where(x > 0, x, alpha * ew.expm1(ew.minimum(x, 0.0) / alpha))
+    return ew.where(x > 0, x, alpha * ew.expm1(ew.where(x > 0, 0.0, x) / alpha))
 
 
 def selu(x: Array) -> Array:

@@ -129,6 +129,12 @@ def _cosh(x: Term) -> Term:
     return (0.5 * half) * half + (half * half).call("reciprocal") * 0.5
 
 
+def _lerp(a: Term, b: Term, w: Term) -> Term:
+    """Two formulas, so that both ends are met exactly."""
+    d = b - a
+    return w.call("abs").test("less", 0.5).then(a + w * d, b - (1 - w) * d)
+
+
 Formula = Callable[..., Term]
 
 _FORMULAS: dict[str, Formula] = {
@@ -142,7 +148,7 @@ _FORMULAS: dict[str, Formula] = {
     "elu": _elu,
     "hardtanh": lambda x, low, high: x.call("clip", data=(low, high)),
     "hardswish": lambda x: x * (x + 3).call("clip", data=(0, 6)) / 6,
-    "lerp": lambda a, b, w: a + w * (b - a),
+    "lerp": _lerp,
     "root": lambda x: x.call("sqrt"),
     "exp2": lambda x: Term(x.exprs, x.exprs.apply("power", [x.exprs.const(2, x.expr.kind), x.expr], x.expr.kind)),
     "log2": lambda x: x.call("log") * (1 / math.log(2)),

@@ -223,17 +223,25 @@ def _floor_divide(b: Builder, x: list[Value], data: Any) -> Value:
     return b.select(b.compare("eq", d, zero), zero, quotient)
 
 
-def _float_mod(b: Builder, n: Value, d: Value) -> Value:
-    """The remainder with the sign of the divisor, exact as fmod is."""
+def _float_rest(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
+    """Return the remainder with the sign of the dividend, and whether its sign is not that of the divisor."""
     rest = b.binary("frem", n, d, flags="")
     zero = b.like(0, d)
     differ = b.compare("olt", b.fmul(b.call("copysign", b.like(1, d), rest), d), zero)
-    wrong = b.binary("and", b.compare("une", rest, zero), differ)
+    return rest, b.binary("and", b.compare("une", rest, zero), differ)
+
+
+def _float_mod(b: Builder, n: Value, d: Value) -> Value:
+    """The remainder with the sign of the divisor, exact as fmod is."""
+    rest, wrong = _float_rest(b, n, d)
     return b.select(wrong, b.fadd(rest, d), rest)
 
 
 def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
-    exact = b.fdiv(b.binary("fsub", n, _float_mod(b, n, d), flags=""), d)
+    rest, wrong = _float_rest(b, n, d)
+    # One less where the sign differs, and not the remainder one divisor on: that may be infinite.
+    whole = b.fdiv(b.binary("fsub", n, rest, flags=""), d)
+    exact = b.select(wrong, b.fsub(whole, b.like(1, whole)), whole)
     rounded = b.call("floor", exact)
     half_up = b.compare("ogt", b.fsub(exact, rounded), b.like(0.5, exact))
     quotient = b.select(half_up, b.fadd(rounded, b.like(1, exact)), rounded)

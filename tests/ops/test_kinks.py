@@ -164,9 +164,9 @@ TWO: dict[str, Case] = {
 
 # Smooth, or made of what is in the tables.
 SMOOTH = {
-    "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "ctc_loss", "gumbel_softmax", "log_softmax",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "sigmoid", "soft_margin_loss", "softmax", "softmin",
-    "tanh", "linear_cross_entropy", "reduce_loss",
+    "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "ctc_loss", "gumbel_softmax",
+    "linear_cross_entropy", "log_softmax", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot",
+    "reduce_loss", "sigmoid", "soft_margin_loss", "softmax", "softmin", "tanh",
 }  # fmt: skip
 
 

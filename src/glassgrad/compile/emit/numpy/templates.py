@@ -11,7 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad.compile.emit.numpy import helpers, text
-from glassgrad.compile.emit.numpy.text import ATOM, BITWISE, COMPARISON, POWER, PRODUCT, SUM, UNARY, Text, call, method
+from glassgrad.compile.emit.numpy.text import (
+    AND,
+    ATOM,
+    COMPARISON,
+    OR,
+    POWER,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    UNARY,
+    XOR,
+    Text,
+    call,
+    method,
+)
 from glassgrad.compile.graph import Instr, Var
 
 Template = Callable[[Instr, list[Text]], Text]
@@ -225,9 +239,9 @@ TEMPLATES: dict[str, Template] = {
     "divide": _operator("/", PRODUCT), "matmul": _operator("@", PRODUCT), "remainder": _operator("%", PRODUCT),
     "floor_divide": _operator("//", PRODUCT), "power": _power, "negative": _prefix("-"), "reciprocal": _reciprocal,
     "rsqrt": _rsqrt, "square": _square, "root": _function("sqrt"), "clip": _clip, "hardtanh": _clip,
-    "bitwise_and": _operator("&", BITWISE), "bitwise_or": _operator("|", BITWISE),
-    "bitwise_xor": _operator("^", BITWISE), "bitwise_not": _prefix("~"),
-    "left_shift": _operator("<<", BITWISE), "right_shift": _operator(">>", BITWISE),
+    "bitwise_and": _operator("&", AND), "bitwise_or": _operator("|", OR),
+    "bitwise_xor": _operator("^", XOR), "bitwise_not": _prefix("~"),
+    "left_shift": _operator("<<", SHIFT), "right_shift": _operator(">>", SHIFT),
     "equal": _compared("=="), "not_equal": _compared("!="), "less": _compared("<"), "less_equal": _compared("<="),
     "greater": _compared(">"), "greater_equal": _compared(">="),
     "relu": lambda instr, xs: call("np.maximum", xs[0], 0),

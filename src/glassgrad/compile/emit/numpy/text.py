@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # How tightly each kind of expression binds; a piece goes into brackets where its surroundings bind tighter.
-ATOM, POWER, UNARY, PRODUCT, SUM, BITWISE, COMPARISON, LOWEST = 9, 8, 7, 6, 5, 3, 2, 0
+ATOM, POWER, UNARY, PRODUCT, SUM, SHIFT, AND, XOR, OR, COMPARISON, LOWEST = 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 0
 
 
 class Text(NamedTuple):

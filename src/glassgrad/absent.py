@@ -62,7 +62,7 @@ _INSTEAD: dict[str, str] = {
         "register_post_accumulate_grad_hook reinforce output_nr grad_dtype volatile name"
     ),
     _NUMPY: (
-        "gcd lcm frexp hash_tensor igamma igammac mvlgamma"
+        "gcd lcm frexp hash_tensor mvlgamma"
     ),
     "": (
         "diagonal_scatter index index_reduce isreal nanquantile narrow_copy "

@@ -62,7 +62,7 @@ def test_methods_of_tensors() -> None:
         (lambda: gg.ones(2).index_reduce(0), "Nearest: .*index_"),
         (lambda: nn.utils.prune, "a mask that is a buffer"),
         (lambda: nn.init.normal, "normal_"),
-        (lambda: nn.Conv3d, "Conv2d"),
+        (lambda: nn.Conv4d, "Conv2d"),
         (lambda: optim.lr_scheduler.CosineLR, "CosineAnnealingLR"),
         (lambda: gg.autograd.functional, "jacrev"),
         (lambda: gg.autograd.set_detect_anomaly(True), "GradientMonitor"),

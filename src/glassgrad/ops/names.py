@@ -46,6 +46,7 @@ from glassgrad.ops import (
     sort,
     spatial,
     special,
+    special_functions,
     spectra,
     statistics,
     strided,
@@ -128,6 +129,8 @@ ALIASES = {
     "take_along_dim": "take_along_axis",
     "logsoftmax": "log_softmax",
     "ger": "outer",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
     "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }
@@ -136,7 +139,7 @@ _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
     decompose, einsum, spatial, complexes, statistics, factorise, eigen, spectra, volumes, pool_choices,
-    sampling,
+    sampling, special_functions,
 )  # fmt: skip
 
 # Functions whose first argument is not the tensor they belong to.
@@ -151,6 +154,7 @@ NOT_METHODS = {
     "block_diag", "gradient", "conv3d", "conv_transpose3d", "max_pool3d", "avg_pool3d", "adaptive_avg_pool3d",
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "lp_pool1d", "lp_pool2d", "lp_pool3d", "grid_sample", "affine_grid",
+    "betainc",
 }  # fmt: skip
 
 

@@ -73,7 +73,9 @@ _SCIPY: dict[str, Any] = {
     "betaln": lambda a, b: PUBLIC["gammaln"](a) + PUBLIC["gammaln"](b) - PUBLIC["gammaln"](a + b),
     "log_expit": "log_sigmoid",
     "log_softmax": "log_softmax",
-}
+    "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "k0": "modified_bessel_k0",
+    "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0", "k1e": "scaled_modified_bessel_k1",
+}  # fmt: skip
 
 
 def find(function: Any) -> Callable[..., Any] | None:

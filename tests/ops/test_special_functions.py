@@ -1,0 +1,73 @@
+"""Bessel, Airy and incomplete gamma functions: against the integrals that define them, and what has no derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import glassgrad as gg
+from glassgrad import errors
+from tests.ops.against_torch import compare, torch
+
+
+def bessel(order: int, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """J_n(x) = (1 / pi) * integral of cos(n t - x sin t) from 0 to pi; the trapezoidal rule is exact to rounding."""
+    t = np.linspace(0, np.pi, 2001)
+    f = np.cos(order * t - x[:, None] * np.sin(t))
+    return (f.sum(1) - 0.5 * (f[:, 0] + f[:, -1])) / (len(t) - 1)
+
+
+@pytest.mark.parametrize(("name", "order"), [("bessel_j0", 0), ("bessel_j1", 1)])
+def test_bessel_functions_are_their_integrals(name: str, order: int) -> None:
+    x = np.linspace(-60, 60, 301)
+    t = gg.tensor(x, requires_grad=True)
+    y = getattr(gg.special, name)(t)
+    np.testing.assert_allclose(y.detach().numpy(), bessel(order, x), atol=1e-14)
+    (slope,) = gg.autograd.grad(y.sum(), t)
+    # J_n' = (J_(n-1) - J_(n+1)) / 2
+    np.testing.assert_allclose(slope.numpy(), (bessel(order - 1, x) - bessel(order + 1, x)) / 2, atol=1e-13)
+
+
+def test_spherical_bessel_function_and_its_slope() -> None:
+    x = np.array([0.0, 1e-9, 1e-3, 0.5, -2.0, 30.0, 1e6])
+    t = gg.tensor(x, requires_grad=True)
+    y = gg.special.spherical_bessel_j0(t)
+    np.testing.assert_allclose(y.detach().numpy(), scipy.special.spherical_jn(0, x), rtol=1e-9, atol=1e-12)
+    (slope,) = gg.autograd.grad(y.sum(), t)
+    expected = scipy.special.spherical_jn(0, x, derivative=True)
+    np.testing.assert_allclose(slope.numpy(), expected, rtol=1e-7, atol=1e-12)
+    assert gg.special.spherical_bessel_j0(gg.tensor([np.inf, -np.inf])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_functions(name: str) -> None:
+    a, x = np.array([0.5, 1.0, 2.5, 7.0]), np.array([0.2, 1.0, 3.0, 5.0])
+    compare(lambda t: getattr(gg.special, name)(gg.tensor(a), t),
+            lambda t: getattr(torch.special, name)(torch.tensor(a), t), x)  # fmt: skip
+    short = {"gammainc": "igamma", "gammaincc": "igammac"}[name]
+    first, second = gg.tensor(a), gg.tensor(x)
+    assert getattr(first, short)(second).tolist() == getattr(gg, short)(first, second).tolist()
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: gg.special.gammainc(x, 2.0), lambda x: gg.igammac(x, gg.tensor(2.0)),
+    lambda x: gg.special.betainc(x, 2.0, 0.5), lambda x: gg.special.betainc(2.0, x, 0.5),
+])  # fmt: skip
+@pytest.mark.parametrize("way", [
+    lambda f, x: gg.func.grad(f)(x), lambda f, x: gg.func.jvp(f, (x,), (x,)), lambda f, x: gg.func.jacfwd(f)(x),
+    lambda f, x: gg.func.hessian(f)(x), lambda f, x: f(gg.tensor(1.5, requires_grad=True)),
+])  # fmt: skip
+def test_what_has_no_derivative_is_refused_not_dropped(call: Callable[[Any], Any], way: Callable[..., Any]) -> None:
+    with pytest.raises(errors.ArgumentError, match="no derivative"):
+        way(call, gg.tensor(1.5))
+    assert call(gg.tensor(1.5)).shape == ()
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e"])
+def test_scipys_names_of_bessel_functions_have_gradients(name: str) -> None:
+    function = getattr(scipy.special, name)
+    assert gg.verify.gradcheck(function, (gg.tensor(np.array([0.7, 1.5, 4.0]), requires_grad=True),))

@@ -146,7 +146,7 @@ def test_names_that_scripts_use_in_passing() -> None:
         (lambda: gg.arrange, "arange"),
         (lambda: gg.nn.MultiHeadAttention, "MultiheadAttention"),
         (lambda: gg.nn.functional.crossentropy, "cross_entropy"),
-        (lambda: gg.optim.ASGD, "AveragedModel"),
+        (lambda: gg.optim.SparseAdan, "SparseAdam"),
         (lambda: gg.set_default_dtype(gg.float64), "give dtype="),
         (lambda: gg.ones(2).to("cuda"), "cuda"),
         (gg.cuda.current_device, "cuda"),

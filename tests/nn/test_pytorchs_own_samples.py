@@ -156,7 +156,7 @@ def compare(theirs: Any, twin: Any, call: Any) -> None:
             np.testing.assert_allclose(g.numpy(), other.numpy(), rtol=2e-3, atol=1e-4 * scale)
 
 
-OURS = sorted(set(OPTIMIZERS) & set(optim.__all__) - {"LBFGS", "Muon"})
+OURS = sorted(set(OPTIMIZERS) & set(optim.__all__) - {"LBFGS", "Muon", "SparseAdam"})
 
 
 def options_of(sample: Any) -> dict[str, Any] | None:

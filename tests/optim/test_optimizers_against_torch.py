@@ -11,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import optim
-from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, Case
+from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, SPARSE, Case
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 
@@ -81,7 +81,7 @@ def test_pytorchs_state_goes_on_here(case: Case) -> None:
     assert_close(ours, theirs, rtol=1e-5)  # PyTorch counts steps in float32
 
 
-@pytest.mark.parametrize("case", [*OPTIMIZERS, *OURS], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [*OPTIMIZERS, *OURS, *SPARSE], ids=lambda case: case.id)
 def test_own_state_goes_on(case: Case) -> None:
     whole = [gg.tensor(x, requires_grad=True) for x in arrays()]
     steps(getattr(optim, case.name)(whole, **case.options), whole, 10)
@@ -98,7 +98,7 @@ def test_own_state_goes_on(case: Case) -> None:
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
-@pytest.mark.parametrize("case", [*OPTIMIZERS, *OURS, *MUON], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [*OPTIMIZERS, *OURS, *MUON, *SPARSE], ids=lambda case: case.id)
 def test_compiled_steps_agree_with_eager_ones_and_do_not_retrace(case: Case) -> None:
     shapes = ((3, 4), (4, 3)) if case.name == "Muon" else SHAPES
     results = []
@@ -123,6 +123,38 @@ def test_compiled_steps_agree_with_eager_ones_and_do_not_retrace(case: Case) -> 
         results.append([p.detach().numpy() for p in parameters])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", SPARSE, ids=lambda case: case.id)
+def test_rows_that_are_not_used_stay_and_the_others_are_those_of_pytorchs_sparse_gradients(case: Case) -> None:
+    start = np.random.default_rng(0).normal(size=(6, 3))
+    results = []
+    for library in (gg, torch):
+        table = library.nn.Embedding(6, 3, sparse=True, _weight=library.tensor(start))
+        optimizer = getattr(library.optim, case.name)(table.parameters(), **case.options)
+        for at in range(10):
+            optimizer.zero_grad()
+            used = library.tensor([at % 4, (at * at) % 5, at % 4])
+            ((table(used) - np.cos(at)) ** 2).sum().backward()
+            optimizer.step()
+        results.append(table.weight.detach().numpy())
+    np.testing.assert_allclose(*results, rtol=1e-10)
+    np.testing.assert_array_equal(results[0][5], start[5])
+
+
+def test_the_average_of_asgd_is_pytorchs_and_follows_a_schedule() -> None:
+    results = []
+    for library in (gg, torch):
+        p = library.tensor(np.arange(3.0), requires_grad=True)
+        optimizer = library.optim.ASGD([p], lr=0.1, t0=3, lambd=0.01)
+        for at in range(8):
+            optimizer.param_groups[0]["lr"] = 0.1 / (1 + at)
+            optimizer.zero_grad()
+            ((p - np.cos(at)) ** 2).sum().backward()
+            optimizer.step()
+        results.append((p.detach().numpy(), optimizer.state[p]["ax"].detach().numpy()))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 @pytest.mark.parametrize("case", OURS, ids=lambda case: case.id)
@@ -235,7 +267,7 @@ def test_groups_take_names_single_tensors_and_options() -> None:
 
 
 def test_every_optimizer_is_tested() -> None:
-    covered = {case.name for case in (*OPTIMIZERS, *OURS, *MUON)} | {"LBFGS"}
+    covered = {case.name for case in (*OPTIMIZERS, *OURS, *MUON, *SPARSE)} | {"LBFGS"}
     assert {name for name in optim.__all__ if name[0].isupper()} - covered == {
         "EMA",
         "GradientAccumulator",
@@ -258,7 +290,7 @@ def test_every_optimizer_is_tested() -> None:
         (lambda p: optim.SGD([p * 2]), "can only update leaves"),
         (optim.SGD, "iterable"),
         (lambda p: optim.SGD([1.0]), "can only update tensors"),
-        (lambda p: optim.SparseAdam([p]), "use Adam"),
+        (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), "eta"), (lambda p: optim.ASGD([p], lambd=-1.0), "lambd"),
         (lambda p: optim.AdmaW([p]), "AdamW"),
     ],
 )

@@ -6,18 +6,12 @@ import importlib
 from typing import Any
 
 _HOME = {
-    "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad", "Adam": "adam", "AdamW": "adam",
-    "Adamax": "adamax", "EMA": "ema", "GradientAccumulator": "accumulate", "LBFGS": "lbfgs", "Lion": "lion",
-    "Muon": "muon", "NAdam": "nadam", "Optimizer": "optimizer", "RAdam": "radam", "RMSprop": "rmsprop", "SGD": "sgd",
+    "ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad", "Adam": "adam",
+    "AdamW": "adam", "Adamax": "adamax", "EMA": "ema", "GradientAccumulator": "accumulate", "LBFGS": "lbfgs",
+    "Lion": "lion", "Muon": "muon", "NAdam": "nadam", "Optimizer": "optimizer", "RAdam": "radam", "RMSprop": "rmsprop",
+    "Rprop": "rprop", "SGD": "sgd", "SparseAdam": "sparse_adam",
 }  # fmt: skip
 _MODULES = ("lr_scheduler", "swa_utils")
-
-# What PyTorch has and this library has not, and what to use in its place.
-_INSTEAD = {
-    "ASGD": "AveragedModel of optim.swa_utils averages the weights of any optimizer.",
-    "Rprop": "Lion uses the sign of the gradient too.",
-    "SparseAdam": "gradients are dense here; use Adam.",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +21,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         from glassgrad.missing import missing
 
-        raise missing("glassgrad.optim", name, [*_HOME, *_MODULES], _INSTEAD)
+        raise missing("glassgrad.optim", name, [*_HOME, *_MODULES])
     value = globals()[name] = getattr(importlib.import_module(f"glassgrad.optim.{home}"), name)
     return value
 

@@ -46,6 +46,14 @@ def into(scratch: Array, prim: Primitive, *args: Array) -> Array:
     return prim.evaluate(*args) if type(args[0]) is np.ndarray else prim(*args)
 
 
+def stored(old: Array, new: Array) -> Array:
+    """Return `new`, written to `old` if that is an ndarray, which stays the one of the state."""
+    if type(old) is not np.ndarray:
+        return new
+    old[...] = new
+    return old
+
+
 class Optimizer:
     """Base of the optimizers.
 

@@ -1,0 +1,61 @@
+"""Rprop: the size of a step grows while the gradient keeps its sign (Riedmiller and Braun 1993)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import equal, maximum, minimum, sign, where
+from glassgrad.optim.optimizer import Limit, Optimizer, stored, weak
+
+_factors: Limit = ("etas", lambda v: len(v) == 2 and 0 < v[0] < 1 < v[1], "two numbers, 0 < eta- < 1 < eta+")
+_bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "two numbers, the least and the largest")
+
+
+class Rprop(Optimizer):
+    """p -= s * sign(g); s grows by eta+ where g kept its sign, and shrinks by eta- where it did not.
+
+    Where the sign changed, p stays for one step. For gradients of the whole batch.
+
+    Args:
+        params: parameters or groups of them.
+        lr: the first s.
+        etas: eta- and eta+.
+        step_sizes: the least and the largest s.
+        maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> optimizer = gg.optim.Rprop([w], lr=0.1)
+        >>> (w**2).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([2.9])
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False, **hints: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}, hints)
+
+    def limits(self) -> Any:
+        return [("lr", lambda v: v >= 0, "a rate of at least 0"), _factors, _bounds]
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+        lr, t = self.number(group, "lr"), self.count(state)
+        before, size = self.slot(state, "prev", p), self.slot(state, "step_size", p)
+        kept = sign(g * before)
+        begun = where(equal(t, 1), weak(lr, p), size)
+        grown = where(kept > 0, begun * grow, where(kept < 0, begun * shrink, begun))
+        size = stored(size, minimum(maximum(grown, least), most))
+        before = stored(before, where(kept < 0, 0.0, g))
+        p -= sign(before) * size
+        state["prev"].array, state["step_size"].array = before, size
+        return p
+
+
+__all__ = ["Rprop"]

@@ -1,0 +1,62 @@
+"""SparseAdam: Adam for tables of which a step uses a few rows (Kingma and Ba 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from glassgrad.ops import reduce
+from glassgrad.ops.core import Array
+from glassgrad.ops.elementwise import not_equal, sqrt, where
+from glassgrad.optim.optimizer import Optimizer, at_least, betas, stored, weak
+
+
+class SparseAdam(Optimizer):
+    """Adam that leaves rows of p, and what is known of them, as they are where the gradient of the row is 0.
+
+    Gradients are dense here, also those of `Embedding(sparse=True)`: a row counts as used if its gradient has a number
+    that is not 0. PyTorch's, which takes sparse gradients alone, also moves rows that were used with a gradient of 0.
+
+    Args:
+        params: parameters or groups of them; the rows are those of the first dimension.
+        lr: rate.
+        betas: shares of the running mean and of the mean square that are kept.
+        eps: added to the root.
+        maximize: climb instead.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> table = gg.nn.Embedding(3, 2, sparse=True)
+        >>> before = table.weight.detach().clone()
+        >>> optimizer = gg.optim.SparseAdam(table.parameters(), lr=0.1)
+        >>> table(gg.tensor([1])).sum().backward()
+        >>> optimizer.step()
+        >>> (table.weight != before).any(1).tolist()
+        [False, True, False]
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def limits(self) -> Any:
+        return [("lr", lambda v: v >= 0, "a rate of at least 0"), at_least("eps", 0), betas]
+
+    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
+        beta1, beta2 = self.moved(group, "betas")
+        lr, t = self.number(group, "lr"), self.count(state)
+        used = not_equal(g, 0)
+        if len(p.shape) > 1:
+            used = reduce.any(used, tuple(range(1, len(p.shape))), True)
+        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
+        m = stored(m, where(used, m + (g - m) * weak(1 - beta1, p), m))
+        v = stored(v, where(used, v + (g * g - v) * weak(1 - beta2, p), v))
+        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+        rate = lr * (1 - beta2**t) ** 0.5 / (1 - beta1**t)
+        p -= where(used, m / (sqrt(v) + group["eps"]) * weak(rate, p), 0.0)
+        return p
+
+
+__all__ = ["SparseAdam"]

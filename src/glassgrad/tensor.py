@@ -162,7 +162,10 @@ class Tensor:
             sizes = ()
         if sizes:
             raise errors.NOT_SIZES(kind=type(data).__name__, where=provenance.here())
-        self.array = numeric(data, "ndarray") if isinstance(data, _ndarray) else np.asarray(data, dtype=np.float32)
+        if isinstance(data, _ndarray):
+            self.array = numeric(data, "ndarray")
+        else:  # what stands for an array in a transformation is one
+            self.array = data if type(data) in INTERPRETERS else np.asarray(data, dtype=np.float32)
         self.node = None
         self._grad = None
         self._extra = None

@@ -63,6 +63,7 @@ class Moved:
 
     Attributes:
         holder, key: the place.
+        value: what was there while the function was traced.
         structure: what is there, without its leaves.
         kinds: what each leaf was: type, shape and dtype of a tensor, or the thing itself.
         leaves: what is there now.
@@ -81,7 +82,6 @@ class Moved:
         self.leaves = trees.leaves(self.value)
         self.structure = _structure(self.value)
         self.kinds = [_kind(leaf) for leaf in self.leaves]
-        self.value = None
 
     @property
     def path(self) -> str:
@@ -109,17 +109,14 @@ def _structure(value: Any) -> str:
 
 def _kind(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
-        return type(leaf), leaf.array.shape, leaf.array.dtype
+        return type(leaf), leaf.array.shape, leaf.array.dtype, leaf._tracks, leaf.node is None
     return Kept(leaf)
 
 
 def _fits(leaf: Any, kind: Any) -> bool:
     if type(kind) is Kept:
         return same(leaf, kind.value)
-    return (
-        type(leaf) is kind[0] and leaf.array.shape == kind[1] and leaf.array.dtype == kind[2]
-        and leaf.node is None and not leaf._tracks
-    )  # fmt: skip
+    return isinstance(leaf, Tensor) and _kind(leaf) == kind
 
 
 # --- in a call ------------------------------------------------------------------------------------
@@ -170,7 +167,7 @@ class Sorted:
         self._homes = _homes(found.edges)
         for change in changes:
             if self.counts(change) is None and not self.is_unread(change):
-                self._guard(change)
+                self._guard(change.holder, change.key, change.before)
         self.entries = {
             id(leaf): Entry(moved, at)
             for moved in self.moved for at, leaf in enumerate(moved.leaves) if isinstance(leaf, Tensor)
@@ -197,22 +194,17 @@ class Sorted:
             before = getattr(type(change.holder.owner), change.key, MISSING)
         return change.now - before if type(before) is int else None
 
-    def _guard(self, change: Change) -> None:
-        holder, key, before, _ = change
+    def _guard(self, holder: Holder, key: Any, before: Any) -> None:
         parts = trees.leaves(before) if before is not MISSING else []
         tensors = [part for part in parts if isinstance(part, Tensor)]
         mine = _counted(tensors)
         alone = bool(tensors) and all(self._homes.get(key, 0) <= count for key, count in mine.items())
-        if alone and all(one.node is None and not one._tracks for one in tensors):
+        if alone:
             self.moved.append(Moved(holder, key, before))
             self._drop(holder, key)
             self.containers.update(_containers(before))
-        elif holder.kind in {"object", "dict", "names"}:
-            kind = "absent" if before is MISSING else "item"
-            self.guards.append(Edge(change.path, kind, holder.target, key, None if before is MISSING else before))
-        elif holder.kind in {"cell", "context", "class", "slot"} and before is not MISSING:
-            kind = holder.kind if holder.kind in {"cell", "context"} else "attribute"
-            self.guards.append(Edge(change.path, kind, holder.target, key, before))
+        else:
+            self.guards += must_hold(holder, key, before)
 
     def _drop(self, holder: Holder, key: Any) -> None:
         if holder.kind in {"list", "set"} and key is None:
@@ -251,6 +243,18 @@ class Sorted:
         if edge.kind == "length":
             return edge._replace(value=edge.value + len(new))
         return edge._replace(value=(*edge.value, *new)) if edge.kind == "keys" else edge
+
+
+def must_hold(holder: Holder, key: Any, before: Any) -> list[Edge]:
+    """Return the guard of a place; the elements of a list have theirs."""
+    path = holder.place(key)
+    if holder.kind in {"object", "dict", "names"}:
+        missing = before is MISSING
+        return [Edge(path, "absent" if missing else "item", holder.target, key, None if missing else before)]
+    if holder.kind in {"cell", "context", "class", "slot"} and before is not MISSING:
+        kind = holder.kind if holder.kind in {"cell", "context"} else "attribute"
+        return [Edge(path, kind, holder.target, key, before)]
+    return []
 
 
 def appended(change: Change) -> list[Any] | None:

@@ -14,7 +14,7 @@ from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.boundary import Boundary, Continuation
 from glassgrad.compile.captured import Capture, Given, Output, State
 from glassgrad.compile.edges import is_constant
-from glassgrad.compile.effects import Kept, Moved, Sorted
+from glassgrad.compile.effects import Kept, Moved, Sorted, must_hold
 from glassgrad.compile.feeds import Feed
 from glassgrad.compile.graph import Graph, Operand, Var
 from glassgrad.compile.places import Places
@@ -261,11 +261,17 @@ class Finish:
     def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:
         """Return the places that are read anew in every call, each knowing which inputs its tensors are."""
         inputs = {id(one.tensor): one for _, one in lifted if one is not None and any(one is used for used in state)}
+        found = []
         for moved in self.sorted.moved:
-            for at, leaf in enumerate(moved.leaves):
-                if id(leaf) in inputs:
-                    moved.state[at] = inputs[id(leaf)]
-        return self.sorted.moved
+            moved.state.update((at, inputs[id(leaf)]) for at, leaf in enumerate(moved.leaves) if id(leaf) in inputs)
+            if any(one.tensor._tracks or one.tensor.node is not None for one in moved.state.values()):
+                # Gradients flow to this one tensor: a call with another one is another program.
+                self.sorted.guards += must_hold(moved.holder, moved.key, moved.value)
+                moved.state.clear()
+            else:
+                found.append(moved)
+            moved.value = None
+        return found
 
     def _boundary(self, inputs: list[Var]) -> Boundary | None:
         if self.continuation is None:

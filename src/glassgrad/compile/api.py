@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import os
 import shutil
 import sys
 import threading
@@ -29,6 +30,8 @@ from glassgrad.compile.tracing_lock import TRACING_LOCK, free_in_children
 from glassgrad.tape import MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
+_IN_A_ROW = 8  # calls of one kind that were all traced, after which they run eagerly
+_KEPT = 64  # programs that a function keeps, unless GLASSGRAD_MAX_TRACES says another number
 
 
 def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceCall]:
@@ -78,6 +81,8 @@ class Compiled(Portable):
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
         self._traces: dict[Any, list[TraceCall]] = {}
+        self._dropped = 0
+        self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
         self._plain = plain_parameters(function)
@@ -95,6 +100,7 @@ class Compiled(Portable):
             if latest is not None and latest.quick is not None:
                 result = latest.quick(args, kwargs)
                 if result is not MISS:
+                    self._in_a_row = 0
                     return result
             if not MODE.levels:
                 result = self._match_or_find(args, kwargs)
@@ -156,6 +162,7 @@ class Compiled(Portable):
         try:
             leaves = None if latest is None else latest.match(args, kwargs)
             if latest is not None and leaves is not None:
+                self._in_a_row = 0
                 return latest.run(leaves)
             with shielded():
                 return self._found_and_run(args, kwargs)
@@ -217,15 +224,35 @@ class Compiled(Portable):
             key, leaves = signature(args, kwargs, self._moving)
             known = self._known(key, leaves)
         if known is not None:
+            self._in_a_row = 0
+            self._traces[key] = [*(one for one in self._traces.pop(key) if one is not known), known]
             return known, leaves, False
         if key in self._refused or len(self._refused) >= MANY:
             raise RefusedError(None, certain=True, key=key)
         self._note_reason(key, leaves)
+        self._count_in_a_row(key)
         made = self._traced(args, kwargs)
         known_here = self._traces.setdefault(made.key, [])
         known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
+        self._drop_oldest()
         made.prepare(leaves)
         return made, leaves, True
+
+    def _count_in_a_row(self, key: Any) -> None:
+        """Count calls that no program fits though their arguments are those of one; refuse them when they go on."""
+        if key not in self._traces and self._latest is not None:
+            return
+        self._in_a_row += 1
+        if self._in_a_row > _IN_A_ROW:
+            told = errors.TRACED_EVERY_TIME(count=_IN_A_ROW, reason=self.retraces[-1])
+            raise RefusedError(told, certain=True, key=key)
+
+    def _drop_oldest(self) -> None:
+        """Keep a bounded number of programs; the one that was called last the longest ago goes first."""
+        while sum(map(len, self._traces.values())) > max(1, int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)):
+            key = next(key for key, known in self._traces.items() if known)
+            self._traces[key] = self._traces[key][1:]
+            self._dropped += 1
 
     def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
         """Return a trace made before that fits."""
@@ -292,7 +319,7 @@ class Compiled(Portable):
     @property
     def traces(self) -> int:
         """How often the function was traced."""
-        return sum(map(len, self._traces.values()))
+        return sum(map(len, self._traces.values())) + self._dropped
 
     def assert_max_traces(self, limit: int) -> None:
         """Raise `CompileError` with the reasons when the function was traced more than `limit` times."""

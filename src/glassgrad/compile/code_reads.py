@@ -11,7 +11,7 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
@@ -165,6 +165,17 @@ def reads_of(code: types.CodeType) -> Reads:
 
 def _level(instr: dis.Instruction) -> int:
     return instr.argval if isinstance(instr.argval, int) else 0
+
+
+def stored_at(codes: Iterable[types.CodeType], name: str) -> tuple[types.CodeType, int] | None:
+    """Return the first instruction that stores under a name, or in what has this name."""
+    for code in codes:
+        instrs = list(dis.get_instructions(code))
+        for at, instr in enumerate(instrs):
+            into = any(one.opname == "STORE_SUBSCR" or one.argval in _ADDING for one in instrs[at : at + 12])
+            if instr.argval == name and (instr.opname in _STORES or (instr.opname in _NAMES and into)):
+                return code, instr.offset
+    return None
 
 
 def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:

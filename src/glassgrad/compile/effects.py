@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from glassgrad import provenance
 from glassgrad.compile import trees
+from glassgrad.compile.code_reads import stored_at
 from glassgrad.compile.edges import Edge, is_constant, same
 from glassgrad.compile.places import MISSING, Change, Holder, name_in
 from glassgrad.tensor import Tensor
@@ -50,11 +52,19 @@ class Effect:
     key: Any
     action: str
     value: Any
+    codes: Sequence[Any] = ()
 
     @property
     def path(self) -> str:
         """The place as the user would write it."""
         return self.holder.place(self.key)
+
+    @property
+    def where(self) -> str:
+        """The line of the user's that does it, as far as it is known."""
+        name = self.holder.name(self.key)
+        found = None if name is None else stored_at(self.codes, name)
+        return "" if found is None else f" at {provenance.resolve(*found)}"
 
 
 @dataclass(eq=False)
@@ -157,6 +167,7 @@ class Sorted:
     def __init__(self, changes: list[Change], found: Reach) -> None:
         self.names = found.names
         self.paths = found.paths
+        self.codes = found.codes
         self.changes = changes
         self.effects: list[Effect] = []
         self.guards: list[Edge] = []
@@ -229,7 +240,7 @@ class Sorted:
                 self.effects.append(Effect(holder, None, EXTEND, spec(added)))
                 return
         value = Kept(MISSING) if now is MISSING else spec(now)
-        self.effects.append(Effect(holder, key, SET, value))
+        self.effects.append(Effect(holder, key, SET, value, self.codes))
 
     def keeps(self, edge: Edge) -> bool:
         """Tell whether a place that was looked at still is to be guarded."""

@@ -62,6 +62,7 @@ class Reach:
         names: all that the code reads; a later walk need not find them out again.
         sizes: containers of the library's own objects, and their keys or length; optimizers keep their state there.
         holders: what has places that the function may change.
+        codes: the user's code.
         paths: all paths to lists, dictionaries and sets, by their ids.
     """
 
@@ -74,6 +75,7 @@ class Reach:
     sizes: list[tuple[Any, Any]] = field(default_factory=list)
     holders: list[Holder] = field(default_factory=list)
     paths: dict[int, list[str]] = field(default_factory=dict)
+    codes: list[types.CodeType] = field(default_factory=list)
 
 
 def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
@@ -200,6 +202,7 @@ class _Walk:
             self.names.add(code, users=not is_engine(module))
         if not provenance.is_internal(function.__code__.co_filename):
             self.note(f"{function.__name__}.__code__", "attribute", function, "__code__", function.__code__)
+            self.found.codes += codes
             self.surroundings(path, function, codes)
             self.imported(function, codes)
 

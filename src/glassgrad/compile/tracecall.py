@@ -201,7 +201,8 @@ class TraceCall:
             return "the first call made state that the next one finds"
         reason = self.guards.why()
         if reason is not None:
-            return reason
+            by = next((one for one in self.capture.effects if reason.startswith(f"{one.path} was")), None)
+            return reason if by is None else f"{reason}, set by the function itself{by.where}"
         for moved in self.capture.moved:
             if not moved.read():
                 return f"what is in {moved.path} has another shape, dtype or structure"

@@ -135,6 +135,11 @@ CACHE_REFUSED = Message(
     "compiled steps are neither read from nor kept in {path}: it {reason}, so others could have put code there.\n"
     "Next: {cure}, or set GLASSGRAD_CACHE_DIR to a folder of your own (to nothing for no cache and no warning).",
 )
+TRACED_EVERY_TIME = Message(
+    CompileError,
+    "it had to be traced {count} times in a row, the last time because {reason}. Tracing takes much longer than a call.\n"
+    "Next: keep what changes in a tensor, or change it outside of the compiled function; .retraces lists all reasons.",
+)
 RUNS_EAGERLY = Message(
     CompileWarning,
     "{name} cannot be compiled and runs eagerly, with the same results: {reason}\n"

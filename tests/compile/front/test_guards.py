@@ -344,6 +344,40 @@ def test_many_traces_are_warned_of_once():
     assert found[0].filename == __file__
 
 
+def test_what_changes_at_every_call_runs_eagerly_and_says_so_once():
+    class Annealed:
+        rate = 1.0
+
+        def step(self, x):
+            self.rate *= 0.5
+            return x * self.rate
+
+    eager, twin = Annealed(), Annealed()
+    run = gg.compile(twin.step, backend="numpy")
+    with pytest.warns(errors.CompileWarning) as told:
+        found = [run(gg.ones(2)).tolist() for _ in range(14)]
+    assert found == [eager.step(gg.ones(2)).tolist() for _ in range(14)]
+    (text,) = [str(one.message) for one in told]
+    assert "traced 8 times in a row" in text
+    assert "set by the function itself at" in text
+    assert "test_guards.py:" in text
+    assert twin.rate == eager.rate
+    assert run.traces == 8
+
+
+def test_the_program_that_was_not_called_for_longest_is_dropped_first(monkeypatch):
+    monkeypatch.setenv("GLASSGRAD_MAX_TRACES", "3")
+    run = compiled(lambda x: x * 2)
+    for size in (1, 2, 3, 1, 4):  # that for two elements was not called for longest
+        run(gg.ones(size))
+    assert run.traces == 4
+    run(gg.ones(1)), run(gg.ones(3)), run(gg.ones(4))
+    assert run.traces == 4
+    run(gg.ones(2))
+    assert run.traces == 5
+    assert sum(map(len, run._traces.values())) == 3
+
+
 def test_what_a_failed_trace_added_is_taken_away():
     seen, options = [1], {}
 

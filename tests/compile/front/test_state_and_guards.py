@@ -222,7 +222,9 @@ def test_state_made_by_the_first_call():
         x = gg.tensor([1.0, float(k)])
         assert run(x).tolist() == eager(x).tolist()
     assert run.traces == 2
-    assert run.retraces == ["Memory.last was None, now a tensor of shape (2,)"]
+    (told,) = run.retraces
+    assert told.startswith("Memory.last was None, now a tensor of shape (2,), set by the function itself at")
+    assert "test_state_and_guards.py" in told
 
 
 def test_a_new_tensor_in_the_place_of_one_that_is_gone_is_new():

@@ -147,7 +147,7 @@ def test_the_configuration_of_a_run_cut_short(finished: Path, folder: Path, glas
 
 def test_files_of_a_run_in_each_others_place(finished: Path, folder: Path, glassgrad: Call) -> None:
     before = files(folder)
-    refused(folder, glassgrad("sample", "run/state.safetensors"), "holds no model that", before)
+    refused(folder, glassgrad("sample", "run/state.safetensors"), "holds a checkpoint to go on from, which", before)
     shutil.copy(finished / "model.safetensors", finished / "state.safetensors")
     refused(folder, glassgrad("train", "names", "--resume", "run"), "is no checkpoint that this version", before)
 
@@ -159,9 +159,9 @@ def test_a_model_of_another_version(finished: Path, folder: Path, glassgrad: Cal
     arrays, description = load_checkpoint(path)
     before = files(folder)
     save_checkpoint(path, arrays, {**description, "config": {**description["config"], "new": 1}})
-    refused(folder, glassgrad("sample", "run"), "this version of glassgrad cannot build its model", before)
+    refused(folder, glassgrad("sample", "run"), "is whole, but this version of glassgrad does not", before)
     save_checkpoint(path, arrays, {**description, "alphabet": "ab"})
-    refused(folder, glassgrad("sample", "run"), "this version of glassgrad cannot build its model", before)
+    refused(folder, glassgrad("sample", "run"), "is whole, but this version of glassgrad does not", before)
 
 
 def test_a_run_cannot_become_another_one(finished: Path, folder: Path, glassgrad: Call) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from glassgrad.errors import InputError
-from glassgrad.train import rundir
+from glassgrad.train import files, rundir
 from glassgrad.train.rundir import RunDirectory
 
 
@@ -126,3 +127,82 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         other = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "is being trained by another process" in other.stderr
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "got it\n"
+
+
+# --- what killed processes leave ----------------------------------------------------------------------
+
+
+def dead_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_only_stale_files_of_our_own_are_swept(tmp_path: Path) -> None:
+    dead, alive = dead_process(), os.getppid()
+    gone = [f".a.{dead}.tmp", f".b.c.{dead}.tmp"]
+    kept = [f".a.{alive}.tmp", ".a.tmp", f"a.{dead}.tmp", ".a.x.tmp", f".a.{dead}.tmp.bak", f"..{dead}", ".editor.swp"]
+    for name in (*gone, *kept):
+        (tmp_path / name).write_bytes(b"half")
+    files.sweep(tmp_path, "a")
+    assert everything(tmp_path) == sorted([*kept, gone[1]])
+    files.sweep(tmp_path)
+    assert everything(tmp_path) == sorted(kept)
+    files.sweep(tmp_path, alone=True)
+    assert everything(tmp_path) == sorted(kept[1:])
+
+
+def test_where_processes_cannot_be_asked_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_CAN_ASK", False)
+    monkeypatch.setattr(os, "kill", lambda *args: pytest.fail("would end a process on Windows"))
+    for name, age in ((".old.123.tmp", 7200), (".young.123.tmp", 60)):
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    files.sweep(tmp_path)
+    assert everything(tmp_path) == [".young.123.tmp"]
+
+
+def test_a_half_made_run_of_a_killed_process_is_swept(tmp_path: Path) -> None:
+    half = tmp_path / f".run.{dead_process()}.tmp"
+    half.mkdir()
+    (half / "config.toml").write_text("x = 1\n")
+    mine = tmp_path / f".other.{dead_process()}.tmp"
+    mine.mkdir()
+    rundir.create(tmp_path / "run", "names", fill)
+    assert not half.exists()
+    assert mine.exists(), "another run's, which its own resume looks after"
+
+
+def test_users_files_in_a_run_stay(tmp_path: Path) -> None:
+    run = rundir.create(tmp_path / "run", "names", fill)
+    (run.path / ".notes.tmp").write_text("mine")
+    (run.path / ".state.safetensors.99.tmp").write_bytes(b"half")
+    with run.lock():
+        assert (run.path / ".notes.tmp").exists()
+        assert not (run.path / ".state.safetensors.99.tmp").exists()
+
+
+class Locks:
+    """Windows' way to lock a part of a file."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+    taken = False
+
+    @classmethod
+    def locking(cls, descriptor: int, mode: int, count: int) -> None:
+        assert count == 1
+        assert os.fstat(descriptor)
+        if mode == cls.LK_NBLCK and cls.taken:
+            raise OSError(13, "Permission denied")
+        cls.taken = mode == cls.LK_NBLCK
+
+
+def test_a_run_is_locked_on_windows_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = rundir.create(tmp_path / "run", "names", fill)
+    monkeypatch.setitem(sys.modules, "msvcrt", Locks)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with run.lock():
+        assert Locks.taken
+        with pytest.raises(InputError, match="is being trained by another process"), RunDirectory(run.path).lock():
+            pytest.fail("locked twice")
+    monkeypatch.undo()

@@ -41,7 +41,7 @@ def available_cores() -> int:
     """Return how many cores this process may use: its affinity, cut by the control group's quota."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()[:2]
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()[:2]
     except (OSError, ValueError):
         return count
     return count if quota == "max" else max(1, min(count, round(int(quota) / int(period))))

@@ -43,4 +43,12 @@ CONFIG_ENGINE = Message(
 PROMPT_CHARACTER = Message(
     InputError, "--prompt has {character!r}, which the model has never seen; it knows {alphabet}"
 )
+SAMPLE_OTHER_MODEL = Message(
+    InputError, "{path} holds {what}, which makes no text; `glassgrad sample` draws from runs of {known}"
+)
+SAMPLE_CANNOT_BUILD = Message(
+    InputError,
+    "{path} is whole, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "
+    "trained it",
+)
 SAMPLE_NO_EFFECT = Message(InputError, "{name} has no effect on a model of {task}; leave it out")

@@ -48,6 +48,7 @@ RUN_NOT_EMPTY = Message(InputError, "{path} exists and is not an empty directory
 RUN_NOT_WRITABLE = Message(InputError, "cannot make the run directory {path}: {reason}")
 RUN_MISSING = Message(InputError, "no run at {path}: {reason}")
 RUN_LOCKED = Message(InputError, "{path} is being trained by another process")
+RUN_FOREIGN = Message(InputError, "{path} was not written by glassgrad's training: it has no description of a run")
 RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
 RUN_CHANGED = Message(
     InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"

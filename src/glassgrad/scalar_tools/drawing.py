@@ -53,7 +53,7 @@ class Drawing:
         texts = {".svg": self.svg, ".mmd": self.mermaid, ".md": f"```mermaid\n{self.mermaid}```\n"}
         if path.suffix not in texts:
             raise errors.DRAWING_SUFFIX(path=path, expected=", ".join(texts))
-        path.write_text(texts[path.suffix], encoding="utf-8")
+        path.write_text(texts[path.suffix], encoding="utf-8", newline="\n")
 
 
 def draw(value: Value, max_values: int = 200) -> Drawing:

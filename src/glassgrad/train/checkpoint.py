@@ -61,7 +61,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     except RecursionError:
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
-        raise errors.RUN_DAMAGED(path=path, reason="it was not written by glassgrad")
+        raise errors.RUN_FOREIGN(path=path)
     if _is_deeper(entry, _DEEPEST):
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply")
     if entry.get("sha256") != _checksum(arrays, entry["rest"]):

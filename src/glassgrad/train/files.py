@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
+import time
 from pathlib import Path
+
+BINARY = getattr(os, "O_BINARY", 0)
+"""For `os.open`: without it Windows writes two bytes for each newline, and stops reading at a byte of 0x1A."""
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.tmp")
+_CAN_ASK = hasattr(os, "fork")  # elsewhere `os.kill` with 0 is no question
+_HOUR = 3600.0
+
+
+def temporary_of(path: Path) -> Path:
+    """Return where this process writes a file, or a folder, before it is moved to its place."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -13,9 +28,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     The content goes to a temporary file beside it, is forced to the disk and then renamed over the old file.
     Raises `OSError`; the old file is then untouched and the temporary one removed.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_of(path)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o666)
         try:
             write_all(descriptor, content)
             os.fsync(descriptor)
@@ -27,6 +42,40 @@ def write_atomically(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def sweep(folder: Path, name: str = "", *, alone: bool = False) -> None:
+    """Remove what killed processes left of a file, or of all files, that `write_atomically` was writing to a folder.
+
+    `alone`: nobody else writes there, so that everything is left over. Otherwise a process that lives keeps its own;
+    where that cannot be asked, as on Windows, what is younger than an hour stays.
+    """
+    for path in folder.glob(".*.tmp"):
+        found = _TEMPORARY.fullmatch(path.name)
+        if found is None or (name and found["name"] != name):
+            continue
+        with contextlib.suppress(OSError):  # harmless, and tried again next time
+            if alone or _is_stale(path, int(found["process"])):
+                _remove(path)
+
+
+def _is_stale(path: Path, process: int) -> bool:
+    if not _CAN_ASK:
+        return path.stat().st_mtime < time.time() - _HOUR
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:  # it lives, and is somebody else's
+        return False
+    return False
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
 
 
 def write_all(descriptor: int, content: bytes) -> None:

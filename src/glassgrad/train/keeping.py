@@ -8,6 +8,7 @@ from typing import Any
 from .. import errors
 from .checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
 from .engine import AsArrays
+from .files import sweep
 from .randomness import RandomState
 from .transaction import all_or_nothing, check_parts, described, named_as_damaged, named_as_unfit
 from .weights import shapes_of
@@ -71,6 +72,7 @@ class Checkpoint:
         names that are missing, unexpected or of another shape or dtype, and for one of another optimizer, schedule or
         other part. Whatever is raised, all parts and the random numbers are as they were.
         """
+        sweep(self.path.parent, self.path.name)
         if not self.path.exists():
             return None
         arrays, rest = load_checkpoint(self.path)

@@ -28,7 +28,7 @@ class CSVLogger:
         ...     log = CSVLogger(Path(folder) / "metrics.csv")
         ...     log.write(event="train", step=10, loss=2.5)
         ...     log.write(event="validation", step=10, loss=2.25, accuracy=0.5)
-        ...     print(log.path.read_text())
+        ...     print(log.path.read_text(encoding="utf-8"))
         event,step,loss,accuracy
         train,10,2.5,
         validation,10,2.25,0.5

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from .files import write_all, write_atomically
+from .files import BINARY, write_all, write_atomically
 
 
 class Logger(Protocol):
@@ -42,7 +42,7 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
 
     def write(self, **record: Any) -> None:
         """Append one record. Raises `OSError` when the disk is full, `ValueError` for NaN, which is no JSON."""

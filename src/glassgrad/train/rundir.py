@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .. import errors
-from .files import sync_directory
+from .files import BINARY, sweep, sync_directory, temporary_of
 
 CONFIG, METRICS, MODEL, STATE, PICTURE = (
     "config.toml",
@@ -76,33 +77,46 @@ class RunDirectory:
     def lock(self) -> Iterator[None]:
         """Hold the run for this process; the system lets go of it however the process ends."""
         try:
-            import fcntl
-        except ImportError:  # Windows has no flock; there two processes are not told apart
-            yield
-            return
-        try:
-            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
         except OSError as error:
             raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror, kept="") from None
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take(descriptor)
             except OSError:
                 raise errors.RUN_LOCKED(path=self.path) from None
             _HELD.add(descriptor)
-            self._sweep()
+            for folder in (self.path, self.path / BEST):
+                sweep(folder, alone=True)
             yield
         finally:
             _HELD.discard(descriptor)
             with contextlib.suppress(OSError):  # closing lets go of it all the same
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a process forked a moment ago
+                _release(descriptor)  # also for a process forked a moment ago
             os.close(descriptor)
 
-    def _sweep(self) -> None:
-        """Remove what a process that was killed while saving has left."""
-        for leftover in (*self.path.glob(".*.tmp"), *(self.path / BEST).glob(".*.tmp")):
-            with contextlib.suppress(OSError):  # harmless, and tried again next time
-                leftover.unlink()
+
+def _take(descriptor: int) -> None:
+    """Lock a file at once, or raise `OSError`; the system lets go of it when the process ends."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _release(descriptor: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def check_free(path: Path) -> None:
@@ -122,8 +136,10 @@ def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) ->
     """
     parent = path.parent if path else Path("runs")
     made = _make_parents(parent)
-    temporary = parent / f".{path.name if path else task}.{os.getpid()}.tmp"
+    name = path.name if path else task
+    temporary = temporary_of(parent / name)
     try:
+        sweep(parent, name)
         temporary.mkdir()
         fill(RunDirectory(temporary))
         final = _move(temporary, path) if path else _move_to_next(temporary, parent, task)

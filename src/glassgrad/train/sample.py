@@ -56,15 +56,22 @@ def load_model(path: Path) -> tuple[Learner, dict[str, Any]]:
     if not file.is_file():
         raise errors.RUN_MISSING(path=path, reason=f"the directory has no {MODEL}")
     arrays, description = load_checkpoint(file)
-    if description.get("task") not in _BUILDERS:
-        raise errors.RUN_DAMAGED(path=file, reason="it holds no model that `glassgrad sample` can draw from")
+    if str(description.get("task")) not in _BUILDERS:
+        raise errors.SAMPLE_OTHER_MODEL(path=file, what=_what(description), known=" and ".join(_BUILDERS))
     try:
         learner = _BUILDERS[description["task"]](description)
         learner.load_weights(arrays)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = f"this version of glassgrad cannot build its model ({' '.join(str(error).split())})"
-        raise errors.RUN_DAMAGED(path=file, reason=reason) from None
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
+        raise errors.SAMPLE_CANNOT_BUILD(path=file, reason=" ".join(str(error).split())) from None
     return learner, description
+
+
+def _what(description: Mapping[str, Any]) -> str:
+    """Say what a whole file holds that is no model of characters."""
+    task = description.get("task")
+    if isinstance(task, str):
+        return f"a model of the task {task!r}"
+    return "a checkpoint to go on from" if "parts" in description else "weights of a model of your own"
 
 
 def _names_learner(description: Mapping[str, Any]) -> Learner:

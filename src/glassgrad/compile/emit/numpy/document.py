@@ -46,7 +46,7 @@ class Source(str):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program, and its numbers beside it as an .npz of the same name; then ``python path`` checks it."""
         path = os.fspath(path)
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - a plain text file
+        with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a plain text file
             file.write(self)
         arrays = {name: value for name, value in self.data.items() if not isinstance(value, list)}
         np.savez(os.path.splitext(path)[0] + ".npz", **arrays)  # noqa: PTH122 - beside the name above

@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad import devices, errors, provenance
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops.batched import for_each_example
-from glassgrad.ops.core import INTERPRETERS
+from glassgrad.ops.core import INTERPRETERS, bad_option
 from glassgrad.tensor import Tensor, base_class, make, numeric
 
 DEFAULT = np.dtype(np.float32)
@@ -95,7 +95,10 @@ def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
         size = (by_name,)
     if len(size) == 1 and isinstance(size[0], list | tuple):
         size = tuple(size[0])
-    return tuple(int(n) for n in size)
+    sizes = tuple(int(n) for n in size)
+    if sizes and min(sizes) < 0:
+        raise bad_option("size", "size", sizes, "no negative ones")
+    return sizes
 
 
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -153,6 +156,8 @@ def arange(
     """Numbers from `start` up to and without `end`; int64 if all are integers."""
     if end is None:
         start, end = 0, start
+    if not step or (end - start) * step < 0:
+        raise bad_option("arange", "step", step, f"a step that leads from {start} to {end}")
     whole = all(isinstance(n, int | np.integer) for n in (start, end, step))
     return _finish(np.arange(start, end, step, dtype=dtype or (np.int64 if whole else DEFAULT)), requires_grad, device)
 
@@ -162,6 +167,8 @@ def linspace(
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
     wanted = np.dtype(dtype or DEFAULT)
+    if steps < 0:
+        raise bad_option("linspace", "steps", steps, "0 or more")
     if wanted.kind in "iu":
         return _finish(_whole_steps(int(start), int(end), steps, wanted), requires_grad, device)
     return _finish(np.linspace(start, end, steps, dtype=wanted), requires_grad, device)
@@ -177,4 +184,5 @@ def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype[Any]) -> Any:
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
+    _size((n, n if m is None else m))
     return _finish(np.eye(n, m, dtype=dtype or DEFAULT), requires_grad, device)

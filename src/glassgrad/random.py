@@ -177,6 +177,9 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Draw indices of the last dimension with the given weights (which need not add up to 1)."""
+    if num_samples < 1 or not 1 <= len(input.shape) <= 2:
+        expected = f"at least 1, with weights of one dimension or two, given {len(input.shape)}"
+        raise _impossible("multinomial", "num_samples", num_samples, expected)
     rng = _rng(generator)
     if MODE.levels:
         return _multinomial_in_vmap(input.detach(), num_samples, replacement, rng)

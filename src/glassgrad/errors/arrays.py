@@ -146,6 +146,14 @@ UNKNOWN_KEYWORD = Message(
     "{op}() got an unexpected keyword {given!r} ({where}).{nearest}",
 )
 
+INDEX_DOES_NOT_FIT = Message(
+    IndexRangeError, "A {given}, at dimension {first}, does not fit a tensor of shape {shape} ({where})."
+)
+
+DIMS_TWICE = Message(
+    ArgumentError, "dims={dims} name one dimension twice, of {ndim} dimensions ({where}).\nExpected: different ones."
+)
+
 BAD_OPTION = Message(
     ArgumentError,
     "{owner}: {name}={given!r} is not possible ({where}).\nExpected: {expected}.",

@@ -171,7 +171,7 @@ def kl_div(
     if log_target:
         losses = ew.exp(target) * (target - input)
     else:
-        there = target > 0
+        there = ew.not_equal(target, 0)  # a negative one has no logarithm: NaN
         losses = ew.where(there, target * (ew.log(ew.where(there, target, 1)) - input), -target * input)
     y = reduce_loss(losses, reduction)
     return y * (1 / max(input.shape[0], 1)) if batch and input.shape else y

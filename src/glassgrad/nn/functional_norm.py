@@ -114,8 +114,8 @@ def group_norm(
         ArgumentError: the channels do not divide into `num_groups`.
     """
     shape = tuple(input.shape)
-    channels = shape[1]
-    if num_groups <= 0 or channels % num_groups:
+    channels = shape[1] if len(shape) > 1 else 0
+    if num_groups <= 0 or not channels or channels % num_groups:
         expected = f"a divisor of the {channels} channels"
         raise errors.BAD_OPTION(
             owner="group_norm", name="num_groups", given=num_groups, expected=expected, where=provenance.here()

@@ -11,7 +11,7 @@ from glassgrad.mode import no_grad
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import guard_all, takes_complex
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.index import embedding as _rows
 from glassgrad.ops.index import put_add_p
@@ -60,6 +60,8 @@ def embedding(
     """
     if input.dtype.kind not in "iu":
         raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
+    if len(weight.shape) != 2:
+        raise bad_option("embedding", "weight", f"an array of shape {tuple(weight.shape)}", "a table (rows, width)")
     if max_norm is not None or scale_grad_by_freq:
         # These look at the table by themselves, and `max_norm` changes it.
         plain = concrete(input, "embedding")

@@ -313,7 +313,7 @@ def threshold(x: Array, threshold: float, value: float) -> Array:
 def glu(x: Array, dim: int = -1) -> Array:
     """a * sigmoid(b), where a and b are the halves of x along `dim` (Dauphin et al. 2016)."""
     axis = canonical_axis(dim, len(x.shape))
-    size = x.shape[axis]
+    size = x.shape[axis] if x.shape else 1
     if size % 2:
         raise bad_option("glu", f"size of dim {dim}", size, "an even size")
     lead = (slice(None),) * axis

@@ -10,7 +10,7 @@ import numpy as np
 
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, bad_option, canonical_axis
+from glassgrad.ops.core import Array, bad_option, canonical_axis, distinct_axes
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
@@ -90,6 +90,8 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
     widths = _widths(pad, len(x.shape))
     cuts = any(a < 0 or b < 0 for a, b in widths)
     if cuts and mode in {"constant", "circular", "wrap"}:  # the others show at one end what is cut off at the other
+        if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(x.shape, widths, strict=True)):
+            raise bad_option("pad", "pad", pad, f"no more cut off than there is of shape {tuple(x.shape)}")
         x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths, strict=True))]
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
     if mode == "constant":
@@ -315,6 +317,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     if indexing not in {"ij", "xy"}:
         raise bad_option("meshgrid", "indexing", indexing, "'ij' or 'xy'")
     xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors)
+    if any(len(x.shape) > 1 for x in xs):
+        raise bad_option("meshgrid", "tensors", [tuple(x.shape) for x in xs], "vectors or numbers")
     order = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         order[:2] = [1, 0]
@@ -330,7 +334,11 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
 @takes_complex
 def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
     """All tensors in the shape they have together."""
-    shape = np.broadcast_shapes(*(tuple(x.shape) for x in tensors))
+    shapes = [tuple(x.shape) for x in tensors]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise bad_option("broadcast_tensors", "tensors", shapes, "shapes that broadcast to one") from error
     return tuple(broadcast_to_p(x, shape=shape) for x in tensors)
 
 
@@ -349,7 +357,9 @@ def flipud(x: Array) -> Array:
 @takes_complex
 def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Turn by k times 90 degrees, from the first of `dims` towards the second."""
-    first, second = (canonical_axis(axis, len(x.shape)) for axis in dims)
+    if len(dims) != 2 or len(x.shape) < 2:
+        raise bad_option("rot90", "dims", dims, f"two dimensions of at least two, given {len(x.shape)}")
+    first, second = distinct_axes(dims, len(x.shape))
     order = list(range(len(x.shape)))
     order[first], order[second] = second, first
     quarter = k % 4

@@ -104,6 +104,11 @@ def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(int(value)).astype(dtype)[()] if whole else float(value)
 
 
+def as_row(x: Array) -> Array:
+    """Return an array with at least one dimension: a number as a row of one."""
+    return x if len(x.shape) else reshape_p(x, shape=(1,))
+
+
 def swap_last(x: Array) -> Array:
     """Transpose the last two dimensions."""
     ndim = len(x.shape)

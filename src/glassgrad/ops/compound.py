@@ -187,6 +187,8 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return nonzero_p(condition)
+    if hasattr(condition, "dtype") and condition.dtype.kind != "b" and condition.dtype != np.uint8:
+        raise bad_option("where", "condition", f"an array of {condition.dtype}", "booleans: condition != 0")
     if type(input) in _PYTHON_NUMBERS and type(other) in _PYTHON_NUMBERS and float in (type(input), type(other)):
         input, other = np.float32(input), np.float32(other)  # the dtype of numbers that meet no tensor
     return ew.where(condition, input, other)

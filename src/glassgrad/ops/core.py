@@ -477,11 +477,17 @@ def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...
         return tuple(range(ndim))
     if type(dim) is int and -ndim <= dim < ndim:
         return (dim % ndim,)
-    if isinstance(dim, int | np.integer):
-        axes = [canonical_axis(int(dim), ndim)]
-    else:
-        axes = sorted(canonical_axis(int(axis), ndim) for axis in dim)
+    axes = sorted(distinct_axes((dim,) if isinstance(dim, int | np.integer) else dim, ndim))
     return tuple(axes) if axes and ndim else tuple(range(ndim))
+
+
+def distinct_axes(dims: Iterable[int], ndim: int) -> tuple[int, ...]:
+    """Return several axes counted from the front, in their order; raises when one stands there twice."""
+    given = tuple(dims)
+    axes = tuple([canonical_axis(int(axis), ndim) for axis in given])
+    if len(set(axes)) != len(axes):
+        raise errors.DIMS_TWICE(dims=given, ndim=ndim, where=provenance.here())
+    return axes
 
 
 def canonical_axis(dim: int, ndim: int) -> int:

@@ -117,7 +117,9 @@ def _asked(values: Array, *extras: tuple[Array, bool]) -> Any:
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each of the integers 0, 1, ... occurs in x, or the sum of its `weights`, which get gradients."""
     plain = concrete(x, "bincount")
-    if plain.dtype.kind not in "iub" or plain.ndim != 1 or (plain.size and plain.min() < 0):
+    if minlength < 0:
+        raise bad_option("bincount", "minlength", minlength, "0 or more")
+    if plain.dtype.kind not in "iu" or plain.ndim != 1 or (plain.size and plain.min() < 0):
         raise bad_option("bincount", "x", plain, "non-negative integers in one dimension")
     count = max(int(plain.max()) + 1 if plain.size else 0, minlength)
     if weights is None:

@@ -15,9 +15,10 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import concrete
+from glassgrad.ops.axes import as_row, concrete
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, Aval, Linear, canonical_axis, custom, linear
+from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
+from glassgrad.ops.expects import as_index, expect_along
 from glassgrad.ops.kernels import largest, least
 from glassgrad.ops.places import (
     ARRAY,
@@ -328,7 +329,7 @@ def getitem(x: Array, index: Any) -> Array:
         steps = in_two_steps(index)
         if steps is not None:
             return getitem(getitem(x, steps[0]), steps[1])
-    spec, arrays = split_index(index)
+    spec, arrays = split_index(index, x.shape)
     return getitem_p(x, *arrays, spec=spec)
 
 
@@ -368,9 +369,10 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
         >>> gg.gather(x, 1, gg.tensor([[1], [0]])).tolist()
         [[2.0], [3.0]]
     """
-    if not x.shape and index.shape:
-        x = reshape_p(x, shape=(1,))
-    return take_along_axis_p(x, index, axis=canonical_axis(dim, len(x.shape)))
+    index = as_index("gather", index)
+    expect_along("gather", x, canonical_axis(dim, len(x.shape)), index)
+    y = take_along_axis_p(as_row(x), as_row(index), axis=canonical_axis(dim, len(x.shape)))
+    return y if index.shape else reshape_p(y, shape=())
 
 
 @takes_complex
@@ -380,7 +382,7 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
     Raises:
         IndexRangeError: an index that is negative or behind the end.
     """
-    return _slices_at(x, dim, index, PLACES)
+    return _slices_at(x, dim, as_row(as_index("index_select", index, vector=True)), PLACES)
 
 
 def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
@@ -393,6 +395,9 @@ def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
 @takes_complex
 def take(x: Array, index: Array, dim: int | None = None) -> Array:
     """The elements at positions of the flattened tensor, in the shape of `index`; with `dim` slices, as NumPy does."""
+    index = _array(index)
+    if index.dtype.kind == "b":
+        raise bad_option("take", "index", "an array of bool", "integers; x[mask] selects by truth")
     if dim is None:
         return getitem_p(reshape_p(x, shape=(math.prod(x.shape),)), _array(index), spec=(ARRAY,))
     return _slices_at(x, dim, index, ARRAY)
@@ -433,4 +438,6 @@ def one_hot(index: Array, num_classes: int = -1) -> Array:
     if num_classes < 0:
         plain = concrete(index, "one_hot without num_classes")
         num_classes = int(plain.max()) + 1 if plain.size else 0
+    if not num_classes and math.prod(index.shape):
+        raise bad_option("one_hot", "num_classes", num_classes, "at least 1 for numbers that there are")
     return one_hot_p(index, count=num_classes)

@@ -13,7 +13,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import conj
-from glassgrad.ops.core import Array, Linear, canonical_axis, linear
+from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
@@ -83,6 +83,8 @@ def mm(a: Array, b: Array) -> Array:
 def bmm(a: Array, b: Array) -> Array:
     """Products of matrices: (batch, n, k) and (batch, k, m) to (batch, n, m)."""
     _check_dims("bmm", a, b, (3, 3))
+    if a.shape[0] != b.shape[0]:
+        raise bad_option("bmm", "b", f"a batch of {b.shape[0]}", f"as many matrices as a has: {a.shape[0]}")
     return matmul(a, b)
 
 
@@ -98,12 +100,16 @@ def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         x = ew.where(False, x, 0)
+    if np.broadcast_shapes(tuple(x.shape), tuple(product.shape)) != tuple(product.shape):
+        raise bad_option("a product with a sum", "x", f"an array of shape {tuple(x.shape)}",
+                         f"one that broadcasts to {tuple(product.shape)}")  # fmt: skip
     return (x if beta in {0, 1} else x * beta) + product
 
 
 @takes_complex
 def addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta x + alpha (a @ b)."""
+    """beta x + alpha (a @ b) for two matrices."""
+    _check_dims("addmm", a, b, (2, 2))
     return _added(x, matmul(a, b), beta, alpha)
 
 
@@ -140,10 +146,9 @@ def vdot(a: Array, b: Array) -> Array:
 
 @takes_complex
 def dot(a: Array, b: Array) -> Array:
-    """Inner product of two vectors; with more dimensions the product of matrices, as in NumPy."""
-    if len(b.shape) > 2:
-        return tensordot(a, b, ([len(a.shape) - 1], [len(b.shape) - 2]))
-    return matmul(a, b) if a.shape and b.shape else a * b
+    """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+    _check_dims("dot", a, b, (1, 1))
+    return matmul(a, b)
 
 
 @takes_complex
@@ -157,6 +162,7 @@ def inner(a: Array, b: Array) -> Array:
 @takes_complex
 def outer(a: Array, b: Array) -> Array:
     """Outer product of two vectors: shape (n, m)."""
+    _check_dims("outer", a, b, (1, 1))
     return reshape_p(a, shape=(math.prod(a.shape), 1)) * reshape_p(b, shape=(1, math.prod(b.shape)))
 
 
@@ -179,6 +185,8 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     """
     ndim = len(a.shape), len(b.shape)
     if isinstance(dims, int | np.integer):
+        if not 0 <= dims <= min(ndim):
+            raise bad_option("tensordot", "dims", dims, f"between 0 and {min(ndim)}")
         over_a, over_b = list(range(ndim[0] - int(dims), ndim[0])), list(range(int(dims)))
     else:
         pairs = [[side] if isinstance(side, int) else list(side) for side in dims]
@@ -226,7 +234,9 @@ def cross(a: Array, b: Array, dim: int = -1) -> Array:
 
 @takes_complex
 def trace(x: Array) -> Array:
-    """Sum of the diagonal of (..., n, m)."""
+    """Sum of the diagonal of a matrix (n, m)."""
+    if len(x.shape) != 2:
+        raise bad_option("trace", "x", f"an array of shape {tuple(x.shape)}", "two dimensions")
     size = min(x.shape[-2:])
     square = x if x.shape[-2] == x.shape[-1] else x[..., :size, :size]
     flat = reshape_p(square, shape=(*x.shape[:-2], size * size))
@@ -240,6 +250,8 @@ def matrix_power(x: Array, n: int) -> Array:
     """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
     from glassgrad.ops.solve import inv
 
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise errors.SQUARE_MATRIX(op="matrix_power", given=tuple(x.shape), where=provenance.here())
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
@@ -274,6 +286,9 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None)
 
     Always from the differences: PyTorch's `compute_mode` is accepted and not needed. The gradient at distance 0 is 0.
     """
+    for x in (x1, x2):
+        if len(x.shape) < 2 or x.shape[-1] != x1.shape[-1]:
+            raise errors.CONTRACTED_SIZES(op="cdist", left=x1.shape, right=x2.shape, where=provenance.here())
     rows = reshape_p(x1, shape=(*x1.shape[:-1], 1, x1.shape[-1]))
     columns = reshape_p(x2, shape=(*x2.shape[:-2], 1, *x2.shape[-2:]))
     difference = rows - columns

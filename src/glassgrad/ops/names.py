@@ -232,11 +232,40 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            return function(*args)
-        return function(*args, **kwargs) if own.issuperset(kwargs) else translate(args, kwargs)
+        try:
+            if not kwargs:
+                return function(*args)
+            return function(*args, **kwargs) if own.issuperset(kwargs) else translate(args, kwargs)
+        except _RAW as error:
+            told = _told(name, args, error)
+            if told is None:
+                raise
+            raise told from error
 
     return call
+
+
+# What Python and NumPy raise where an argument does not fit; our own errors are of these classes as well.
+_RAW = (ValueError, IndexError, ZeroDivisionError, OverflowError)
+
+
+def _told(name: str, args: tuple[Any, ...], error: Exception) -> Exception | None:
+    """Return an error of ours in place of one that an op of ours let through; None for ours and for a user's own."""
+    if isinstance(error, errors.GlassgradError):
+        return None
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    origin = trace.tb_frame.f_code.co_filename if trace is not None else ""
+    if not _is_engine(origin):
+        return None
+    shapes = [f"an array of shape {tuple(arg.shape)}" if hasattr(arg, "shape") else repr(arg)[:40] for arg in args]
+    message = errors.INDEX_FAILED if isinstance(error, IndexError) else errors.OP_FAILED
+    return message(op=name, where=provenance.here(), operands=", ".join(shapes), reason=str(error).rstrip("."))
+
+
+def _is_engine(filename: str) -> bool:
+    return provenance.is_internal(filename) or "numpy" in filename or "scipy" in filename
 
 
 def _own_keywords(function: Callable[..., Any]) -> frozenset[str]:

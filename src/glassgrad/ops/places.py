@@ -54,11 +54,15 @@ PLACES = IndexArray("PLACES")  # as in an embedding: negative numbers are mistak
 EVERYTHING = Slice(None, None, None)
 
 
-def split_index(index: Any) -> tuple[Spec, list[Any]]:
-    """Split an index into its static part and its arrays; boolean arrays become their positions."""
+def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]]:
+    """Split an index into its static part and its arrays; boolean arrays become their positions.
+
+    With the shape of what is indexed, a mask of another one is refused: its positions might be in range.
+    """
     spec: list[Any] = []
     arrays: list[Any] = []
-    for part in index if type(index) is tuple else (index,):
+    parts = index if type(index) is tuple else (index,)
+    for number, part in enumerate(parts):
         if type(part) is slice:
             spec.append(_slice(part.start, part.stop, part.step))
         elif type(part) is int or part is None or part is Ellipsis:
@@ -68,10 +72,35 @@ def split_index(index: Any) -> tuple[Spec, list[Any]]:
         elif isinstance(part, bool | np.bool_) or (getattr(part, "dtype", None) == np.dtype(bool) and not part.shape):
             spec.append(bool(part))  # a mask of no dimensions: True adds an axis of length 1, False one of length 0
         else:
+            if shape is not None:
+                _expect_fit(parts, number, shape)
             found = _positions(part)
             spec.extend([ARRAY] * len(found))
             arrays.extend(found)
     return tuple(spec), arrays
+
+
+def _width(part: Any) -> int:
+    """Return how many dimensions a part of an index is about; not for `...`."""
+    if part is None or isinstance(part, bool | np.bool_):
+        return 0
+    kind = getattr(part, "dtype", None)
+    return len(part.shape) if kind is not None and kind == np.dtype(bool) else 1
+
+
+def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
+    """Raise unless an array of an index has a dimension to be about, and a mask the sizes of its dimensions."""
+    part = parts[number] if not isinstance(parts[number], list | tuple) else np.asarray(parts[number])
+    before = [other for other in parts[:number] if other is not Ellipsis]
+    if len(before) < number:  # what follows `...` is counted from the end
+        first = len(shape) - sum(_width(other) for other in parts[number:])
+    else:
+        first = sum(_width(other) for other in before)
+    covered = shape[first : first + _width(part)]
+    mask = getattr(part, "dtype", None) == np.dtype(bool)
+    if len(covered) < _width(part) or (mask and tuple(part.shape) != tuple(covered)):
+        given = f"{'mask' if mask else 'index'} of shape {tuple(part.shape)}"
+        raise errors.INDEX_DOES_NOT_FIT(given=given, first=first, shape=tuple(shape), where=provenance.here())
 
 
 _BASIC = frozenset({int, slice, type(None), type(...)})

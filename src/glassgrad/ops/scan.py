@@ -17,7 +17,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
 from glassgrad.ops.batching import shifted
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, Aval, Linear, canonical_axes, canonical_axis, custom, fused, linear
+from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import all_over, multiply_over
 from glassgrad.ops.reduce import Extreme, sum_p
@@ -296,6 +296,8 @@ def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
     axis = canonical_axis(dim, len(x.shape))
+    if n < 0 or not x.shape:
+        raise bad_option("diff", "n", n, "0 or more, of at least one dimension")
     if n == 0:
         return x
     parts = [part for part in (prepend, x, append) if part is not None]
@@ -314,6 +316,8 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) 
     middles = _along(y, axis, 1, None) + _along(y, axis, None, y.shape[axis] - 1)
     if x is None:
         return sum_p(middles, axis=(axis,), keepdims=False) * (dx / 2)
+    if x.shape[0 if len(x.shape) == 1 else axis] != y.shape[axis]:
+        raise bad_option("trapezoid", "x", f"an array of shape {tuple(x.shape)}", f"{y.shape[axis]} points")
     steps = diff(x) if len(x.shape) == 1 else diff(x, dim=axis)
     if len(x.shape) == 1:
         steps = reshape_p(steps, shape=(-1,) + (1,) * (len(y.shape) - 1 - axis))

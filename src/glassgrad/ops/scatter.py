@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import concrete, fitting
+from glassgrad.ops.axes import as_row, concrete, fitting
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
+from glassgrad.ops.expects import as_index, expect_along, expect_dtype, expect_mask, expect_slices
 from glassgrad.ops.index import (
     at_set_p,
     from_front,
@@ -76,14 +77,14 @@ def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     Raises:
         ArgumentError: for a mask of other numbers, and for a finite value beyond the range of the dtype.
     """
-    if hasattr(mask, "dtype") and mask.dtype.kind != "b":
-        raise bad_option("masked_fill", "mask", f"an array of {mask.dtype}", "booleans: mask != 0")
+    expect_mask("masked_fill", mask)
     return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
 
 
 @takes_complex
 def masked_select(x: Array, mask: Array) -> Array:
     """The elements of x where `mask` is true, in one dimension; the two broadcast."""
+    expect_mask("masked_select", mask)
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     return getitem(broadcast_to_p(x, shape=shape), broadcast_to_p(mask, shape=shape))
 
@@ -91,6 +92,8 @@ def masked_select(x: Array, mask: Array) -> Array:
 @takes_complex
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """x with the first elements of `source` in order where `mask` is true."""
+    expect_mask("masked_scatter", mask)
+    expect_dtype("masked_scatter", x, source)
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     x = x if tuple(x.shape) == shape else broadcast_to_p(x, shape=shape)
     plain = np.broadcast_to(concrete(mask, "masked_scatter"), shape)
@@ -108,16 +111,14 @@ def _slices(x: Array, dim: int, index: Any, kind: IndexArray = PLACES) -> tuple[
     return (EVERYTHING,) * axis + (kind,), index if hasattr(index, "dtype") else np.asarray(index)
 
 
-def _as_vector(x: Array) -> Array:
-    return x if len(x.shape) else reshape_p(x, shape=(1,))
-
-
 @takes_complex
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
     """x with the slices of alpha * `source` added at `index` along `dim`; a place may occur often."""
     if not x.shape:  # a number has one place along dimension 0
-        return reshape_p(index_add(_as_vector(x), dim, _as_vector(index), _as_vector(source), alpha=alpha), shape=())
-    spec, places = _slices(x, dim, index)
+        return reshape_p(index_add(as_row(x), dim, as_row(index), as_row(source), alpha=alpha), shape=())
+    spec, places = _slices(x, dim, as_index("index_add", index, vector=True))
+    expect_dtype("index_add", x, source)
+    expect_slices("index_add", x, canonical_axis(dim, len(x.shape)), places, source)
     source = source if alpha == 1 else source * alpha
     return x + put_add_p(source, places, spec=spec, shape=tuple(x.shape))
 
@@ -126,8 +127,10 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float =
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """x with the slices of `source` at `index` along `dim`."""
     if not x.shape:
-        return reshape_p(index_copy(_as_vector(x), dim, _as_vector(index), _as_vector(source)), shape=())
-    spec, places = _slices(x, dim, index)
+        return reshape_p(index_copy(as_row(x), dim, as_row(index), as_row(source)), shape=())
+    spec, places = _slices(x, dim, as_index("index_copy", index, vector=True))
+    expect_dtype("index_copy", x, source)
+    expect_slices("index_copy", x, canonical_axis(dim, len(x.shape)), places, source)
     return at_set_p(x, source, places, spec=spec)
 
 
@@ -135,15 +138,23 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     """x with `value` in the slices at `index` along `dim`; negative indices count from the end, as in PyTorch."""
     if not x.shape:
-        return reshape_p(index_fill(_as_vector(x), dim, index, value), shape=())
-    spec, places = _slices(x, dim, index, ARRAY)
-    return at_set_p(x, _value(value, x), places, spec=spec)
+        return reshape_p(index_fill(as_row(x), dim, index, value), shape=())
+    spec, places = _slices(x, dim, as_index("index_fill", index, vector=True), ARRAY)
+    return at_set_p(x, _value(fitting("index_fill", value, x.dtype), x), places, spec=spec)
 
 
 @takes_complex
 def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
     """x with `src` as the slice at `index` along `dim`."""
-    return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), index), src)
+    return _with_part("select_scatter", x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), index), src)
+
+
+def _with_part(op: str, x: Array, key: tuple[Any, ...], src: Array) -> Array:
+    """x with a part replaced by one of the same shape."""
+    wanted = np.broadcast_to(np.empty(()), tuple(x.shape))[key].shape
+    if tuple(src.shape) != wanted:
+        raise bad_option(op, "src", f"an array of shape {tuple(src.shape)}", f"the shape of the part, {wanted}")
+    return at_set(x, key, src)
 
 
 @takes_complex
@@ -151,7 +162,10 @@ def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
     """x with `src` as the part from `start` to `end` along `dim`."""
-    return at_set(x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), slice(start, end, step)), src)
+    if step < 1:
+        raise bad_option("slice_scatter", "step", step, "at least 1")
+    lead = (slice(None),) * canonical_axis(dim, len(x.shape))
+    return _with_part("slice_scatter", x, (*lead, slice(start, end, step)), src)
 
 
 @takes_complex
@@ -185,7 +199,11 @@ def scatter(
 ) -> Array:
     """x with y[index[i, j], j] = src[i, j] for dim 0; `src` may be a number. `reduce`: "add" or "multiply" instead."""
     given = value if src is None else src
-    source = _fitted(given, index) if hasattr(given, "shape") and len(given.shape) else _value(given, x)
+    index = as_index("scatter", index)
+    several = hasattr(given, "shape") and len(given.shape) > 0
+    expect_along("scatter", x, canonical_axis(dim, len(x.shape)), index, given if several else None)
+    expect_dtype("scatter", x, given if several else None)
+    source = _fitted(given, index) if several else _value(fitting("scatter", given, x.dtype), x)
     if reduce is None:
         return put_along_p(x, source, index, axis=canonical_axis(dim, len(x.shape)))
     if reduce not in {"add", "multiply"}:
@@ -204,6 +222,9 @@ def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
         [2.0, 0.0, 1.0]
     """
     axis = canonical_axis(dim, len(x.shape))
+    index = as_index("scatter_add", index)
+    expect_along("scatter_add", x, axis, index, src)
+    expect_dtype("scatter_add", x, src)
     return x + put_along_add_p(_fitted(src, index), index, axis=axis, shape=tuple(x.shape))
 
 
@@ -216,9 +237,12 @@ def scatter_reduce(
     extreme share its gradient.
     """
     if not x.shape:
-        row, places, parts = _as_vector(x), _as_vector(index), _as_vector(src)
+        row, places, parts = as_row(x), as_row(index), as_row(src)
         return reshape_p(scatter_reduce(row, dim, places, parts, reduce, include_self=include_self), shape=())
     axis, shape = canonical_axis(dim, len(x.shape)), tuple(x.shape)
+    index = as_index("scatter_reduce", index)
+    expect_along("scatter_reduce", x, axis, index, src)
+    expect_dtype("scatter_reduce", x, src)
     source = _fitted(src, index)
     ones = np.ones(tuple(index.shape), x.dtype)
     hits = put_along_add_p(ones, index, axis=axis, shape=shape)

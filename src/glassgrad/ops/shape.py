@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
+from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.samples import S
 
 Shape = tuple[int, ...]
@@ -238,12 +238,11 @@ def _ints(sizes: tuple[Any, ...]) -> Shape:
 
 def _full_shape(shape: Shape, size: int) -> Shape:
     """Replace the -1 in `shape` by what `size` elements leave for it."""
-    if -1 not in shape:
-        return shape
     known = -math.prod(shape)  # of one -1 and the rest
-    if shape.count(-1) > 1 or (known and size % known) or (not known and size):
-        raise ValueError(f"cannot view {size} elements as shape {shape}")
-    return tuple((size // known if known else 0) if n == -1 else n for n in shape)
+    # Of nothing in rows of nothing there are as many rows as one likes.
+    if shape.count(-1) > 1 or min(shape) < -1 or not known or size % known:
+        raise bad_option("reshape", "shape", shape, f"sizes of {size} elements, one of which may be -1")
+    return tuple(size // known if n == -1 else n for n in shape)
 
 
 @takes_complex
@@ -256,7 +255,7 @@ def reshape(x: Array, *shape: Any) -> Array:
         (2, 3)
     """
     wanted = _ints(shape)
-    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
+    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if wanted and min(wanted) < 0 else wanted)
 
 
 @takes_complex
@@ -272,15 +271,15 @@ def view(x: Array, *shape: Any) -> Array:
         dtype = np.dtype(shape[0])
         return x if x.dtype == dtype else view_bits_p(x, dtype=dtype)
     wanted = _ints(shape)
-    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if -1 in wanted else wanted)
+    return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if wanted and min(wanted) < 0 else wanted)
 
 
 @takes_complex
 def permute(x: Array, *dims: Any) -> Array:
     """Return `x` with its dimensions in the order `dims`."""
-    order = tuple(canonical_axis(axis, len(x.shape)) for axis in _ints(dims))
-    if sorted(order) != list(range(len(x.shape))):
-        raise ValueError(f"permute: {order} is not an order of {len(x.shape)} dimensions")
+    order = distinct_axes(_ints(dims), len(x.shape))
+    if len(order) != len(x.shape):
+        raise bad_option("permute", "dims", order, f"an order of {len(x.shape)} dimensions")
     return permute_p(x, axes=order)
 
 
@@ -292,10 +291,10 @@ def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
         return permute_p(x, axes=tuple(reversed(range(ndim))))
     if dim1 is None:
         return permute(x, dim0)
+    first, second = canonical_axis(dim0, ndim), canonical_axis(dim1, ndim)
     if not ndim:
         return permute_p(x, axes=())
     order = list(range(ndim))
-    first, second = canonical_axis(dim0, ndim), canonical_axis(dim1, ndim)
     order[first], order[second] = order[second], order[first]
     return permute_p(x, axes=tuple(order))
 
@@ -310,8 +309,10 @@ def matrix_transpose(x: Array) -> Array:
 def movedim(x: Array, source: Any, destination: Any) -> Array:
     """Move dimensions to other positions; the rest keep their order."""
     ndim = len(x.shape)
-    sources = [canonical_axis(a, ndim) for a in ([source] if isinstance(source, int) else source)]
-    targets = [canonical_axis(a, ndim) for a in ([destination] if isinstance(destination, int) else destination)]
+    sources = distinct_axes([source] if isinstance(source, int) else source, ndim)
+    targets = distinct_axes([destination] if isinstance(destination, int) else destination, ndim)
+    if len(sources) != len(targets):
+        raise bad_option("movedim", "destination", destination, f"{len(sources)} dimensions, one for each of source")
     order = [axis for axis in range(ndim) if axis not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
@@ -322,7 +323,7 @@ def movedim(x: Array, source: Any, destination: Any) -> Array:
 def squeeze(x: Array, dim: Any = None) -> Array:
     """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
     ndim = len(x.shape)
-    dims = range(ndim) if dim is None else [canonical_axis(a, ndim) for a in ([dim] if isinstance(dim, int) else dim)]
+    dims = range(ndim) if dim is None else distinct_axes([dim] if isinstance(dim, int) else dim, ndim)
     return reshape_p(x, shape=tuple(n for axis, n in enumerate(x.shape) if not (n == 1 and axis in dims)))
 
 
@@ -337,18 +338,34 @@ def unsqueeze(x: Array, dim: int) -> Array:
 def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     ndim = len(x.shape)
+    start, end = canonical_axis(start_dim, ndim), canonical_axis(end_dim, ndim)
+    if start > end:
+        raise bad_option("flatten", "end_dim", end_dim, f"none before start_dim={start_dim}")
     if ndim == 0:
         return reshape_p(x, shape=(1,))
-    start, end = canonical_axis(start_dim, ndim), canonical_axis(end_dim, ndim)
     merged = math.prod(x.shape[start : end + 1])
     return reshape_p(x, shape=(*x.shape[:start], merged, *x.shape[end + 1 :]))
+
+
+def _expect_dimension(op: str, x: Array) -> None:
+    if not x.shape:
+        raise bad_option(op, "x", "an array of no dimensions", "at least one")
 
 
 @takes_complex
 def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
     at = canonical_axis(dim, len(x.shape))
-    return reshape_p(x, shape=(*x.shape[:at], *_full_shape(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
+    _expect_dimension("unflatten", x)
+    return reshape_p(x, shape=(*x.shape[:at], *_parts_of(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
+
+
+def _parts_of(sizes: Shape, size: int) -> Shape:
+    if sizes and min(sizes) < 0:
+        return _full_shape(sizes, size)
+    if not sizes or math.prod(sizes) != size:
+        raise bad_option("unflatten", "sizes", sizes, f"sizes whose product is {size}")
+    return sizes
 
 
 @takes_complex
@@ -365,7 +382,7 @@ def expand(x: Array, *sizes: Any) -> Array:
 @takes_complex
 def broadcast_to(x: Array, size: Sequence[int]) -> Array:
     """Broadcast `x` to the shape `size`."""
-    return broadcast_to_p(x, shape=tuple(size))
+    return expand(x, tuple(size))
 
 
 @takes_complex
@@ -374,30 +391,39 @@ def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     if dim is not None:
         dims = (dim,)
     axes = _ints(dims) if dims and dims != (None,) else tuple(range(len(x.shape)))
-    return flip_p(x, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
+    return flip_p(x, axis=distinct_axes(axes, len(x.shape)))
 
 
 @takes_complex
 def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
-    if dims is None and len(x.shape) == 1:
-        dims = 0
-    if dims is None:
-        return reshape_p(roll(reshape(x, -1), shifts, 0), shape=tuple(x.shape))
     shift = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    if dims is None or (isinstance(dims, _SEQUENCES) and not dims and len(shift) == 1):
+        if len(x.shape) != 1:
+            return reshape_p(roll(reshape_p(x, shape=(math.prod(x.shape),)), shift, 0), shape=tuple(x.shape))
+        dims = 0
     axes = (dims,) if isinstance(dims, int) else tuple(dims)
+    if len(shift) != len(axes):
+        raise bad_option("roll", "shifts", shifts, f"{len(axes)} of them, one for each of dims={dims}")
     return roll_p(x, shift=shift, axis=tuple(canonical_axis(axis, len(x.shape)) for axis in axes))
+
+
+def _expect_matrix(op: str, x: Array) -> None:
+    if len(x.shape) < 2:
+        raise bad_option(op, "x", f"an array of shape {tuple(x.shape)}", "at least two dimensions")
 
 
 @takes_complex
 def tril(x: Array, diagonal: int = 0) -> Array:
     """Keep the lower triangle of the last two dimensions."""
+    _expect_matrix("tril", x)
     return tril_p(x, diagonal=diagonal)
 
 
 @takes_complex
 def triu(x: Array, diagonal: int = 0) -> Array:
     """Keep the upper triangle of the last two dimensions."""
+    _expect_matrix("triu", x)
     return triu_p(x, diagonal=diagonal)
 
 
@@ -442,13 +468,18 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
 def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
     axis = canonical_axis(dim, len(x.shape))
+    _expect_dimension("split", x)
     total = x.shape[axis]
     if isinstance(split_size, int):
+        if split_size < 0 or (total and not split_size):
+            raise bad_option("split", "split_size", split_size, "more than 0")
+        if not total:
+            return (x,)
         sizes = [min(split_size, total - start) for start in range(0, max(total, 1), split_size)]
     else:
         sizes = list(split_size)
-        if sum(sizes) != total:
-            raise ValueError(f"split: sizes {sizes} add up to {sum(sizes)}, expected {total}")
+        if sum(sizes) != total or min(sizes, default=0) < 0:
+            raise bad_option("split", "split_size", sizes, f"sizes, none negative, that add up to {total}")
     stops = np.cumsum(sizes).tolist()
     lead = (slice(None),) * axis
     return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
@@ -457,14 +488,19 @@ def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Arra
 @takes_complex
 def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     """Cut into at most `chunks` pieces of equal size along `dim`."""
-    total = x.shape[canonical_axis(dim, len(x.shape))]
-    return split(x, max(1, -(-total // chunks)), dim)
+    axis = canonical_axis(dim, len(x.shape))
+    _expect_dimension("chunk", x)
+    if chunks < 1:
+        raise bad_option("chunk", "chunks", chunks, "at least 1")
+    total = x.shape[axis]
+    return split(x, max(1, -(-total // chunks)) if total else [0] * chunks, dim)
 
 
 @takes_complex
 def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
     """Return the slices along `dim`, without that dimension."""
     lead = (slice(None),) * canonical_axis(dim, len(x.shape))
+    _expect_dimension("unbind", x)
     return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
 
 

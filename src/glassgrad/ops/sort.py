@@ -132,7 +132,7 @@ def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False
 def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Array:
     """The positions that would sort x along `dim`."""
     if not x.shape:
-        return reshape_p(argsort(reshape_p(x, shape=(1,)), 0), shape=())
+        return reshape_p(argsort(reshape_p(x, shape=(1,)), dim), shape=())
     return argsort_p(x, axis=canonical_axis(dim, len(x.shape)), descending=descending, stable=stable)
 
 
@@ -236,7 +236,10 @@ def quantile(
     if interpolation not in _BETWEEN:
         raise bad_option("quantile", "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
     fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise bad_option("quantile", "q", fractions.tolist(), "fractions between 0 and 1")
     if dim is None or not x.shape:
+        canonical_axis(dim or 0, len(x.shape))
         keep = (1,) * len(x.shape) if keepdim else ()
         x, axis = reshape_p(x, shape=(math.prod(x.shape),)), 0
     else:
@@ -274,6 +277,8 @@ def searchsorted(
 
 def bucketize(x: Array, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
     """The number of the interval between `boundaries` that each element of x lies in."""
+    if len(boundaries.shape) != 1:
+        raise bad_option("bucketize", "boundaries", f"an array of shape {tuple(boundaries.shape)}", "one dimension")
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 

@@ -457,6 +457,8 @@ def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
     r = upscale_factor
+    if r < 1 or len(input.shape) < 3:
+        raise _wrong("pixel_shuffle", "upscale_factor", r, "at least 1, of at least three dimensions")
     *lead, channels, height, width = input.shape
     if channels % (r * r):
         raise _wrong("pixel_shuffle", "upscale_factor", r, f"its square to divide the {channels} channels")
@@ -470,6 +472,8 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
     r = downscale_factor
+    if r < 1 or len(input.shape) < 3:
+        raise _wrong("pixel_unshuffle", "downscale_factor", r, "at least 1, of at least three dimensions")
     *lead, channels, height, width = input.shape
     if height % r or width % r:
         raise _wrong(

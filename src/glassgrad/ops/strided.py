@@ -149,6 +149,8 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
 @takes_complex
 def diag(x: Array, diagonal: int = 0) -> Array:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
+    if len(x.shape) not in {1, 2}:
+        raise bad_option("diag", "x", f"an array of shape {tuple(x.shape)}", "one dimension or two")
     return diag_embed(x, diagonal) if len(x.shape) == 1 else diagonal_p(x, offset=diagonal, axis1=0, axis2=1)
 
 

@@ -1,0 +1,66 @@
+"""What indexing ops expect of indices, masks and sources, as PyTorch does: checked once, before anything is computed.
+
+NumPy broadcasts, casts and cuts where PyTorch refuses; what was meant is then a guess.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array, bad_option
+
+_INDEX = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
+    """Return an index as an array of int64 or int32; with `vector` one of at most one dimension."""
+    array = index if hasattr(index, "dtype") else np.asarray(index, np.int64 if not np.size(index) else None)
+    if array.dtype not in _INDEX:
+        raise bad_option(op, "index", f"an array of {array.dtype}", "integers: int64 or int32")
+    if vector and len(array.shape) > 1:
+        raise bad_option(op, "index", f"an array of shape {tuple(array.shape)}", "one dimension")
+    return array
+
+
+def expect_mask(op: str, mask: Any) -> None:
+    """Raise unless a mask is of booleans."""
+    if hasattr(mask, "dtype") and mask.dtype.kind != "b":
+        raise bad_option(op, "mask", f"an array of {mask.dtype}", "booleans: mask != 0")
+
+
+def expect_dtype(op: str, x: Array, source: Any) -> None:
+    """Raise unless a source has the dtype of what it is written to."""
+    if hasattr(source, "dtype") and source.dtype != x.dtype:
+        raise bad_option(op, "src", f"an array of {source.dtype}", f"the dtype of the tensor, {x.dtype}")
+
+
+def expect_along(op: str, x: Array, axis: int, index: Array, source: Any = None) -> None:
+    """Raise unless an index names places along an axis: as many dimensions as x, and no larger but along the axis.
+
+    A `source` has to be at least as large as the index.
+    """
+    sizes = [_at_least_one(part) for part in (x, index, *(() if source is None else (source,)))]
+    if 0 in sizes[1]:
+        return
+    if any(len(size) != len(sizes[0]) for size in sizes):
+        given = ", ".join(str(tuple(size)) for size in sizes[1:])
+        raise bad_option(op, "index", f"shapes {given}", f"{len(sizes[0])} dimensions, as x has")
+    if any(sizes[1][at] > n for at, n in enumerate(sizes[0]) if at != axis):
+        raise bad_option(op, "index", sizes[1], f"sizes of at most {sizes[0]}, but along dimension {axis}")
+    if source is not None and any(n > most for n, most in zip(sizes[1], sizes[2], strict=True)):
+        raise bad_option(op, "src", sizes[2], f"sizes of at least {sizes[1]}, those of the index")
+
+
+def expect_slices(op: str, x: Array, axis: int, index: Array, source: Array) -> None:
+    """Raise unless a source holds one slice of x for each place of an index along an axis; one number is one slice."""
+    count = index.shape[0] if index.shape else 1
+    wanted = (*x.shape[:axis], count, *x.shape[axis + 1 :]) if x.shape else (count,)
+    given = tuple(source.shape)
+    if given != wanted and not (count == 1 and len(wanted) == 1 and not given):
+        raise bad_option(op, "source", f"an array of shape {given}", f"the shape {wanted}")
+
+
+def _at_least_one(x: Array) -> tuple[int, ...]:
+    return tuple(x.shape) or (1,)

@@ -98,6 +98,9 @@ def matrix_norm(
 def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Vector norm over one `dim` (or all of them, without `ord`), matrix norm over two."""
     x = x if dtype is None else astype(x, dtype)
+    if ord is not None and dim is None and len(x.shape) not in {1, 2}:
+        expected = "dimensions, for an order of norm of an array that is no vector and no matrix"
+        raise errors.BAD_OPTION(owner="norm", name="dim", given=dim, expected=expected, where=provenance.here())
     if isinstance(ord, str) or (ord is not None and dim is None and len(x.shape) == 2) or _is_pair(dim, ord):
         return matrix_norm(x, ord, (-2, -1) if dim is None else tuple(dim), keepdim)
     return vector_norm(x, 2 if ord is None else ord, dim, keepdim)

@@ -15,6 +15,7 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import complex_dtype, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.data_dependent import nonzero_p
+from glassgrad.ops.expects import expect_mask
 from glassgrad.ops.shape import astype
 
 _NUMBERS = (int, float, type(None), np.generic)
@@ -187,8 +188,8 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return nonzero_p(condition)
-    if hasattr(condition, "dtype") and condition.dtype.kind != "b" and condition.dtype != np.uint8:
-        raise bad_option("where", "condition", f"an array of {condition.dtype}", "booleans: condition != 0")
+    if getattr(condition, "dtype", None) != np.uint8:  # PyTorch's masks of old
+        expect_mask("where", condition, "condition")
     if type(input) in _PYTHON_NUMBERS and type(other) in _PYTHON_NUMBERS and float in (type(input), type(other)):
         input, other = np.float32(input), np.float32(other)  # the dtype of numbers that meet no tensor
     return ew.where(condition, input, other)

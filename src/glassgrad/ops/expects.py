@@ -16,7 +16,10 @@ _INDEX = (np.dtype(np.int64), np.dtype(np.int32))
 
 def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
     """Return an index as an array of int64 or int32; with `vector` one of at most one dimension."""
-    array = index if hasattr(index, "dtype") else np.asarray(index, np.int64 if not np.size(index) else None)
+    array = index
+    if not isinstance(getattr(index, "dtype", None), np.dtype):  # a list, or another library's
+        array = np.asarray(index)
+        array = array if array.size else array.astype(np.int64)
     if array.dtype not in _INDEX:
         raise bad_option(op, "index", f"an array of {array.dtype}", "integers: int64 or int32")
     if vector and len(array.shape) > 1:
@@ -24,15 +27,16 @@ def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
     return array
 
 
-def expect_mask(op: str, mask: Any) -> None:
+def expect_mask(op: str, mask: Any, name: str = "mask") -> None:
     """Raise unless a mask is of booleans."""
-    if hasattr(mask, "dtype") and mask.dtype.kind != "b":
-        raise bad_option(op, "mask", f"an array of {mask.dtype}", "booleans: mask != 0")
+    kind = getattr(getattr(mask, "dtype", None), "kind", "b")  # another library's dtypes have none
+    if kind != "b":
+        raise bad_option(op, name, f"an array of {mask.dtype}", f"booleans: {name} != 0")
 
 
 def expect_dtype(op: str, x: Array, source: Any) -> None:
     """Raise unless a source has the dtype of what it is written to."""
-    if hasattr(source, "dtype") and source.dtype != x.dtype:
+    if isinstance(getattr(source, "dtype", None), np.dtype) and source.dtype != x.dtype:
         raise bad_option(op, "src", f"an array of {source.dtype}", f"the dtype of the tensor, {x.dtype}")
 
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from glassgrad import creation, errors, inplace, provenance
 from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.names import PUBLIC, public
+from glassgrad.protocols.meanings import LINALG, MEANINGS, over_nothing
 from glassgrad.protocols.ufuncs import refusal
 from glassgrad.tensor import Tensor, make
 
@@ -40,7 +41,10 @@ def _var(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False, co
 
 def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., Array]:
     def call(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
-        return reduction(PUBLIC["where"](PUBLIC["isnan"](a), fill, a), axis, keepdims)
+        missing = PUBLIC["isnan"](a)
+        y = reduction(PUBLIC["where"](missing, fill, a), axis, keepdims)
+        # Of nothing but NaN there is no largest; the product is 1, that of nothing.
+        return y if fill == 1 else PUBLIC["where"](PUBLIC["all"](missing, axis, keepdims), np.nan, y)
 
     return call
 
@@ -48,7 +52,8 @@ def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., 
 def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
     valid = PUBLIC["logical_not"](PUBLIC["isnan"](a))
     centred = PUBLIC["where"](valid, a - reduce.nanmean(a, axis, True), 0)
-    return reduce.sum(centred * centred, axis, keepdims) / (reduce.sum(valid, axis, keepdims) - ddof)
+    left = reduce.sum(valid, axis, keepdims) - ddof
+    return reduce.sum(centred * centred, axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
 
 
 def _nanstd(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
@@ -79,6 +84,8 @@ def _cov(
 def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Array:
     if weights is None:
         return reduce.mean(a, axis, keepdims)
+    if axis is None and np.shape(weights) != tuple(a.shape):
+        raise ValueError("np.average needs an axis for weights of another shape")
     if np.ndim(weights) == 1 and len(a.shape) > 1 and isinstance(axis, int):
         weights = shape.reshape(weights, *(-1 if at == axis % len(a.shape) else 1 for at in range(len(a.shape))))
     weights = shape.broadcast_to(weights, a.shape)
@@ -111,12 +118,6 @@ def _argsort(
     return sort.argsort(_flat(a) if axis is None else a, -1 if axis is None else axis, descending, steady)
 
 
-def _split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
-        raise ValueError("array split does not result in an equal division")
-    return list(arrange.tensor_split(ary, indices_or_sections, axis))
-
-
 def _unique(
     ar: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None,
@@ -140,18 +141,6 @@ def _pad(array: Array, pad_width: Any, mode: str = "constant", constant_values: 
     return arrange.pad(array, [tuple(pair) for pair in widths], mode, constant_values)
 
 
-def _append(arr: Array, values: Array, axis: int | None = None) -> Array:
-    if axis is None:
-        return shape.cat([_flat(arr), _flat(creation.as_tensor(values))], 0)
-    return shape.cat([arr, values], axis)
-
-
-def _expand_dims(a: Array, axis: Any) -> Array:
-    for at in sorted(axis if isinstance(axis, tuple) else (axis,)):
-        a = shape.unsqueeze(a, at)
-    return a
-
-
 def _atleast(function: Callable[[Array], Array]) -> Callable[..., Any]:
     def call(*arys: Array) -> Any:
         found = tuple(function(x) for x in arys)
@@ -160,32 +149,11 @@ def _atleast(function: Callable[[Array], Array]) -> Callable[..., Any]:
     return call
 
 
-def _convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    return _correlate(a, shape.flip(v), mode)
-
-
-def _correlate(a: Array, v: Array, mode: str = "valid") -> Array:
-    if a.shape[0] < v.shape[0]:
-        return shape.flip(_correlate(v, a, mode)) if mode != "full" else shape.flip(_correlate(v, a, "full"))
-    n = v.shape[0]
-    border = {"full": (n - 1, n - 1), "same": (n // 2, (n - 1) // 2), "valid": (0, 0)}[mode]
-    return PUBLIC["matmul"](PUBLIC["unfold"](arrange.pad(a, border), 0, n), v)
-
-
 def _polyval(p: Any, x: Array) -> Array:
     y = 0 * x
     for coefficient in p:
         y = y * x + coefficient
     return y
-
-
-def _meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    if not sparse:
-        return arrange.meshgrid(*xi, indexing=indexing)
-    # One long axis each, as NumPy's open grids have.
-    dims = len(xi)
-    order = [1, 0, *range(2, dims)] if indexing == "xy" and dims > 1 else range(dims)
-    return tuple(x.reshape([-1 if at == axis else 1 for at in range(dims)]) for x, axis in zip(xi, order, strict=True))
 
 
 def _nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
@@ -209,41 +177,47 @@ def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         if value is None or np.ndim(value):
             return value
         column = list(a.shape)
-        column[axis] = 1
+        column[canonical_axis(axis, len(column))] = 1
         return shape.broadcast_to(creation.as_tensor(value), tuple(column))
 
     return PUBLIC["diff"](a, n, axis, edge(prepend), edge(append))
 
 
-SPELLINGS: dict[str, Callable[..., Any]] = {
+_SPELLINGS: dict[str, Callable[..., Any]] = {
     "diff": _diff,
-    "max": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims),
-    "min": lambda a, axis=None, keepdims=False: reduce.amin(a, axis, keepdims),
     "ptp": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims) - reduce.amin(a, axis, keepdims),
     "std": _std, "var": _var, "nanstd": _nanstd, "nanvar": _nanvar, "average": _average,
     "nanmax": _without_nan(reduce.amax, -np.inf), "nanmin": _without_nan(reduce.amin, np.inf),
     "nanprod": _without_nan(PUBLIC["prod"], 1.0),
     "median": _median, "quantile": _quantile, "percentile": _percentile, "count_nonzero": _count_nonzero,
     "sort": _sort, "argsort": _argsort, "unique": _unique,
-    "split": _split, "hsplit": lambda ary, sections: _split(ary, sections, 1 if len(ary.shape) > 1 else 0),
-    "vsplit": lambda ary, sections: _split(ary, sections, 0), "dsplit": lambda ary, sections: _split(ary, sections, 2),
     "repeat": PUBLIC["repeat_interleave"], "tile": _tile, "gradient": _gradient, "cov": _cov,
     "corrcoef": lambda x, y=None, rowvar=True: statistics.corrcoef(_variables(x, y, rowvar)),
-    "append": _append, "pad": _pad, "select": _select, "meshgrid": _meshgrid, "nan_to_num": _nan_to_num,
+    "pad": _pad, "select": _select, "nan_to_num": _nan_to_num,
     "broadcast_arrays": arrange.broadcast_tensors,
-    "expand_dims": _expand_dims, "rollaxis": lambda a, axis, start=0: shape.movedim(a, axis, start - (start > axis)),
     "swapaxes": _swapaxes,
     "transpose": lambda a, axes=None: shape.transpose(a) if axes is None else shape.permute(a, tuple(axes)),
     "nonzero": data_dependent.nonzero_p, "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
     "atleast_1d": _atleast(arrange.atleast_1d), "atleast_2d": _atleast(arrange.atleast_2d),
     "atleast_3d": _atleast(arrange.atleast_3d),
     "vdot": lambda a, b: reduce.sum(_flat(a) * _flat(b)), "ediff1d": lambda ary: PUBLIC["diff"](_flat(ary)),
-    "convolve": _convolve, "correlate": _correlate, "polyval": _polyval,
+    "polyval": _polyval,
     "zeros_like": lambda a, dtype=None: creation.zeros_like(a, dtype=dtype),
     "ones_like": lambda a, dtype=None: creation.ones_like(a, dtype=dtype),
     "empty_like": lambda prototype, dtype=None: creation.empty_like(prototype, dtype=dtype),
     "full_like": lambda a, fill_value, dtype=None: creation.full_like(a, fill_value, dtype=dtype),
 }  # fmt: skip
+
+# Functions whose `axis` may be (), which reduces nothing.
+_OVER_AXES = (
+    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "ptp", "all", "any", "count_nonzero", "average",
+    "median", "quantile", "percentile", "nansum", "nanprod", "nanmean", "nanstd", "nanvar", "nanmax", "nanmin",
+)  # fmt: skip
+_ALL = _SPELLINGS | MEANINGS
+SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name in _OVER_AXES}
+
+# PyTorch's functions of the same names mean something else.
+_NOT_OURS = frozenset({"nanmedian", "gradient"})
 
 # Functions that look at values or write them somewhere and have no gradient that could be lost.
 WITHOUT_GRADIENT = frozenset((
@@ -264,10 +238,12 @@ _NAMESPACES = {"numpy.linalg": "glassgrad.linalg", "numpy.fft": "glassgrad.fft"}
 def find(function: Any) -> Callable[..., Any] | None:
     """Return what computes one of NumPy's functions here, if anything does."""
     name, home = function.__name__, function.__module__
+    if home == "numpy.linalg" and name in LINALG:
+        return LINALG[name]
     if home in _NAMESPACES:
         ours = getattr(importlib.import_module(_NAMESPACES[home]), name, None)
         return None if ours is None else public(ours, name)
-    return SPELLINGS.get(name) or PUBLIC.get(name)
+    return None if name in _NOT_OURS else SPELLINGS.get(name) or PUBLIC.get(name)
 
 
 @lru_cache(maxsize=512)
@@ -296,7 +272,7 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         given, named = _normalised(func, args, kwargs)
         return ours(*given, **named)
-    except errors.KindError as error:
+    except errors.GlassgradError as error:
         if tracked:
             raise
         return _fallback(func, args, kwargs, error)
@@ -310,7 +286,7 @@ def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: E
     """Let NumPy compute what our function cannot take; if that fails too, ours was the better message."""
     try:
         return _plain(func, args, kwargs)
-    except TypeError:
+    except Exception:  # noqa: BLE001 - whatever NumPy says, ours names op and line
         raise error from None
 
 

@@ -28,6 +28,7 @@ from glassgrad.ops.core import Array, Custom
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.exchange import from_dlpack
 from glassgrad.protocols.functions import SPELLINGS
+from glassgrad.protocols.meanings import matrix_trace
 from glassgrad.protocols.ufuncs import scipy_special
 from glassgrad.tensor import Tensor, make
 
@@ -119,6 +120,12 @@ def _linspace(
     return start + (stop - start) * make(steps, None, False)
 
 
+def _arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    start, stop = (0, start) if stop is None else (start, stop)
+    # A step that leads away from the end gives nothing, where PyTorch raises.
+    return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
+
+
 def _isdtype(dtype: Any, kind: Any) -> bool:
     return bool(np.isdtype(np.dtype(dtype), kind))
 
@@ -154,8 +161,8 @@ _OWN: dict[str, Any] = {
     "e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "newaxis": None, "bool": np.dtype(bool),
     **{name: np.dtype(name) for name in _DTYPES},
     **{name: getattr(creation, name) for name in (
-        "empty", "empty_like", "eye", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like", "arange",
-    )},
+        "empty", "empty_like", "eye", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    )}, "arange": _arange,
 }  # fmt: skip
 
 
@@ -188,7 +195,7 @@ class _Info:
 
 
 # Functions of the main namespace that the standard has among those of linear algebra too.
-_IN_LINALG = frozenset({"matrix_transpose", "outer", "tensordot", "trace"})
+_IN_LINALG = frozenset({"matrix_transpose", "outer", "tensordot"})
 
 
 class Extension:
@@ -198,6 +205,8 @@ class Extension:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
+        if name == "trace" and self.__name__ == "glassgrad.linalg":
+            return matrix_trace
         if name in _IN_LINALG and self.__name__ == "glassgrad.linalg":
             return PUBLIC[name]
         function = getattr(importlib.import_module(self.__name__), name)

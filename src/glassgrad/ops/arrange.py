@@ -11,6 +11,7 @@ import numpy as np
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, distinct_axes
+from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
@@ -192,6 +193,46 @@ def dstack(tensors: Sequence[Array]) -> Array:
 def column_stack(tensors: Sequence[Array]) -> Array:
     """Join side by side: vectors become columns."""
     return cat([reshape_p(x, shape=(math.prod(x.shape), 1)) if len(x.shape) < 2 else x for x in tensors], 1)
+
+
+@takes_complex
+def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
+    """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
+    axis = canonical_axis(dim, len(x.shape))
+    expect_dimension("split", x)
+    total = x.shape[axis]
+    if isinstance(split_size, int):
+        if split_size < 0 or (total and not split_size):
+            raise bad_option("split", "split_size", split_size, "more than 0")
+        if not total:
+            return (x,)
+        sizes = [min(split_size, total - start) for start in range(0, max(total, 1), split_size)]
+    else:
+        sizes = list(split_size)
+        if sum(sizes) != total or min(sizes, default=0) < 0:
+            raise bad_option("split", "split_size", sizes, f"sizes, none negative, that add up to {total}")
+    stops = np.cumsum(sizes).tolist()
+    lead = (slice(None),) * axis
+    return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
+
+
+@takes_complex
+def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    """Cut into at most `chunks` pieces of equal size along `dim`."""
+    axis = canonical_axis(dim, len(x.shape))
+    expect_dimension("chunk", x)
+    if chunks < 1:
+        raise bad_option("chunk", "chunks", chunks, "at least 1")
+    total = x.shape[axis]
+    return split(x, max(1, -(-total // chunks)) if total else [0] * chunks, dim)
+
+
+@takes_complex
+def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
+    """Return the slices along `dim`, without that dimension."""
+    lead = (slice(None),) * canonical_axis(dim, len(x.shape))
+    expect_dimension("unbind", x)
+    return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
 
 
 @takes_complex

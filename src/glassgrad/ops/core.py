@@ -462,13 +462,8 @@ class Fused(Primitive):
         return super().compute(args, params)[0]
 
 
-# --- declaring ----------------------------------------------------------------------------------
-
-
 # As entries spell it; the classes say what each states.
 elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused
-
-# --- axes ---------------------------------------------------------------------------------------
 
 
 def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
@@ -483,10 +478,9 @@ def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...
 
 def distinct_axes(dims: Iterable[int], ndim: int) -> tuple[int, ...]:
     """Return several axes counted from the front, in their order; raises when one stands there twice."""
-    given = tuple(dims)
-    axes = tuple([canonical_axis(int(axis), ndim) for axis in given])
+    axes = tuple([canonical_axis(int(axis), ndim) for axis in dims])
     if len(set(axes)) != len(axes):
-        raise errors.DIMS_TWICE(dims=given, ndim=ndim, where=provenance.here())
+        raise errors.DIMS_TWICE(dims=axes, ndim=ndim, where=provenance.here())
     return axes
 
 

@@ -27,6 +27,12 @@ def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
     return array
 
 
+def expect_dimension(op: str, x: Array) -> None:
+    """Raise for an array of no dimensions."""
+    if not x.shape:
+        raise bad_option(op, "x", "an array of no dimensions", "at least one")
+
+
 def expect_mask(op: str, mask: Any, name: str = "mask") -> None:
     """Raise unless a mask is of booleans."""
     kind = getattr(getattr(mask, "dtype", None), "kind", "b")  # another library's dtypes have none

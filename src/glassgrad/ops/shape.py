@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
+from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.samples import S
 
 Shape = tuple[int, ...]
@@ -347,16 +348,11 @@ def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     return reshape_p(x, shape=(*x.shape[:start], merged, *x.shape[end + 1 :]))
 
 
-def _expect_dimension(op: str, x: Array) -> None:
-    if not x.shape:
-        raise bad_option(op, "x", "an array of no dimensions", "at least one")
-
-
 @takes_complex
 def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
     at = canonical_axis(dim, len(x.shape))
-    _expect_dimension("unflatten", x)
+    expect_dimension("unflatten", x)
     return reshape_p(x, shape=(*x.shape[:at], *_parts_of(tuple(sizes), x.shape[at]), *x.shape[at + 1 :]))
 
 
@@ -462,46 +458,6 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
         # Joined along the dimension behind the new one they lie as they should: one step a tensor less.
         return reshape_p(concatenate_p(*xs, axis=at), shape=(*shape[:at], len(xs), *shape[at:]))
     return cat([unsqueeze(x, dim) for x in xs], dim)
-
-
-@takes_complex
-def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
-    """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
-    axis = canonical_axis(dim, len(x.shape))
-    _expect_dimension("split", x)
-    total = x.shape[axis]
-    if isinstance(split_size, int):
-        if split_size < 0 or (total and not split_size):
-            raise bad_option("split", "split_size", split_size, "more than 0")
-        if not total:
-            return (x,)
-        sizes = [min(split_size, total - start) for start in range(0, max(total, 1), split_size)]
-    else:
-        sizes = list(split_size)
-        if sum(sizes) != total or min(sizes, default=0) < 0:
-            raise bad_option("split", "split_size", sizes, f"sizes, none negative, that add up to {total}")
-    stops = np.cumsum(sizes).tolist()
-    lead = (slice(None),) * axis
-    return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
-
-
-@takes_complex
-def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """Cut into at most `chunks` pieces of equal size along `dim`."""
-    axis = canonical_axis(dim, len(x.shape))
-    _expect_dimension("chunk", x)
-    if chunks < 1:
-        raise bad_option("chunk", "chunks", chunks, "at least 1")
-    total = x.shape[axis]
-    return split(x, max(1, -(-total // chunks)) if total else [0] * chunks, dim)
-
-
-@takes_complex
-def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
-    """Return the slices along `dim`, without that dimension."""
-    lead = (slice(None),) * canonical_axis(dim, len(x.shape))
-    _expect_dimension("unbind", x)
-    return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
 
 
 @takes_complex

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -87,7 +87,7 @@ def grad(
 def _listed(value: Any) -> list[Any]:
     if type(value) is list:
         return value
-    return list(value) if isinstance(value, _LISTS) else [value]
+    return [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
 
 
 def _place_of(x: Tensor) -> Any:
@@ -205,12 +205,15 @@ _ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite()
 _INSTEAD = {
     "detect_anomaly": _ANOMALY,
     "set_detect_anomaly": _ANOMALY,
-    "functional": "glassgrad.func has jacrev, jacfwd, hessian, vjp, jvp and hvp.",
     "profiler": "compiled.stats has the operations and bytes of a compiled function.",
 }
 
 if not TYPE_CHECKING:
-    __getattr__ = getter(__name__, _INSTEAD)
+    _absent = getter(__name__, _INSTEAD)
+
+    def __getattr__(name: str) -> Any:
+        """Find the module `functional`, which is loaded when it is asked for."""
+        return import_module("glassgrad.func.of_inputs") if name == "functional" else _absent(name)
 
 __all__ = [
     "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph", "no_grad",

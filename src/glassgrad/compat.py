@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from glassgrad import amp, creation, devices, errors, provenance, random, serialization
+from glassgrad import amp, creation, devices, errors, provenance, random, serialization, torch_names
 from glassgrad.mode import no_grad
-from glassgrad.tensor import Tensor
+from glassgrad.tensor import Size, Tensor
+from glassgrad.torch_names import HOMES, Namespace
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -26,7 +28,9 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what stands in sys.modules when this returns.
-        sys.modules[module.__name__] = _twin(module.__name__)
+        twin = sys.modules[module.__name__] = _twin(module.__name__)
+        if isinstance(twin, ModuleType) and not hasattr(twin, "__path__"):
+            twin.__path__ = []  # what is a file here may be a package there: torch.utils.data.dataset
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -40,17 +44,46 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _twin(name: str) -> Any:
     """Return what `torch...` stands for: a module, or a namespace inside of one."""
+    home = home_of(name.removeprefix("torch").lstrip("."))
+    if home is not None:
+        return home
     own = "glassgrad" + name.removeprefix("torch")
+    parent, _, last = own.rpartition(".")
+    if parent.removeprefix("glassgrad.") in HOMES:  # a name that a namespace has not: it says why
+        return _inside(parent, last)
     try:
         return importlib.import_module(own)
     except ModuleNotFoundError as error:
         if not own.startswith(str(error.name)):
             raise
-        parent, _, last = own.rpartition(".")
-        try:
-            return getattr(_twin("torch" + parent.removeprefix("glassgrad")), last)
-        except AttributeError as missing:
-            raise ImportError(str(missing)) from None
+        return _inside(parent, last)
+
+
+def _inside(parent: str, name: str) -> Any:
+    try:
+        return getattr(_twin("torch" + parent.removeprefix("glassgrad")), name)
+    except AttributeError as missing:
+        raise ImportError(str(missing)) from None
+
+
+def home_of(path: str) -> Any:
+    """Return the namespace for a module of PyTorch's that we have under another name, None for all others."""
+    home = HOMES.get(path)
+    above = path
+    while home is None and "." in above:
+        above = above.rpartition(".")[0]
+        if find_spec_of(path):
+            return None
+        home = HOMES.get(above + ".")
+    return Namespace(path, {}, f"glassgrad.{home}") if isinstance(home, str) else home
+
+
+def find_spec_of(path: str) -> bool:
+    """Tell whether there is a file of ours under a path."""
+    try:
+        return importlib.util.find_spec(f"glassgrad.{path}") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 class Stand:
@@ -63,12 +96,20 @@ class Stand:
             del sys.modules[name]
         sys.meta_path.insert(0, self._finder)
         sys.modules["torch"] = importlib.import_module("glassgrad")
+        self._patched = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in _patches()]
+        for owner, name, value in _patches():
+            setattr(owner, name, value)
 
     def undo(self) -> None:
         """Give the name `torch` back to whatever had it; a second call does nothing."""
         if self._finder not in sys.meta_path:
             return
         sys.meta_path.remove(self._finder)
+        for owner, name, before in self._patched:
+            if before is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
         for name in _torch_modules():
             del sys.modules[name]
         sys.modules.update(self._before)
@@ -78,6 +119,30 @@ class Stand:
 
     def __exit__(self, *_exception: object) -> None:
         self.undo()
+
+
+_MISSING = object()
+
+
+def _patches() -> list[tuple[Any, str, Any]]:
+    """Return what is different while glassgrad stands in for PyTorch: (owner, name, value)."""
+    front = importlib.import_module("glassgrad")
+    patches: list[tuple[Any, str, Any]] = [
+        (front, "__version__", torch_names.VERSION),
+        # Programs call `self.__getattr__(name)`. A class that has it looks every attribute up more slowly.
+        (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
+    ]
+    for path in HOMES:
+        parent, _, name = path.rpartition(".")
+        if name and parent in {"nn", "utils.data", "autograd"} and not find_spec_of(path):
+            patches.append((importlib.import_module(f"glassgrad.{parent}"), name, home_of(path)))
+    return patches
+
+
+def _no_attribute(module: Any, name: str) -> Any:
+    if name in module.__dict__:
+        return module.__dict__[name]
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
 
 
 def _torch_modules() -> dict[str, ModuleType]:
@@ -135,34 +200,24 @@ def get_default_dtype() -> np.dtype[Any]:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Accept float32, which it is; raise on others."""
-    if np.dtype(d) != creation.DEFAULT:
-        raise errors.DEFAULT_DTYPE(given=np.dtype(d), where=provenance.here())
+    """Set the dtype of new tensors of Python's numbers, of random ones and of layers: float32, float64 or float16.
+
+    Compiled functions keep the dtype that they were traced with.
+    """
+    wanted = np.dtype(np.float32 if d is None else _dtype_named(d))
+    if wanted.kind != "f":
+        raise errors.DEFAULT_DTYPE(given=wanted, where=provenance.here())
+    creation.DEFAULT = wanted
 
 
 set_default_tensor_type = set_default_dtype
 
 
-def initial_seed() -> int:
-    """Return the seed of the default generator."""
-    return random.default_generator.initial_seed()
-
-
-def seed() -> int:
-    """Seed the default generator from the system; return the seed."""
-    drawn = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
-    random.manual_seed(drawn)
-    return drawn
-
-
-def get_rng_state() -> dict[str, Any]:
-    """Return the state of the default generator."""
-    return random.default_generator.get_state()
-
-
-def set_rng_state(new_state: dict[str, Any]) -> None:
-    """Go back to a state from `get_rng_state`."""
-    random.default_generator.set_state(new_state)
+def _dtype_named(d: Any) -> Any:
+    """Return the dtype of a dtype, of a kind of tensor, or of the name of one, such as "torch.DoubleTensor"."""
+    if isinstance(d, str) and d.endswith("Tensor"):
+        d = NAMES[d.rpartition(".")[2]]
+    return getattr(d, "dtype", d) if isinstance(d, TypedTensor) else d
 
 
 def set_printoptions(
@@ -202,15 +257,23 @@ def _accepted(*_args: Any, **_kwargs: Any) -> None:
     """Do nothing: it tunes PyTorch's own kernels."""
 
 
-def _typed(name: str, dtype: Any) -> Any:
-    def make(*data: Any) -> Tensor:
-        if len(data) == 1 and not isinstance(data[0], int):
-            return creation.tensor(data[0], dtype=dtype)
-        return creation.zeros(*data, dtype=dtype)
+class TypedTensor(type):
+    """PyTorch's older name of a dtype: makes tensors, stands for the dtype, and tells tensors of it by isinstance."""
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"A tensor of {np.dtype(dtype)} from data, or zeros of a shape."
-    return make
+    dtype: np.dtype[Any]
+
+    def __call__(cls, *data: Any) -> Any:
+        if len(data) == 1 and not isinstance(data[0], int):
+            return creation.tensor(data[0], dtype=cls.dtype)
+        return creation.zeros(*data, dtype=cls.dtype)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+
+def _typed(name: str, dtype: Any) -> Any:
+    text = f"A tensor of {np.dtype(dtype)} from data, or zeros of a shape."
+    return TypedTensor(name, (), {"dtype": np.dtype(dtype), "__doc__": text, "__module__": "glassgrad"})
 
 
 class _NoDtype:
@@ -232,10 +295,11 @@ NAMES: dict[str, Any] = {
     "inference_mode": inference_mode, "is_tensor": is_tensor,
     "is_floating_point": is_floating_point, "numel": numel, "get_default_dtype": get_default_dtype,
     "set_default_dtype": set_default_dtype, "set_default_tensor_type": set_default_tensor_type,
-    "initial_seed": initial_seed, "seed": seed, "get_rng_state": get_rng_state, "set_rng_state": set_rng_state,
+    "initial_seed": random.initial_seed, "seed": random.seed, "get_rng_state": random.get_rng_state,
+    "set_rng_state": random.set_rng_state, **torch_names.NAMES,
     "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
     "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
-    "set_printoptions": set_printoptions, "Size": tuple, "dtype": np.dtype, "finfo": np.finfo, "iinfo": np.iinfo,
+    "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": np.finfo, "iinfo": np.iinfo,
     "result_type": np.result_type, "promote_types": np.promote_types, "can_cast": np.can_cast,
     "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128), "bfloat16": _NoDtype("bfloat16"),
     **dict.fromkeys(
@@ -255,20 +319,15 @@ NAMES: dict[str, Any] = {
 
 # What PyTorch has and this library has not, and what to use in its place.
 INSTEAD = {
-    "jit": "use glassgrad.compile, which takes functions and models as they are.",
     "distributed": "one process computes here.",
-    "multiprocessing": "DataLoader(num_workers=...) loads in other processes.",
     "lu": "linalg.solve, linalg.inv and linalg.slogdet factorise by themselves.",
     "matrix_exp": "scipy.linalg.expm on .detach().numpy(), or a custom_vjp around it.",
-    "testing": "compare arrays: numpy.testing.assert_allclose(a.detach().numpy(), b.detach().numpy()).",
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
-    "compiler": "glassgrad.compile needs no switches; its results have .graph, .source, .stats and .retraces.",
     "library": "autograd.Function and custom_vjp make ops of your own.",
     "storage": "the memory of a tensor is a NumPy array: .numpy().",
     "sparse_coo_tensor": "tensors are dense; index_add and segment_sum serve most uses.",
     "ao": "weights stay in floating point.",
     "package": "save weights with glassgrad.save; code is a file of yours.",
-    "version": "glassgrad.__version__ is this library's.",
     "sparse": "tensors are dense; index_add and segment_sum serve most uses.",
     "quantization": "weights stay in floating point.",
     "onnx": "save weights with glassgrad.save, which PyTorch reads through safetensors.",

@@ -1,45 +1,67 @@
-"""The one device there is: the computer's own processor and memory."""
+"""Devices by name. One of them computes: the computer's own processor, with its memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from glassgrad import errors, provenance
 
+# Kinds of devices that programs name. All can be compared; tensors live on the first.
+_KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "hip", "hpu", "mtia", "vulkan", "meta", "ipu", "privateuseone")
+
 
 class device:  # noqa: N801 - PyTorch's name
-    """A place for tensors to live; only "cpu" exists.
+    """The name of a place for tensors to live. Only on "cpu" is anything computed; others can be named and compared.
+
+    Args:
+        type: "cpu", "cuda", "cuda:1", ...
+        index: the number of the device, if it is not in the name.
+
+    Raises:
+        ArgumentError: no kind of device has this name.
 
     Example:
         >>> import glassgrad as gg
-        >>> gg.device("cpu")
-        device(type='cpu')
+        >>> gg.device("cpu"), gg.ones(2).device == gg.device("cuda")
+        (device(type='cpu'), False)
     """
 
-    def __init__(self, name: Any = "cpu") -> None:
-        check(name)
-        self.type = "cpu"
-        self.index = None
+    def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
+        kind, _, number = ("cuda", ":", type) if isinstance(type, int) else str(type).partition(":")
+        if kind not in _KINDS or not str(number or 0).isdecimal():
+            raise errors.UNKNOWN_DEVICE(given=type, kinds=", ".join(_KINDS), where=provenance.here())
+        self.type = kind
+        self.index = int(number) if number != "" else index
 
     def __repr__(self) -> str:
-        return "device(type='cpu')"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
 
     def __str__(self) -> str:
-        return "cpu"
+        return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, device) or other == "cpu"
+        if isinstance(other, device):
+            return self.type == other.type and (self.type == "cpu" or self.index == other.index)
+        return isinstance(other, str) and (other == str(self) or (self.type == other.partition(":")[0] == "cpu"))
 
     def __hash__(self) -> int:
-        return hash("cpu")
+        return hash("cpu" if self.type == "cpu" else str(self))
+
+    def __enter__(self) -> Self:
+        check(self)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        return None
 
 
 def check(name: Any) -> None:
     """Raise unless `name` is the cpu."""
-    if name is not None and not isinstance(name, device) and str(name).split(":")[0] != "cpu":
-        raise errors.NO_SUCH_DEVICE(given=name, where=provenance.here())
+    if name is not None and str(name).partition(":")[0] != "cpu":
+        raise errors.NO_SUCH_DEVICE(given=str(name), where=provenance.here())
 
 
 def is_dtype(value: Any) -> bool:

@@ -26,7 +26,7 @@ from glassgrad.ops import names
 from glassgrad.ops.batched import enter_p, exit_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
-from glassgrad.ops.places import in_two_steps, join_index, split_index
+from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
 from glassgrad.tensor import Tensor, base_class, make
 from glassgrad.views import placeholders
 
@@ -319,8 +319,10 @@ def _as_array(value: Any, x: Tensor) -> Any:
 def _plain_key(key: Any) -> Any:
     """Take the arrays out of the Tensors in an index."""
     if isinstance(key, tuple):
-        return tuple(part.lifted() if isinstance(part, Tensor) else part for part in key)
-    return key.lifted() if isinstance(key, Tensor) else key
+        return tuple(_plain_key(part) if isinstance(part, Tensor) else part for part in key)
+    if not isinstance(key, Tensor):
+        return key
+    return key.lifted() != 0 if is_byte_mask(key) else key.lifted()
 
 
 def _set(x: Tensor, value: Tensor, arrays: list[Any], spec: Any) -> Tensor:

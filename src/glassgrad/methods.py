@@ -68,6 +68,24 @@ def cuda(x: Tensor, *_args: Any, **_kwargs: Any) -> Tensor:
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
+def type_(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
+    if dtype is None:
+        return _KINDS_OF_TENSORS.get(x.dtype.name, f"torch.{x.dtype.name.capitalize()}Tensor")
+    if isinstance(dtype, str) and dtype.endswith("Tensor"):
+        names = {name: kind for kind, name in _KINDS_OF_TENSORS.items()}
+        dtype = names.get(f"torch.{dtype.rpartition('.')[2]}", dtype)
+    y: Tensor = astype(x, np.dtype(getattr(dtype, "dtype", dtype)))
+    return y
+
+
+_KINDS_OF_TENSORS = {
+    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
+    "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
+    "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor",
+}  # fmt: skip
+
+
 def type_as(x: Tensor, other: Any) -> Tensor:
     """The tensor with the dtype of `other`."""
     y: Tensor = astype(x, other.dtype)
@@ -228,6 +246,7 @@ def _attach() -> None:
         setattr(Tensor, name, property(read))
     for name, function in (("share_memory_", pin_memory), ("is_shared", is_pinned)):
         setattr(Tensor, name, function)
+    setattr(Tensor, "type", type_)  # noqa: B010 - a type checker takes it for Python's
     absent.attach(Tensor)
     setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
     setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name

@@ -7,13 +7,14 @@ and the same under compilation.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import devices, errors, provenance
-from glassgrad.creation import DEFAULT, _finish, _size
+from glassgrad import creation, devices, errors, provenance
+from glassgrad.creation import _finish, _size
 from glassgrad.missing import getter
 from glassgrad.ops.batched import Stream
 from glassgrad.tape import MODE, TRACING
@@ -98,12 +99,12 @@ def _impossible(owner: str, name: str, given: Any, expected: str) -> Exception:
 
 
 def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
-    wanted = np.dtype(dtype or DEFAULT)
+    wanted = np.dtype(dtype or creation.DEFAULT)
     return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
 
 
 def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
-    wanted = np.dtype(dtype or DEFAULT)
+    wanted = np.dtype(dtype or creation.DEFAULT)
     drawn = rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
     return drawn.astype(wanted, copy=False)
 
@@ -155,7 +156,7 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
     given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind == "f"]
-    dtype = dtype or (given[0] if given else DEFAULT)
+    dtype = dtype or (given[0] if given else creation.DEFAULT)
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     if type(plain[1]) is np.ndarray and (plain[1] < 0).any():
         raise _impossible("normal", "std", plain[1].min().item(), "0 or more")
@@ -166,7 +167,7 @@ def normal(
 
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
-    array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, DEFAULT)
+    array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, creation.DEFAULT)
     if type(array) is np.ndarray and not ((array >= 0) & (array <= 1)).all():
         given = array[~((array >= 0) & (array <= 1))][0].item()
         raise _impossible("bernoulli", "input", given, "probabilities between 0 and 1")
@@ -261,10 +262,46 @@ def randn_like(
     dtype = dtype or input.dtype
     return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
-# What PyTorch has here and this library has not, and what to use in its place.
-_INSTEAD = {
-    "fork_rng": "get_rng_state and set_rng_state around the block, or a Generator of its own.",
-}
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **_hints: Any) -> Iterator[None]:
+    """Put the state of the default generator back at the end of the block.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> with gg.random.fork_rng():
+        ...     first = gg.rand(2)
+        >>> gg.equal(gg.rand(2), first)
+        True
+    """
+    state = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(state)
+
+
+def initial_seed() -> int:
+    """Return the seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Seed the default generator from the system; return the seed."""
+    drawn = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
+    manual_seed(drawn)
+    return drawn
+
+
+def get_rng_state() -> dict[str, Any]:
+    """Return the state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Go back to a state from `get_rng_state`."""
+    default_generator.set_state(new_state)
+
 
 if not TYPE_CHECKING:
-    __getattr__ = getter(__name__, _INSTEAD)
+    __getattr__ = getter(__name__)

@@ -142,12 +142,12 @@ def test_names_that_scripts_use_in_passing() -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: gg.jit, "glassgrad.compile"),
+        (lambda: gg.fx, "compiled.graph"),
         (lambda: gg.arrange, "arange"),
         (lambda: gg.nn.MultiHeadAttention, "MultiheadAttention"),
         (lambda: gg.nn.functional.crossentropy, "cross_entropy"),
         (lambda: gg.optim.SparseAdan, "SparseAdam"),
-        (lambda: gg.set_default_dtype(gg.float64), "give dtype="),
+        (lambda: gg.set_default_dtype(gg.int64), "int64"),
         (lambda: gg.ones(2).to("cuda"), "cuda"),
         (gg.cuda.current_device, "cuda"),
         (lambda: gg.zeros(2, dtype=gg.bfloat16), "bfloat16"),

@@ -84,8 +84,8 @@ def test_compiled_steps_draw_what_eager_ones_draw(step) -> None:
 
 
 def test_gamma_draws_need_parameters_that_are_known() -> None:
-    with pytest.raises(gg.errors.CompileError, match="a gamma sample"):
-        gg.compile(_gamma)(gg.zeros(2, 3))
+    with pytest.warns(gg.errors.CompileWarning, match="a gamma sample"):
+        assert gg.compile(_gamma)(gg.zeros(2, 3)).shape == ()
 
 
 def test_vmap_over_parameters() -> None:

@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nn", "optim", "amp"),
     ("data", "train", "doctor", "report", "distributed", "utils", "models", "serialization", "backends",
      "cuda", "distributions"),
-    ("compat", "datasets"),
+    ("compat", "datasets", "torch_names"),
     ("cli",),
 )
 # Not part of the tower: they stand on plain Python and NumPy, so that they can be read (and believed) alone.

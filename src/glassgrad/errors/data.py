@@ -73,8 +73,8 @@ CANNOT_WRITE = Message(
 
 DEFAULT_DTYPE = Message(
     ArgumentError,
-    "set_default_dtype({given}) at {where}: new tensors are float32.\n"
-    "Next: give dtype= where tensors are made, and convert models with model.double().",
+    "set_default_dtype({given}) at {where}: new tensors hold floating-point numbers.\n"
+    "Next: float32, float64 or float16; for others give dtype= where tensors are made.",
 )
 
 NO_SUCH_DTYPE = Message(

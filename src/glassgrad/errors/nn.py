@@ -149,6 +149,20 @@ PARAMETER_REPLACED = Message(
     "Next: assign glassgrad.nn.Parameter(...), or write the values: {name}.data = ... .",
 )
 
+UNKNOWN_DEVICE = Message(
+    ArgumentError, "no kind of device is called {given!r} ({where}).\nExpected: {kinds}, with a number if you like."
+)
+
+PROCESS_FAILED = Message(
+    AutogradError, "spawn: the processes {ranks} ended with an error ({where}); what they printed says more."
+)
+
+NO_TENSORBOARD = Message(
+    MissingError,
+    "SummaryWriter needs the package tensorboardX ({where}), which is not installed.\n"
+    "Next: pip install tensorboardX, or glassgrad.train's loggers, which write files of their own.",
+)
+
 NOTHING_TO_PARAMETRIZE = Message(
     ArgumentError,
     "{owner} has nothing under the name {name!r} that this could be done to ({where}).\n"

@@ -35,6 +35,7 @@ _FAMILIES = {
         "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
         "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
     ),
+    "parallel": ("DataParallel",),
     "parameter": ("Buffer", "Parameter"),
     "pooling": (
         "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -55,12 +56,10 @@ _FAMILIES = {
     ),
 }  # fmt: skip
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
-_MODULES = ("functional", "init", "parameter", "utils")
+_MODULES = ("functional", "init", "parallel", "parameter", "utils")
 
 # What PyTorch has and this library has not, and what to use in its place.
 _INSTEAD = {
-    "DataParallel": "a single process computes here; a compiled step uses its cores.",
-    "parallel": "a single process computes here; a compiled step uses its cores.",
     "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
     "modules": "its classes are here: nn.Linear in place of nn.modules.linear.Linear.",
     "LazyLinear": "Linear with the number of features; summary(model, shape) shows what arrives where.",

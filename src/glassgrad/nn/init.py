@@ -6,6 +6,7 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -228,4 +229,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, values)
 
 if not TYPE_CHECKING:
-    __getattr__ = getter(__name__)
+    _absent = getter(__name__)
+
+    def __getattr__(name: str) -> Any:
+        """Find `kaiming_normal`, PyTorch's older spelling of `kaiming_normal_`, and its like."""
+        current = globals().get(f"{name}_")
+        if current is None or name.startswith("_"):
+            return _absent(name)
+        warnings.warn(f"nn.init.{name} is now nn.init.{name}_", FutureWarning, stacklevel=2)
+        return current

@@ -96,6 +96,16 @@ class _Recurrent(Module):
         """The parameters, a list for each layer and direction."""
         return [self._weights(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
 
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """The names of the parameters in the order of `_flat_weights`; programs that initialise them read it."""
+        suffixes = [(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        return [f"{name}_{suffix}" for layer, suffix in suffixes for name in self._shapes(layer)]
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
     # --- the walk -------------------------------------------------------------------------------------
 
     if TYPE_CHECKING:  # each network says how it runs one layer in one direction, to outputs and last states

@@ -61,7 +61,7 @@ def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]
     """
     spec: list[Any] = []
     arrays: list[Any] = []
-    parts = index if type(index) is tuple else (index,)
+    parts = [part != 0 if is_byte_mask(part) else part for part in (index if type(index) is tuple else (index,))]
     for number, part in enumerate(parts):
         if type(part) is slice:
             spec.append(_slice(part.start, part.stop, part.step))
@@ -103,6 +103,12 @@ def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
         raise errors.INDEX_DOES_NOT_FIT(given=given, first=first, shape=tuple(shape), where=provenance.here())
 
 
+def is_byte_mask(part: Any) -> bool:
+    """Tell PyTorch's older masks, tensors of uint8; an array of NumPy's holds positions, whatever its dtype."""
+    return getattr(part, "dtype", None) == _BYTE and type(part) is not np.ndarray
+
+
+_BYTE = np.dtype(np.uint8)
 _BASIC = frozenset({int, slice, type(None), type(...)})
 
 

@@ -32,6 +32,7 @@ from glassgrad.utils.sampling import (
 )
 from glassgrad.utils.workers import WorkerInfo, Workers, get_worker_info
 
+_ENDLESS = 1 << 24  # from here on the order of an epoch is drawn as it is needed
 _BLOCK = 32_768  # examples gathered at once by the fast path, so that a batch costs a slice
 
 
@@ -191,7 +192,12 @@ class DataLoader:
     def _can_slice(self, batch_sampler: Any) -> bool:
         return (
             self.collate_fn is None and self.num_workers == 0 and batch_sampler is None and self.batch_size is not None
+            and not self._is_endless()
         )
+
+    def _is_endless(self) -> bool:
+        """Tell a sampler of so many indices that they are not drawn in advance."""
+        return type(self.sampler) is RandomSampler and self.sampler.num_samples > _ENDLESS
 
     def __len__(self) -> int:
         if self._iterable:
@@ -245,6 +251,9 @@ class DataLoader:
         if self._iterable or self.batch_sampler is None:
             return iter(() if self._iterable else [int(index) for index in self._order()])
         own = type(self.batch_sampler) is BatchSampler and self.batch_sampler.sampler is self.sampler
+        if own and self._is_endless():
+            order = self.sampler.stream(self._seed or 0)
+            return iter(BatchSampler(order, self.batch_sampler.batch_size, self.drop_last))
         if own:
             return iter(BatchSampler(self._order().tolist(), self.batch_sampler.batch_size, self.drop_last))
         return iter(self.batch_sampler)

@@ -10,6 +10,8 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.random import Generator, default_generator
 
+_BLOCK = 65_536  # indices that a random sampler draws at once
+
 
 def new_seed(generator: Generator | None = None) -> int:
     """Draw a seed: what an epoch's order depends on, and nothing else."""
@@ -72,8 +74,18 @@ class RandomSampler(Sampler):
         order = rng.permutation(size) if rounds == 1 else np.concatenate([rng.permutation(size) for _ in range(rounds)])
         return order[: self.num_samples]
 
+    def stream(self, seed: int) -> Iterator[int]:
+        """Yield the same order a block at a time: an endless sampler has 10**10 indices, of which few are used."""
+        rng = np.random.Generator(np.random.PCG64(seed))
+        size, left = len(self.data_source), self.num_samples
+        while left > 0:
+            count = min(left, _BLOCK)
+            block = rng.integers(size, size=count) if self.replacement else rng.permutation(size)[:left]
+            yield from block.tolist()
+            left -= len(block)
+
     def __iter__(self) -> Iterator[int]:
-        return iter(self.indices(new_seed(self.generator)).tolist())
+        return self.stream(new_seed(self.generator))
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,242 @@
+"""Module paths, switches and small habits of PyTorch programs: what they name is there, and means what it should."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import compat, torch_names
+
+# What public models and scripts import, module by module.
+IMPORTS = {
+    "torch.nn.modules": "Linear Module", "torch.nn.modules.module": "Module", "torch.nn.modules.linear": "Linear",
+    "torch.nn.modules.conv": "Conv2d _ConvNd", "torch.nn.modules.batchnorm": "_BatchNorm BatchNorm2d",
+    "torch.nn.modules.loss": "_Loss MSELoss", "torch.nn.modules.utils": "_pair _single _triple _ntuple",
+    "torch.nn.modules.container": "ModuleList Sequential", "torch.nn.modules.activation": "MultiheadAttention ReLU",
+    "torch.nn.modules.rnn": "LSTM RNNBase", "torch.nn.parameter": "Parameter", "torch.nn.parallel": "DataParallel",
+    "torch.nn.attention": "SDPBackend sdpa_kernel", "torch.nn.utils.rnn": "pack_padded_sequence",
+    "torch.nn.utils.weight_norm": "weight_norm", "torch.nn.utils.parametrize": "register_parametrization",
+    "torch.nn.utils.clip_grad": "clip_grad_norm_", "torch.utils.data.dataloader": "DataLoader default_collate",
+    "torch.utils.data.dataset": "Dataset TensorDataset random_split", "torch.utils.data.sampler": "Sampler",
+    "torch.utils.data._utils.collate": "default_collate", "torch.utils._pytree": "tree_map tree_flatten tree_unflatten",
+    "torch.utils.checkpoint": "checkpoint", "torch.autograd.function": "Function once_differentiable",
+    "torch.autograd.variable": "Variable", "torch.autograd.functional": "jacobian hessian vjp jvp hvp vhp",
+    "torch.optim.optimizer": "Optimizer", "torch.optim.adam": "Adam", "torch.optim.lr_scheduler": "_LRScheduler",
+    "torch.distributions.normal": "Normal", "torch.distributions.kl": "kl_divergence",
+    "torch.distributions.transforms": "TanhTransform", "torch.distributions.utils": "Distribution",
+    "torch.cuda.amp": "autocast GradScaler", "torch.cuda.amp.grad_scaler": "GradScaler",
+    "torch.multiprocessing": "Process Queue set_start_method spawn", "torch.jit": "script trace Final",
+    "torch.compiler": "is_compiling disable", "torch.random": "fork_rng", "torch.testing": "assert_close",
+    "torch.version": "cuda __version__", "torch.backends.cudnn": "benchmark", "torch.mps": "synchronize is_available",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_imports(module: str) -> None:
+    with compat.as_torch():
+        found = importlib.import_module(module)
+        assert [name for name in IMPORTS[module].split() if not hasattr(found, name)] == []
+    real = pytest.importorskip("torch", reason="PyTorch has these modules")
+    assert importlib.import_module(module) is not found
+    assert real.__name__ == "torch"
+
+
+def test_every_home_is_found_and_leaves_nothing_behind() -> None:
+    before = {name: sorted(vars(importlib.import_module(f"glassgrad{name}"))) for name in ("", ".nn", ".autograd")}
+    with compat.as_torch():
+        for path in torch_names.HOMES:
+            importlib.import_module(f"torch.{path.rstrip('.')}")
+        assert sys.modules["torch"].nn.modules.conv.Conv2d is gg.nn.Conv2d
+        assert isinstance(gg.nn.BatchNorm1d(2), sys.modules["torch"].nn.modules.batchnorm._BatchNorm)
+        assert gg.__version__ >= "2"
+        assert gg.nn.Linear(1, 1).__getattr__("weight").shape == (1, 1)
+        with pytest.raises(AttributeError, match="no attribute 'wight'"):
+            gg.nn.Linear(1, 1).wight  # noqa: B018 - the access is what is tested
+    assert gg.__version__ < "2"
+    assert gg.nn.conv.__name__ == "glassgrad.nn.conv"
+    after = {name: sorted(vars(importlib.import_module(f"glassgrad{name}"))) for name in before}
+    added = {name: set(after[name]) - set(before[name]) - {"__path__"} for name in before}
+    assert not {"modules", "attention", "function", "variable"} & set().union(*added.values())
+
+
+def test_tensorboard_says_what_it_needs() -> None:
+    if importlib.util.find_spec("tensorboardX") is not None:
+        pytest.skip("tensorboardX is installed")
+    with compat.as_torch(), pytest.raises(ImportError, match="pip install tensorboardX"):
+        exec("from torch.utils.tensorboard import SummaryWriter")  # noqa: S102 - the statement is the subject
+
+
+def test_devices_are_named_and_compared() -> None:
+    x = gg.ones(2)
+    cuda = gg.device("cuda")
+    assert (cuda.type, cuda.index, str(gg.device("cuda:1")), gg.device("cuda", 1)) == ("cuda", None, "cuda:1", "cuda:1")
+    assert x.device != cuda
+    assert x.device != cuda.type
+    assert x.device == gg.device("cpu") == gg.device("cpu:0") == "cpu"
+    assert len({gg.device("cpu"), gg.device("cpu"), cuda}) == 2
+    with gg.device("cpu"):
+        assert gg.zeros(1).device.type == "cpu"
+    layer = gg.nn.Linear(1, 1)
+    for use in (lambda: x.to(cuda), lambda: gg.zeros(2, device=cuda), lambda: layer.to(cuda), cuda.__enter__):
+        with pytest.raises(ValueError, match="cuda"):
+            use()
+    with pytest.raises(ValueError, match="no kind of device"):
+        gg.device("gpu")
+    gg.cuda.synchronize()
+    assert not gg.mps.is_available()
+    assert not gg.accelerator.is_available()
+    assert gg.accelerator.current_accelerator() is None
+
+
+def test_a_sampler_of_ten_billion_takes_no_memory() -> None:
+    data = gg.utils.data.TensorDataset(gg.arange(5))
+    sampler = gg.utils.data.RandomSampler(data, replacement=True, num_samples=int(1e10))
+    loader = gg.utils.data.DataLoader(data, batch_size=4, sampler=sampler)
+    assert len(sampler) == 10**10
+    batch, *_ = next(iter(loader))
+    assert batch.shape == (4,)
+    for replacement in (True, False):
+        short = gg.utils.data.RandomSampler(range(7), replacement=replacement, num_samples=17)
+        assert list(short.stream(3)) == short.indices(3).tolist()
+
+
+def test_sizes() -> None:
+    x = gg.zeros(2, 3, 4)
+    assert (x.shape.numel(), x.shape[1:].numel(), x.size().numel(), x.shape[-1]) == (24, 12, 24, 4)
+    assert type(x.shape[:2]) is type(x.shape + (1,)) is type((1,) + x.shape) is gg.Size  # noqa: RUF005 - sums are the subject
+    assert x.shape == (2, 3, 4)
+    assert hash(x.shape) == hash((2, 3, 4))
+    assert gg.Size([2, 3]) == (2, 3)
+    a, b, c = x.shape
+    assert gg.zeros(x.shape).shape == gg.zeros(a, b, c).shape == gg.zeros(*x.shape).shape
+
+
+def test_masks_of_bytes() -> None:
+    x, mask = gg.arange(4.0), gg.tensor([1, 0, 2, 0], dtype=gg.uint8)
+    assert x[mask].tolist() == [0, 2]
+    x[mask] = 9
+    assert x.tolist() == [9, 1, 9, 3]
+    assert x[np.array([1, 0], np.uint8)].tolist() == [1, 9]  # NumPy's stay positions
+    assert gg.ones(2, 4)[:, mask].shape == (2, 2)
+
+
+def test_older_kinds_of_tensors() -> None:
+    x = gg.tensor([1.5, 2.5])
+    assert isinstance(x, gg.FloatTensor)
+    assert not isinstance(x, gg.LongTensor)
+    assert x.type(gg.ByteTensor).dtype == gg.uint8
+    assert x.type("torch.LongTensor").tolist() == [1, 2]
+    assert x.type() == "torch.FloatTensor"
+    assert x.type(gg.float64).type() == "torch.DoubleTensor"
+    assert gg.LongTensor([[1, 2]]).shape == (1, 2)
+
+
+def test_the_default_dtype_can_be_set() -> None:
+    gg.set_default_dtype(gg.float64)
+    try:
+        assert {t.dtype for t in (gg.zeros(2), gg.rand(2), gg.tensor(1.0), gg.linspace(0, 1, 3))} == {gg.float64}
+        assert gg.nn.Linear(1, 1).weight.dtype == gg.float64
+        assert gg.get_default_dtype() == gg.float64
+        assert gg.tensor(1).dtype == gg.int64
+    finally:
+        gg.set_default_dtype(gg.float32)
+    assert gg.zeros(2).dtype == gg.float32
+
+
+def test_habits() -> None:
+    model = gg.nn.ModuleList([gg.nn.ModuleList([gg.nn.Linear(2, 2), gg.nn.ReLU()]) for _ in range(2)])
+    x = gg.ones(1, 2)
+    for first, second in model:
+        x = second(first(x))
+    pair = (*model,)
+    assert len(pair) == 2
+    weights = gg.nn.ParameterList([gg.ones(2), gg.ones(2)])
+    assert [g.tolist() for g in gg.autograd.grad((weights[0] * weights[1] * 3).sum(), weights)] == [[3, 3], [3, 3]]
+    layer = gg.nn.Linear(2, 1)
+    assert len(gg.autograd.grad(layer(gg.ones(1, 2)).sum(), layer.parameters())) == 2
+    lstm = gg.nn.LSTM(2, 3, bidirectional=True)
+    theirs = pytest.importorskip("torch").nn.LSTM(2, 3, bidirectional=True)
+    assert lstm._flat_weights_names == theirs._flat_weights_names
+    assert [w.shape for w in lstm._flat_weights] == [tuple(w.shape) for w in theirs._flat_weights]
+    wrapped = gg.nn.DataParallel(layer)
+    assert wrapped.module is layer
+    assert wrapped(gg.ones(1, 2)).shape == (1, 1)
+    assert gg.jit.script(layer) is layer
+    assert gg.compiler.disable()(layer) is layer
+    gg._assert(True, "")
+    with pytest.raises(AssertionError, match="shape"):
+        gg._assert(False, "shape")
+    with compat.as_torch() as torch, torch.nn.attention.sdpa_kernel([]):
+        pass
+
+
+# --- torch.autograd.functional ----------------------------------------------------------------------
+
+
+def _vector(x: Any) -> Any:
+    return (x.exp() * x.sum()).flatten()
+
+
+def _number(x: Any) -> Any:
+    return (x.sin() * x**2).sum()
+
+
+def _two(x: Any, y: Any) -> Any:
+    return (x * y.sum()).sum() + (y**3).sum()
+
+
+def _pair(x: Any) -> Any:
+    return x**2, x.sum()
+
+
+CALLS = {
+    "jacobian": lambda f, x, y, v: f.jacobian(_vector, x),
+    "jacobian of two": lambda f, x, y, v: f.jacobian(_two, (x, y)),
+    "jacobian forward": lambda f, x, y, v: f.jacobian(_vector, x, vectorize=True, strategy="forward-mode"),
+    "jacobian of a pair": lambda f, x, y, v: f.jacobian(_pair, x),
+    "hessian": lambda f, x, y, v: f.hessian(_number, x), "hessian of two": lambda f, x, y, v: f.hessian(_two, (x, y)),
+    "vjp": lambda f, x, y, v: f.vjp(_vector, x, v), "vjp of a number": lambda f, x, y, v: f.vjp(_two, (x, y)),
+    "vjp of a pair": lambda f, x, y, v: f.vjp(_pair, x, (v, v.sum())),
+    "jvp": lambda f, x, y, v: f.jvp(_vector, x, v), "hvp": lambda f, x, y, v: f.hvp(_number, x, v),
+    "hvp of two": lambda f, x, y, v: f.hvp(_two, (x, y), (v, y)), "vhp": lambda f, x, y, v: f.vhp(_number, x, v),
+}  # fmt: skip
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in _flat(part)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own
+@pytest.mark.parametrize("name", CALLS)
+def test_derivatives_of_inputs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    data = [np.array([0.3, -0.5, 1.1]), np.array([0.2, 0.7]), np.array([1.0, -2.0, 0.5])]
+    expected = CALLS[name](torch.autograd.functional, *map(torch.tensor, data))
+    found = CALLS[name](gg.autograd.functional, *map(gg.tensor, data))
+    assert len(_flat(found)) == len(_flat(expected))
+    for ours, theirs in zip(_flat(found), _flat(expected), strict=True):
+        assert ours.shape == tuple(theirs.shape)
+        assert not ours.requires_grad
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-9)
+
+
+def test_derivatives_keep_their_history_if_asked() -> None:
+    x = gg.tensor([1.0, 2.0], requires_grad=True)
+    gg.autograd.functional.jacobian(lambda z: z**3, x, create_graph=True).sum().backward()
+    assert x.grad.tolist() == [6, 12]
+    with pytest.raises(ValueError, match="only a single number"):
+        gg.autograd.functional.vjp(lambda z: z**3, x)
+    with pytest.raises(ValueError, match=r"shapes \[\(2,\)\]"):
+        gg.autograd.functional.jvp(lambda z: z**3, x, gg.ones(3))
+
+
+def test_fork_rng() -> None:
+    gg.manual_seed(1)
+    with gg.random.fork_rng():
+        first = gg.rand(3)
+    assert gg.equal(gg.rand(3), first)

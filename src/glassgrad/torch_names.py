@@ -23,7 +23,8 @@ class Namespace(ModuleType):
     """A module made of a table, whose other names are looked up in a second module."""
 
     def __init__(self, name: str, names: dict[str, Any], home: str = "") -> None:
-        super().__init__(f"glassgrad.{name}", f"What programs look for in torch.{name}.")
+        # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
+        super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
         self.__path__: list[str] = []
         self._home = home
         self.__dict__.update(names)
@@ -38,8 +39,8 @@ class Namespace(ModuleType):
         try:
             return getattr(importlib.import_module(home), name)
         except AttributeError:
-            if name.islower() and f"{self.__name__.removeprefix('glassgrad.')}." in HOMES:
-                return Namespace(f"{self.__name__.removeprefix('glassgrad.')}.{name}", {}, home)
+            if name.islower() and f"{self.__name__.removeprefix('torch.')}." in HOMES:
+                return Namespace(f"{self.__name__.removeprefix('torch.')}.{name}", {}, home)
             raise
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +45,16 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; return self."""
-        self._seed = int(seed)
-        self._rng = None
+        seed = int(seed)
+        if MODE.flags & TRACING and MODE.replay is not None:
+            MODE.replay(partial(self._start, seed), self)
+        else:
+            self._start(seed)
         return self
+
+    def _start(self, seed: int) -> None:
+        self._seed = seed
+        self._rng = None
 
     @property
     def rng(self) -> np.random.Generator:
@@ -60,11 +68,24 @@ class Generator:
         return self._seed or 0
 
     def get_state(self) -> dict[str, Any]:
-        """Return the state as a dictionary of plain numbers that JSON can hold."""
+        """Return the state as a dictionary of plain numbers that JSON can hold.
+
+        While a step is traced it is empty; every call fills it at this point.
+        """
+        if MODE.flags & TRACING and MODE.replay is not None:
+            state: dict[str, Any] = {}
+            MODE.replay(lambda: state.update(self.rng.bit_generator.state), self)
+            return state
         return dict(self.rng.bit_generator.state)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to a state from `get_state`."""
+        if MODE.flags & TRACING and MODE.replay is not None:
+            MODE.replay(lambda: self._go_back(state), self)
+        else:
+            self._go_back(state)
+
+    def _go_back(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state
 
 
@@ -73,13 +94,13 @@ default_generator = Generator().manual_seed(0)
 
 def get_states() -> dict[Generator, dict[str, Any]]:
     """Return the states of all generators there are, for something that has to be repeated exactly."""
-    return {generator: generator.get_state() for generator in _generators}
+    return {generator: dict(generator.rng.bit_generator.state) for generator in _generators}
 
 
 def set_states(states: Mapping[Generator, dict[str, Any]]) -> None:
     """Go back to states from `get_states`."""
     for generator, state in states.items():
-        generator.set_state(state)
+        generator._go_back(state)
 
 
 def manual_seed(seed: int) -> Generator:

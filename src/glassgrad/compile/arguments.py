@@ -11,6 +11,7 @@ from glassgrad.compile import trees
 from glassgrad.compile.edges import is_constant
 from glassgrad.compile.graph import Var
 from glassgrad.compile.guards import hooks_of
+from glassgrad.compile.iterators import StandIn, is_iterator
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import Tracer
 from glassgrad.tensor import Tensor, make
@@ -79,7 +80,7 @@ class Arguments:
                 symbol = tracer.argument(np.empty((), np.float64), self.name_of(path), weak=True)
                 self.vars[symbol.var] = count
                 return symbol
-            return leaf
+            return StandIn(leaf, self.name_of(path)) if is_iterator(leaf) else leaf
 
         whole = trees.map_tree(replace, {"args": args, "kwargs": kwargs})
         return whole["args"], whole["kwargs"]

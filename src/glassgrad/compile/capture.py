@@ -16,6 +16,7 @@ from glassgrad.compile.arguments import Arguments
 from glassgrad.compile.captured import Capture
 from glassgrad.compile.finish import Finish
 from glassgrad.compile.interrupts import opened
+from glassgrad.compile.iterators import watched
 from glassgrad.compile.places import Places
 from glassgrad.compile.reach import Reach, reach
 from glassgrad.compile.refusal import rewinder
@@ -60,7 +61,7 @@ def capture(
     undo = functools.partial(_undo, found, places, rewinders)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
-        with tracer.active(), _read_only([array for _, array in found.arrays]):
+        with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
             for tensor, path in found.tensors.values():
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)

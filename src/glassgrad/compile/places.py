@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from glassgrad.compile.edges import is_constant, same
+from glassgrad.compile.iterators import StandIn
 
 
 class _Missing:
@@ -187,4 +188,6 @@ def _changes_of_list(holder: Holder, before: list[Any]) -> Iterator[Change]:
 
 
 def _equal(one: Any, other: Any) -> bool:
+    if type(other) is StandIn:
+        other = other.inner
     return one is other or (is_constant(one) and same(other, one))

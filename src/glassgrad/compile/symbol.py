@@ -65,6 +65,11 @@ class Symbol:
         self.version = 0
         self.written: tuple[int, Origin] | None = None
 
+    @property  # type: ignore[misc]  # of `object` it can be written
+    def __class__(self) -> Any:
+        """What `isinstance` sees: in the user's code an ndarray, as this stands for one."""
+        return Symbol if provenance.INTERNAL[sys._getframe(1).f_code.co_filename] else np.ndarray
+
     # --- what it is -------------------------------------------------------------------------------
 
     @property

@@ -73,6 +73,11 @@ TRACE_RANDOM = Message(
     "the function drew from {what} while it was traced; the numbers would be the same in every call.\n"
     "Next: draw with a glassgrad Generator (gg.rand, gg.randint, gg.randperm, ...), or pass the numbers as an argument.",
 )
+TRACE_ITERATOR = Message(
+    CompileError,
+    "the function takes the next element of {what}, a {kind}, at {where}; a compiled call would get the same one every "
+    "time.\nNext: take it outside of the function and pass it as an argument.",
+)
 TRACE_RANDOM_CALL = Message(
     CompileError,
     "{call} at {where} cannot be drawn anew in each call of a compiled function, because its arguments are being traced.\n"

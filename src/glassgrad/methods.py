@@ -108,7 +108,10 @@ def where(x: Tensor, condition: Any, other: Any) -> Any:
 
 def is_contiguous(x: Tensor) -> bool:
     """Whether the elements lie in memory in their order, without gaps."""
-    return not isinstance(x.array, np.ndarray) or bool(x.array.flags.c_contiguous)
+    if isinstance(x.array, np.ndarray):
+        return bool(x.array.flags.c_contiguous)
+    lies_in_order = getattr(x.array, "lies_in_order", None)  # a Symbol's
+    return lies_in_order is None or bool(lies_in_order())
 
 
 def stride(x: Tensor, dim: int | None = None) -> Any:

@@ -137,6 +137,11 @@ class Symbol:
             root = root.view.source
         return root.written[1].place if root.written is not None and root.written[0] > seq else None
 
+    def lies_in_order(self) -> bool:
+        """Tell whether the elements lie in memory in their order, without gaps, as far as views are known."""
+        root, steps = _origin_of(self)
+        return bool(_shown(root, steps).flags.c_contiguous)
+
     def unshared(self) -> Symbol:
         """Return memory of its own with the same value, as `copy()` does for an array."""
         return Symbol(self.tracer, self.var, weak=self.weak)
@@ -356,16 +361,28 @@ _attach()
 
 def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
     """Tell whether a reshape looks at the memory of its source; of what lies there in another order it is a copy."""
+    source, steps = _origin_of(source)
+    if all(step.prim.name in {"reshape", "alias"} for step in steps):
+        return True
+    like = _shown(source, steps)
+    return bool(np.may_share_memory(like, like.reshape(shape)))
+
+
+def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
+    """Return what a Symbol is a view of in the end, and the steps from there, the last one first."""
     steps: list[View] = []
     while source.view is not None:
         steps.append(source.view)
         source = source.view.source
-    if all(step.prim.name in {"reshape", "alias"} for step in steps):
-        return True
-    like = np.empty(source.shape, np.bool_)  # NumPy knows best
+    return source, steps
+
+
+def _shown(root: Symbol, steps: list[View]) -> Any:
+    """Return an array that is a view of another as a Symbol is of its root: NumPy knows best how elements lie."""
+    like = np.empty(root.shape, np.bool_)
     for step in reversed(steps):
         like = step.prim.compute((like,), step.params)
-    return bool(np.may_share_memory(like, like.reshape(shape)))
+    return like
 
 
 def undo_view(view: View, value: Any) -> Any:

@@ -31,6 +31,8 @@ from glassgrad.tensor import Tensor, make
 
 _GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
 _OPTIMIZERS = f"{provenance._PACKAGE}optim"
+# Views in eager mode too, though the tape does not follow writes through them.
+_LOOKING = {"getitem", "sliding_window"}
 _SMALL = 4096  # constants up to this many bytes are copied and shared by content
 
 
@@ -121,7 +123,7 @@ class Tracer:
         if prim.multiple:
             return tuple(self._symbol(var) for var in outputs)
         result = self._symbol(outputs[0], weak)
-        looks = (prim.is_view or prim.name == "getitem") and len(args) == 1 and isinstance(args[0], Symbol)
+        looks = (prim.is_view or prim.name in _LOOKING) and len(args) == 1 and isinstance(args[0], Symbol)
         if looks and (prim.name != "reshape" or symbol.is_in_order(args[0], params["shape"])):
             result.view = View(args[0], prim, params)
         return result

@@ -13,6 +13,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, distinct_axes
 from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.index import getitem_p
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
 
@@ -22,6 +23,7 @@ Shape = tuple[int, ...]
 
 
 @takes_complex
+@own_memory
 def repeat(x: Array, *sizes: Any) -> Array:
     """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first.
 
@@ -46,6 +48,7 @@ def tile(x: Array, *dims: Any) -> Array:
 
 
 @takes_complex
+@own_memory
 def repeat_interleave(x: Array, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Array:
     """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
     if dim is None:
@@ -73,6 +76,7 @@ _BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular
 
 
 @takes_complex
+@own_memory
 def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, constant_values: Any = None) -> Array:
     """Add a border.
 
@@ -396,6 +400,7 @@ def flipud(x: Array) -> Array:
 
 
 @takes_complex
+@own_memory
 def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Turn by k times 90 degrees, from the first of `dims` towards the second."""
     if len(dims) != 2 or len(x.shape) < 2:

@@ -14,6 +14,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
@@ -246,6 +247,7 @@ def trace(x: Array) -> Array:
 
 
 @takes_complex
+@own_memory
 def matrix_power(x: Array, n: int) -> Array:
     """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
     from glassgrad.ops.solve import inv

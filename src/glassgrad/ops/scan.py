@@ -20,6 +20,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import all_over, multiply_over
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype, cat, pad_p, permute_p, reshape_p
@@ -293,6 +294,7 @@ def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 
 
 @takes_complex
+@own_memory
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
     axis = canonical_axis(dim, len(x.shape))

@@ -19,6 +19,7 @@ from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import floor
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.resample import Resizing, resample_p
@@ -391,6 +392,7 @@ _MODES = {
 _KERNELS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
+@own_memory
 def interpolate(
     input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -454,6 +456,7 @@ def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
 
 
 @takes_complex
+@own_memory
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
     r = upscale_factor
@@ -469,6 +472,7 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
 
 
 @takes_complex
+@own_memory
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
     r = downscale_factor

@@ -11,6 +11,7 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.batching import shifted
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p
 
@@ -147,6 +148,7 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
 
 
 @takes_complex
+@own_memory
 def diag(x: Array, diagonal: int = 0) -> Array:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
     if len(x.shape) not in {1, 2}:

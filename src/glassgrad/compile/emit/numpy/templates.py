@@ -102,7 +102,8 @@ def _astype(instr: Instr, xs: list[Text]) -> Text:
 
 
 def _flip(instr: Instr, xs: list[Text]) -> Text:
-    return call("np.flip", xs[0], axis=_axis(instr.params["axis"]))
+    # NumPy's flip is a view, which would follow later writes to the state.
+    return method(call("np.flip", xs[0], axis=_axis(instr.params["axis"])), "copy")
 
 
 def _roll(instr: Instr, xs: list[Text]) -> Text:

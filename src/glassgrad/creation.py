@@ -14,6 +14,7 @@ import numpy as np
 from glassgrad import devices, errors, provenance
 from glassgrad.mode import MODE, RECORDING
 from glassgrad.ops.batched import for_each_example
+from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.core import INTERPRETERS, bad_option
 from glassgrad.tensor import Tensor, base_class, make, numeric
 
@@ -46,9 +47,14 @@ def _to_array(data: Any, dtype: Any) -> Any:
     if dtype is not None:
         return array.astype(dtype, copy=False)
     from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")
-    if from_python and array.dtype == np.float64 and not _holds_arrays(data):
-        return array.astype(DEFAULT)
+    if from_python and array.dtype in (np.float64, np.complex128) and not _holds_arrays(data):
+        return array.astype(_complex_default() if array.dtype.kind == "c" else DEFAULT)
     return numeric(array, type(data).__name__)
+
+
+def _complex_default() -> np.dtype[Any]:
+    """Return the complex dtype that has parts of the default dtype."""
+    return np.result_type(DEFAULT, np.complex64)
 
 
 def _holds_arrays(data: Any) -> bool:
@@ -166,7 +172,7 @@ def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
-    wanted = np.dtype(dtype or DEFAULT)
+    wanted = np.dtype(dtype or (DEFAULT if complex_dtype((start, end)) is None else _complex_default()))
     if steps < 0:
         raise bad_option("linspace", "steps", steps, "0 or more")
     if wanted.kind in "iu":

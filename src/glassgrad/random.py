@@ -6,8 +6,9 @@ and the same under compilation.
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from glassgrad import creation, devices, errors, provenance
 from glassgrad.creation import _finish, _size
 from glassgrad.missing import getter
 from glassgrad.ops.batched import Stream
+from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.tape import MODE, TRACING
 from glassgrad.tensor import Tensor, make
 
@@ -119,13 +121,23 @@ def _impossible(owner: str, name: str, given: Any, expected: str) -> Exception:
     return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())
 
 
+def _of_parts(draw: Callable[..., Any], rng: Any, size: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Draw complex numbers, both parts alike."""
+    parts = draw(rng, (*size, 2), np.float32 if dtype == np.complex64 else np.float64)
+    return (parts[..., 0] + parts[..., 1] * dtype.type(1j)).astype(dtype)
+
+
 def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or creation.DEFAULT)
+    if wanted.kind == "c":
+        return _of_parts(_uniform, rng, size, wanted)
     return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
 
 
 def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or creation.DEFAULT)
+    if wanted.kind == "c":  # of variance 1 together
+        return _of_parts(_normal, rng, size, wanted) * wanted.type(math.sqrt(0.5))
     drawn = rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
     return drawn.astype(wanted, copy=False)
 
@@ -176,6 +188,7 @@ def normal(
     requires_grad: bool = False, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
+    refuse_complex("normal", (mean, std))
     given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind == "f"]
     dtype = dtype or (given[0] if given else creation.DEFAULT)
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
@@ -188,6 +201,7 @@ def normal(
 
 def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
+    refuse_complex("bernoulli", (input,))
     array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, creation.DEFAULT)
     if type(array) is np.ndarray and not ((array >= 0) & (array <= 1)).all():
         given = array[~((array >= 0) & (array <= 1))][0].item()
@@ -199,6 +213,7 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Draw indices of the last dimension with the given weights (which need not add up to 1)."""
+    refuse_complex("multinomial", (input,))
     if num_samples < 1 or not 1 <= len(input.shape) <= 2:
         expected = f"at least 1, with weights of one dimension or two, given {len(input.shape)}"
         raise _impossible("multinomial", "num_samples", num_samples, expected)

@@ -77,6 +77,12 @@ PARAMETER_TWICE = Message(
     "{owner}: parameter {index} is already in a group ({where}).\nExpected: each parameter once.",
 )
 
+PARAMETER_COMPLEX = Message(
+    KindError,
+    "{owner}: parameter {index} has dtype {dtype} ({where}).\nExpected: real parameters.\n"
+    "Next: keep real and imaginary part in two of them, or in one with view_as_complex(parameter).",
+)
+
 UPDATE_MISSING = Message(
     GlassgradError,
     "{owner} has no update(): define update(self, p, g, state, group) and return the new p.",

@@ -246,7 +246,8 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
         one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)
         with np.errstate(invalid="ignore"):
             total = one_hot.T.dot(g.reshape(index.size, math.prod(shape[1:])))
-        if math.isfinite(np.add.reduce(total, axis=None)):
+        sum_of_all = np.add.reduce(total, axis=None)
+        if math.isfinite(sum_of_all.real) and math.isfinite(sum_of_all.imag):
             return total.reshape(shape)
         # 0 * inf has spoilt rows that no index names: add row by row instead.
     rows = _wrapped(index, shape[axis]).reshape(-1)

@@ -214,6 +214,7 @@ def _owner(memory: Any) -> Any:
     return memory
 
 
+@takes_complex
 def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
 

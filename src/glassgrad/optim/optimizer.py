@@ -113,6 +113,8 @@ class Optimizer:
         owner, where = type(self).__name__, provenance.here(2)
         if not isinstance(parameter, Tensor):
             raise errors.PARAMETER_KIND(owner=owner, index=position, kind=type(parameter).__name__, where=where)
+        if parameter.dtype.kind == "c":
+            raise errors.PARAMETER_COMPLEX(owner=owner, index=position, dtype=parameter.dtype, where=where)
         if parameter.node is not None:
             raise errors.NOT_A_LEAF_PARAMETER(owner=owner, index=position, op=parameter.node.name, where=where)
         if id(parameter) in known:

@@ -1,0 +1,248 @@
+"""Complex numbers in every op of the registry: right, by finite differences, or refused.
+
+An entry that says `takes_complex` is called on complex samples; its gradient, its tangent and its second derivatives
+are held against differences of its values, with real and imaginary parts as the variables. Any other has to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+import glassgrad.nn.functional as F
+from glassgrad import errors
+from glassgrad.ops import names
+from glassgrad.ops.core import REGISTRY, Primitive
+from tests.ops.cases import Case, cases, differentiable_positions
+
+REFUSED = "expects real numbers, given dtype complex128"
+# Their vectors have no phase of their own: below they are tested by what does not depend on it.
+WITH_PHASES = {"eigh", "svd", "qr"}
+# What they compute with are pairs (re, im), or it is a triangle that stands for the other one.
+OTHERWISE = {"eig", "mirror", "pick"}
+
+TAKING = [
+    case for case in cases()
+    if case.prim.takes_complex and case.prim.name not in WITH_PHASES | OTHERWISE
+    and not any(isinstance(entry, np.dtype) for entry in (case.draw()[1]).values())
+]  # fmt: skip
+
+
+def numbers(*shape: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng([seed, *shape])
+    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+def real_loss(outputs: Any, weights: Callable[[int, Any], Any]) -> Any:
+    """Return a real number that depends on all parts of the results."""
+    total: Any = 0
+    for number, y in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
+        if y.dtype.kind in "fc":
+            weighted = y * gg.tensor(weights(number, y))
+            total = total + (weighted.real if weighted.dtype.kind == "c" else weighted).sum()
+    return total
+
+
+def check(function: Callable[..., Any], starts: list[Any], seed: int = 0, rtol: float = 1e-6) -> None:
+    """Hold gradient, tangent and second derivatives of a function of complex arrays against central differences."""
+    rng = np.random.default_rng(seed)
+    parts = [part for z in starts for part in (z.real.copy(), z.imag.copy())]
+    directions = [rng.normal(size=part.shape) for part in parts]
+    drawn: dict[int, Any] = {}
+
+    def weights(number: int, y: Any) -> Any:
+        return drawn.setdefault(number, numbers(*y.shape, seed=number + 1) if y.dtype.kind == "c" else
+                                numbers(*y.shape, seed=number + 1).real)  # fmt: skip
+
+    def loss(*leaves: Any) -> Any:
+        return real_loss(
+            function(*(gg.complex(leaves[at], leaves[at + 1]) for at in range(0, len(leaves), 2))), weights
+        )
+
+    def slope(moved: list[Any]) -> Any:
+        leaves = [gg.tensor(x, requires_grad=True) for x in moved]
+        found = gg.autograd.grad(loss(*leaves), leaves, allow_unused=True)
+        return [np.zeros(x.shape) if g is None else g.numpy() for g, x in zip(found, moved, strict=True)]
+
+    def moved(step: float) -> list[Any]:
+        return [part + step * direction for part, direction in zip(parts, directions, strict=True)]
+
+    tensors, along = ([gg.tensor(x) for x in arrays] for arrays in (parts, directions))
+    predicted = sum(float((g * d).sum()) for g, d in zip(slope(parts), directions, strict=True))
+    _, tangent = gg.func.jvp(loss, tuple(tensors), tuple(along))
+    assert float(tangent) == pytest.approx(predicted, rel=1e-9, abs=1e-9)
+    steps = (1e-4, 1e-5, 1e-6)
+    differences = [(float(loss(*map(gg.tensor, moved(h)))) - float(loss(*map(gg.tensor, moved(-h))))) / (2 * h)
+                   for h in steps]  # fmt: skip
+    assert min(abs(found - predicted) for found in differences) <= rtol * (1 + abs(predicted)), (predicted, differences)
+    leaves = [gg.tensor(x, requires_grad=True) for x in parts]
+    first = gg.autograd.grad(loss(*leaves), leaves, create_graph=True, allow_unused=True)
+    followed: Any = sum(((g * d).sum() for g, d in zip(first, along, strict=True) if g is not None), gg.tensor(0.0))
+    second = gg.autograd.grad(followed, leaves, allow_unused=True) if followed.requires_grad else [None] * len(leaves)
+    probes = [rng.normal(size=part.shape) for part in parts]
+    twice = sum(float((g.numpy() * p).sum()) for g, p in zip(second, probes, strict=True) if g is not None)
+    for h in (1e-4, 1e-5, 1e-6):
+        ahead, behind = (
+            slope([part + sign * h * p for part, p in zip(parts, probes, strict=True)]) for sign in (1, -1)
+        )
+        found = sum(float(((a - b) * d).sum()) for a, b, d in zip(ahead, behind, directions, strict=True)) / (2 * h)
+        if abs(found - twice) <= 10 * rtol * (1 + abs(twice)):
+            return
+    pytest.fail(f"second derivative {twice}, by differences {found}")
+
+
+def complex_arguments(case: Case) -> tuple[list[Any], list[int], dict[str, Any]]:
+    """Return the arguments of a sample, those with a derivative complex, and the places of these."""
+    args, params = case.draw()
+    positions = differentiable_positions(case.prim, args)
+    rng = np.random.default_rng(5)
+    return (
+        [x + 0.3j * rng.normal(size=x.shape) if at in positions else x for at, x in enumerate(args)],
+        positions,
+        params,
+    )
+
+
+@pytest.mark.parametrize("case", TAKING, ids=lambda case: case.id)
+def test_derivatives_of_what_takes_complex_numbers(case: Case) -> None:
+    args, positions, params = complex_arguments(case)
+
+    def function(*given: Any) -> Any:
+        replaced = dict(zip(positions, given, strict=True))
+        y = case.prim(*(replaced.get(at, x) for at, x in enumerate(args)), **params)
+        return case.carrying(y)
+
+    check(function, [args[at] for at in positions])
+
+
+@pytest.mark.parametrize(
+    "prim", [p for p in REGISTRY.values() if not p.takes_complex], ids=lambda prim: prim.name
+)  # fmt: skip
+def test_every_other_primitive_refuses_them(prim: Primitive) -> None:
+    z = gg.tensor(numbers(2, 2))
+    with pytest.raises(errors.KindError, match=REFUSED):
+        prim(z)
+    with pytest.raises(errors.KindError, match=REFUSED):
+        prim(numbers(2, 2))
+    with pytest.raises(errors.KindError, match=REFUSED):
+        prim(gg.tensor(numbers(2, 2).astype(np.complex64)).astype(np.complex128))
+
+
+def test_the_primitives_left_out_are_in_the_table() -> None:
+    assert {name for name in WITH_PHASES | OTHERWISE if REGISTRY[name].takes_complex} == WITH_PHASES | OTHERWISE
+
+
+def cubed(z: Any) -> Any:
+    """Return what has the third powers of the singular values, which no phase changes."""
+    u, s, vh = gg.linalg.svd(z)
+    return u @ (vh * (s**3)[:, None])
+
+
+def hermitian(z: Any) -> Any:
+    return z @ gg.conj(z).mT + 3 * gg.eye(3, dtype=gg.float64)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: gg.linalg.eigh(hermitian(z))[0],
+        lambda z: gg.linalg.eigh(hermitian(z))[1].abs(),
+        lambda z: gg.linalg.cholesky(hermitian(z)),
+        lambda z: gg.linalg.svd(z, full_matrices=False)[0].abs(),
+        lambda z: gg.linalg.svd(z, full_matrices=False)[1],
+        cubed,
+        lambda z: gg.linalg.svd(z[:2], full_matrices=False)[2].abs(),
+        lambda z: tuple(gg.linalg.qr(z)),
+        lambda z: tuple(gg.linalg.qr(z[:, :2])),
+        lambda z: tuple(gg.linalg.qr(z[:2])),
+        gg.linalg.slogdet, gg.logdet, gg.det, gg.linalg.pinv, lambda z: gg.linalg.pinv(z[:, :2]), gg.linalg.cond,
+        gg.std, gg.var, gg.norm, lambda z: gg.norm(z, 3, 1), lambda z: gg.linalg.norm(z, "nuc"),
+        lambda z: gg.linalg.vector_norm(z, -2), lambda z: gg.vdot(z[0], z[1] * 1j), lambda z: gg.linalg.vecdot(z, z.mT),
+        F.normalize, gg.sgn, gg.abs, gg.angle, lambda z: gg.dist(z, z.mT), lambda z: gg.float_power(z, 1.5),
+        lambda z: z ** gg.tensor(1 + 2j), lambda z: gg.tensor([-1.5, 2.0, 3.0]).double() ** z,
+        lambda z: F.l1_loss(z, z.mT),
+        lambda z: gg.linalg.eigvals(z).abs().sum(), lambda z: z.cumprod(0),
+        lambda z: z.real * z + z.imag, lambda z: (z * z.conj()).real.sqrt(), lambda z: gg.fft.fft(z).abs(),
+    ],
+)  # fmt: skip
+def test_derivatives_of_functions_of_complex_matrices(function: Callable[[Any], Any]) -> None:
+    check(function, [numbers(3, 3, seed=2)], rtol=1e-5)
+
+
+def public() -> dict[str, Any]:
+    found = {f"glassgrad.{name}": function for name, function in names.PUBLIC.items()}
+    found |= {f"functional.{name}": getattr(F, name) for name in F.__all__}
+    found |= {f"linalg.{name}": getattr(gg.linalg, name) for name in gg.linalg.__all__}
+    return {name: function for name, function in found.items() if not isinstance(function, type)}
+
+
+def test_every_public_function_states_what_it_does_or_refuses() -> None:
+    z, silent = gg.tensor(numbers(2, 2)), []
+    for name, function in public().items():
+        stated = getattr(function, "takes_complex", None)
+        if stated is None:
+            silent.append(name)
+        elif not stated:
+            for value in (z, [z], numbers(2, 2)):
+                with pytest.raises(errors.KindError, match=REFUSED):
+                    function(value)
+    assert not silent, silent
+
+
+def test_gradients_that_turn_phases_are_refused() -> None:
+    z = gg.tensor(numbers(3, 3), requires_grad=True)
+    with pytest.raises(errors.AutogradError, match="phases"):
+        gg.linalg.eigh(hermitian(z))[1].imag.sum().backward()
+    with pytest.raises(errors.AutogradError, match="phases"):
+        gg.linalg.svd(z)[0].real.sum().backward()
+
+
+def test_numbers_of_python_are_single_precision_and_promote_as_in_numpy() -> None:
+    assert gg.tensor([1 + 2j]).dtype == gg.tensor(1j).dtype == gg.full((2,), 1j).dtype == np.complex64
+    assert gg.tensor(np.array([1j])).dtype == np.complex128
+    assert (gg.tensor([1.0]) * 1j).dtype == (1j ** gg.tensor([1.0])).dtype == np.complex64
+    assert (gg.tensor([1.0], dtype=gg.float64) + 1j).dtype == np.complex128
+    assert (gg.tensor([1j]) * 2.5).dtype == np.complex64
+    assert gg.real(gg.tensor(1 + 2j)).shape == gg.view_as_real(gg.tensor(1 + 2j)).shape[:-1] == ()
+    np.testing.assert_array_equal(gg.linspace(0, 2j, 3).numpy(), [0, 1j, 2j])
+
+
+def test_drawn_complex_numbers_have_two_parts() -> None:
+    gg.manual_seed(0)
+    z = gg.randn(20000, dtype=gg.complex64).numpy()
+    assert z.dtype == np.complex64
+    assert [np.var(z.real), np.var(z.imag)] == pytest.approx([0.5, 0.5], rel=0.05)
+    u = gg.rand(20000, dtype=gg.complex128).numpy()
+    assert [u.real.mean(), u.imag.mean()] == pytest.approx([0.5, 0.5], rel=0.05)
+    for draw in (gg.bernoulli, lambda p: gg.multinomial(p, 1), lambda p: gg.normal(p, 1.0)):
+        with pytest.raises(errors.KindError, match=REFUSED):
+            draw(gg.tensor(numbers(3)))
+
+
+def test_optimizers_refuse_complex_parameters() -> None:
+    with pytest.raises(errors.KindError, match="view_as_complex"):
+        gg.optim.Adam([gg.tensor(numbers(2), requires_grad=True)])
+
+
+def test_what_compares_or_orders_refuses_complex_numbers() -> None:
+    z = gg.tensor(numbers(3))
+    refused = (
+        lambda: z < 1, lambda: z >= 1, lambda: z // 2, lambda: z % 2, lambda: z.clone().clamp_(0), z.max,
+        z.sort, z.unique, z.median, lambda: z.softmax(0), lambda: gg.maximum(z, z),
+        lambda: gg.tensor([1.0]) > 2j, lambda: gg.nn.ReLU()(z), lambda: gg.nn.MSELoss()(z, z),
+        lambda: gg.nn.CosineSimilarity(0)(z, z), lambda: gg.special.erf(z), z.relu_, z.sign,
+    )  # fmt: skip
+    for call in refused:
+        with pytest.raises(errors.KindError, match="expects real numbers, given dtype complex"):
+            call()
+
+
+def test_sums_at_places_with_infinite_imaginary_parts() -> None:
+    z = gg.tensor([1.0 + 0j, 2.0], requires_grad=True)
+    weights = gg.tensor(np.array([complex(0, np.inf), 1.0, 1j]))
+    (g,) = gg.autograd.grad(z[gg.tensor([1, 1, 1])], z, weights)
+    assert g.numpy()[0] == 0

@@ -25,7 +25,7 @@ _SHADOWED = frozenset({"checkpoint", "mode", "tensor"})
 
 # Functions that are offered here and live in a subpackage that the engine does without.
 _ELSEWHERE = {
-    "checkpoint": "checkpoint",
+    "checkpoint": "checkpoint", "sparse_coo_tensor": "sparse", "spmm": "sparse",
     "backward_source": "compile", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
     "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",

@@ -12,7 +12,7 @@ from glassgrad.missing import missing
 
 _ASSIGN = "there is no such method in place; assign the result of the one without the underscore."
 _MEMORY = "the memory of a tensor is a NumPy array: .numpy() shows it, numpy.lib.stride_tricks takes it apart."
-_DENSE = "tensors are dense; index_add and segment_sum serve most uses of sparse ones."
+_DENSE = "tensors are dense; .to_sparse() gives a matrix by its entries, see glassgrad.sparse for what it can do."
 _EXACT = "weights stay in floating point; nothing is quantized."
 _CPU = "computation happens on the processor; there is nothing to ask or to move."
 _RANDOM = "draw with uniform_, normal_, exponential_ or bernoulli_ and transform what was drawn."
@@ -38,7 +38,7 @@ _INSTEAD: dict[str, str] = {
     _DENSE: (
         "ccol_indices coalesce col_indices crow_indices dense_dim is_coalesced is_nested is_sparse_csr "
         "resize_as_sparse_ row_indices smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm "
-        "to_dense to_padded_tensor to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr "
+        "to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr "
         "indices values layout"
     ),
     _EXACT: (

@@ -320,15 +320,11 @@ NAMES: dict[str, Any] = {
 # What PyTorch has and this library has not, and what to use in its place.
 INSTEAD = {
     "distributed": "one process computes here.",
-    "lu": "linalg.solve, linalg.inv and linalg.slogdet factorise by themselves.",
-    "matrix_exp": "scipy.linalg.expm on .detach().numpy(), or a custom_vjp around it.",
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
     "library": "autograd.Function and custom_vjp make ops of your own.",
     "storage": "the memory of a tensor is a NumPy array: .numpy().",
-    "sparse_coo_tensor": "tensors are dense; index_add and segment_sum serve most uses.",
     "ao": "weights stay in floating point.",
     "package": "save weights with glassgrad.save; code is a file of yours.",
-    "sparse": "tensors are dense; index_add and segment_sum serve most uses.",
     "quantization": "weights stay in floating point.",
     "onnx": "save weights with glassgrad.save, which PyTorch reads through safetensors.",
     "hub": "models are files of yours; weights load through safetensors.",

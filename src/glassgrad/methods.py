@@ -5,6 +5,7 @@ They are what PyTorch code calls in passing. Conversions are differentiable; the
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,16 @@ _KINDS_OF_TENSORS = {
     "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
     "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor",
 }  # fmt: skip
+
+
+def to_sparse(x: Tensor) -> Any:
+    """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`."""
+    return importlib.import_module("glassgrad.sparse").from_dense(x)
+
+
+def to_dense(x: Tensor) -> Tensor:
+    """The tensor itself, which is dense."""
+    return x
 
 
 def type_as(x: Tensor, other: Any) -> Tensor:
@@ -221,9 +232,9 @@ def new_full(
 # --- attaching ------------------------------------------------------------------------------------
 
 _METHODS: tuple[Callable[..., Any], ...] = (
-    where, to, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr, is_floating_point, is_complex,
-    is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device, multinomial, bernoulli,
-    new, new_tensor, new_zeros, new_ones, new_empty, new_full,
+    where, to, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
+    is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device,
+    multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip
 
 
@@ -251,6 +262,7 @@ def _attach() -> None:
         setattr(Tensor, name, function)
     setattr(Tensor, "type", type_)  # noqa: B010 - a type checker takes it for Python's
     absent.attach(Tensor)
+    setattr(Tensor, "to_sparse_coo", to_sparse)  # noqa: B010 - another name
     setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
     setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name
 

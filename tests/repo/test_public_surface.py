@@ -17,8 +17,8 @@ MODULES = [
     "glassgrad.distributions", "glassgrad.doctor", "glassgrad.explanation", "glassgrad.fft", "glassgrad.func",
     "glassgrad.linalg", "glassgrad.manual", "glassgrad.models", "glassgrad.nn", "glassgrad.nn.functional",
     "glassgrad.nn.init", "glassgrad.nn.utils", "glassgrad.optim", "glassgrad.optim.lr_scheduler",
-    "glassgrad.optim.swa_utils", "glassgrad.report", "glassgrad.scalar", "glassgrad.train", "glassgrad.utils.data",
-    "glassgrad.verify",
+    "glassgrad.optim.swa_utils", "glassgrad.report", "glassgrad.scalar", "glassgrad.sparse", "glassgrad.train",
+    "glassgrad.utils.data", "glassgrad.verify",
 ]  # fmt: skip
 
 # Where classes, and the functions that are no ops, have an example each.

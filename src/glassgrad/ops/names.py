@@ -44,6 +44,7 @@ from glassgrad.ops import (
     shape,
     solve,
     sort,
+    sparse_products,  # noqa: F401 - behind glassgrad.sparse; its primitive belongs to the registry
     spatial,
     special,
     special_functions,

@@ -1,0 +1,50 @@
+"""The product of a sparse matrix, given by its entries and their places, and a dense one; SciPy computes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import Array, Aval, Linear, linear
+from glassgrad.ops.index import index_select
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.samples import S
+
+_KINDS = "fdFD"  # what SciPy multiplies as it is
+
+
+def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
+    dtype = np.result_type(values, dense)
+    if len(rows) and not (min(rows.min(), columns.min()) >= 0 and rows.max() < size and columns.max() < len(dense)):
+        raise IndexError(f"an entry lies outside of the matrix ({size}, {len(dense)})")
+    if dtype.char not in _KINDS:
+        out = np.zeros((size, dense.shape[1]), dtype)
+        np.add.at(out, rows, (values[:, None] * dense[columns]).astype(dtype, copy=False))
+        return out
+    from scipy.sparse import coo_array
+
+    matrix = coo_array((values.astype(dtype, copy=False), (rows, columns)), shape=(size, len(dense)))
+    return np.asarray(matrix.tocsr() @ dense.astype(dtype, copy=False))
+
+
+def _entries(g: Array, values: Any, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
+    """g denseT at the places of the entries alone."""
+    return sum_p(index_select(g, 0, rows) * index_select(dense, 0, columns), axis=(1,), keepdims=False)
+
+
+def _places(high: int) -> Any:
+    """Draw places of five entries, two of which meet."""
+    return lambda rng: np.array([0, high - 1, 1, 0, high - 1])
+
+
+sparse_product_p: Linear = linear(
+    "sparse_product", _sparse_product,
+    (_entries, lambda g, values, dense, rows, columns, *, size:
+        sparse_product_p(values, g, columns, rows, size=dense.shape[0]), None, None),
+    saves="x", formula="y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e",
+    derivative="g[rows] . dense[columns], values[e] * g[rows[e]] added at columns[e]",
+    shape=lambda values, dense, rows, columns, *, size:
+        Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)),
+    samples=(S((5,), (4, 3), _places(3), _places(4), size=3), S((5,), (2, 1), _places(3), _places(2), size=4)),
+)  # fmt: skip

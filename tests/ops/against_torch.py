@@ -1,4 +1,8 @@
-"""Compare a function of ours with one of PyTorch's: values and gradients from the same inputs, in float64."""
+"""Compare a function of ours with one of PyTorch's: values and gradients from the same inputs, in float64.
+
+What is computed in float32 is held against the truth in float64 (`near_truth`), not against another library's rounding,
+which changes from processor to processor.
+"""
 
 from __future__ import annotations
 
@@ -47,3 +51,37 @@ def compare(
     loss_expected.backward()
     for x, x_expected in zip(mine, other, strict=True):
         np.testing.assert_allclose(x.grad.numpy(), x_expected.grad.numpy(), rtol=rtol, atol=atol)
+
+
+EPS = float(np.finfo(np.float32).eps)
+Arrays = list[np.ndarray[Any, Any]]
+
+
+def conditions(function: Callable[[Arrays], Arrays], inputs: Arrays, trials: int = 4) -> list[float]:
+    """Return for each result how much larger its relative error is than that of the inputs, which alone make it.
+
+    The inputs are moved by one unit of float32 in random directions, in float64: no algorithm that rounds its inputs
+    can be nearer to the truth than what comes of that.
+    """
+    rng = np.random.default_rng(0)
+    truth = function(inputs)
+    worst = [1.0] * len(truth)
+    for _ in range(trials):
+        moved = function([x * (1 + EPS * rng.uniform(-1, 1, x.shape)) for x in inputs])
+        for at, (y, exact) in enumerate(zip(moved, truth, strict=True)):
+            size = float(np.abs(exact).max(initial=0)) or 1.0
+            worst[at] = max(worst[at], float(np.abs(y - exact).max(initial=0)) / (EPS * size))
+    return worst
+
+
+def near_truth(found: Any, truth: Any, *, condition: float = 1.0, multiple: float = 16.0, what: str = "") -> None:
+    """Check numbers of float32 against the truth: no further than a multiple of its precision times the condition.
+
+    The distance is measured against the largest number of the truth: where another one is small because large ones
+    cancel, it has their rounding.
+    """
+    found, truth = np.asarray(found), np.asarray(truth)
+    assert found.shape == truth.shape, what
+    size = float(np.abs(truth).max(initial=0))
+    distance = float(np.abs(found - truth).max(initial=0))
+    assert distance <= multiple * EPS * condition * size, f"{what}: {distance / (EPS * condition * (size or 1.0)):.1f}"

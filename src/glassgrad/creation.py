@@ -162,6 +162,8 @@ def arange(
     """Numbers from `start` up to and without `end`; int64 if all are integers."""
     if end is None:
         start, end = 0, start
+    if dtype is not None and np.dtype(dtype).kind in "iu":  # of whole numbers the parts count
+        start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
         raise bad_option("arange", "step", step, f"a step that leads from {start} to {end}")
     whole = all(isinstance(n, int | np.integer) for n in (start, end, step))

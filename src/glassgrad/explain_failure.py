@@ -28,7 +28,10 @@ def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], erro
     shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]
     # A singular matrix is a ValueError too, and no matter of shapes.
     if isinstance(error, ValueError) and len(shapes) > 1 and not isinstance(error, np.linalg.LinAlgError):
-        reason = _why(prim, shapes) or _sentence(error)
+        reason = _why(prim, shapes)
+        if reason is None and isinstance(prim, Elementwise):  # the shapes are not what NumPy minds
+            return errors.OP_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
+        reason = reason or _sentence(error)
         return errors.SHAPES_DO_NOT_FIT(op=prim.name, where=place, operands=operands, reason=reason)
     if isinstance(error, TypeError):
         return errors.OP_WRONG_KIND(op=prim.name, where=place, operands=operands, reason=_sentence(error))

@@ -1,4 +1,4 @@
-"""The measure that float32 results are held against the truth with: it passes what rounds once, and fails what is off."""
+"""The measure of float32 results against the truth: it passes what rounds once, and fails what is off."""
 
 from __future__ import annotations
 

@@ -253,3 +253,38 @@ def test_mode_of_other_kinds() -> None:
     with pytest.raises(errors.ArgumentError):
         gg.mode(gg.zeros(3, 0), 1)
     assert gg.tensor([float("nan"), 1.0, float("nan")]).mode().values.item() == 1.0
+
+
+# --- whole numbers where numbers are reduced by place ---------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["int64", "int32", "uint8", "bool", "float32"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce_keeps_the_dtype(reduce: str, include_self: bool, given: str) -> None:
+    if (reduce, given) == ("mean", "bool"):
+        pytest.skip("PyTorch has no mean of truth values")
+    rng = np.random.default_rng(0)
+    x, src = rng.integers(0, 9, (6, 4)).astype(given), rng.integers(0, 9, (5, 4)).astype(given)
+    index = rng.integers(0, 4, (5, 4))
+    mine = gg.tensor(x).scatter_reduce(0, gg.tensor(index), gg.tensor(src), reduce, include_self=include_self)
+    theirs = torch.tensor(x).scatter_reduce(
+        0, torch.tensor(index), torch.tensor(src), reduce, include_self=include_self
+    )
+    assert str(mine.dtype) in str(theirs.dtype)
+    np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-6)
+
+
+def test_limits_counts_and_ranges_of_integers() -> None:
+    x = np.arange(-9, 10)
+    for low, high in ((-0.5, 0.5), (-2, 3), (0.0, 0.0), (-1, 1)):
+        same(F.hardtanh(gg.tensor(x), low, high), torch.nn.functional.hardtanh(torch.tensor(x), low, high))
+    same(F.relu6(gg.tensor(x)), torch.nn.functional.relu6(torch.tensor(x)))
+    counted = [np.array([0, 1, 1, 3]), np.array([1, 2, 3, 4])]
+    same(gg.bincount(*map(gg.tensor, counted)), torch.bincount(*map(torch.tensor, counted)))
+    for bounds in ((1.0, 5.000001, 2.0), (2.1, -2.9, -1.0), (3.1,), (0, 3.9)):
+        same(gg.arange(*bounds, dtype=gg.int64), torch.arange(*bounds, dtype=torch.int64))
+    same(gg.tensor([1.0, 2.0]).gather(0, gg.zeros(2, 0, dtype=gg.int64)),
+         torch.tensor([1.0, 2.0]).gather(0, torch.zeros(2, 0, dtype=torch.int64)))  # fmt: skip
+    with pytest.raises(errors.ArgumentError, match="negative integer powers"):
+        gg.tensor([2]) ** gg.tensor([-1])

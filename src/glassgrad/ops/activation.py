@@ -270,12 +270,14 @@ def selu(x: Array) -> Array:
 
 def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """x limited to [min_val, max_val]; unlike `clip` with no gradient on the borders themselves."""
+    if x.dtype.kind in "iu":
+        return ew.minimum(ew.maximum(x, int(min_val)), int(max_val))
     return hardtanh_p(x, low=float(min_val), high=float(max_val))
 
 
 def relu6(x: Array) -> Array:
     """x limited to [0, 6]."""
-    return hardtanh_p(x, low=0.0, high=6.0)
+    return hardtanh(x, 0, 6)
 
 
 def hardsigmoid(x: Array) -> Array:

@@ -126,6 +126,8 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         return bincount_p(x, count=count)
     from glassgrad.ops.index import put_add_p
 
+    if weights.dtype.kind != "f":
+        weights = astype(weights, np.float64)
     return put_add_p(weights, x, spec=(ARRAY,), shape=(count,))
 
 

@@ -5,6 +5,7 @@ NumPy broadcasts, casts and cuts where PyTorch refuses; what was meant is then a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
     if not isinstance(getattr(index, "dtype", None), np.dtype):  # a list, or another library's
         array = np.asarray(index)
         array = array if array.size else array.astype(np.int64)
+    if not math.prod(array.shape) and array.dtype.kind in "iu":
+        array = np.empty(tuple(array.shape), np.int64)  # of no numbers the dtype does not matter
     if array.dtype not in _INDEX:
         raise bad_option(op, "index", f"an array of {array.dtype}", "integers: int64 or int32")
     if vector and len(array.shape) > 1:

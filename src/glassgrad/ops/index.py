@@ -371,6 +371,8 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
     """
     index = as_index("gather", index)
     expect_along("gather", x, canonical_axis(dim, len(x.shape)), index)
+    if not math.prod(index.shape) and len(index.shape) != len(x.shape):  # nothing, of whatever shape
+        return reshape_p(reshape_p(x, shape=(math.prod(x.shape),))[:0], shape=tuple(index.shape))
     y = take_along_axis_p(as_row(x), as_row(index), axis=canonical_axis(dim, len(x.shape)))
     return y if index.shape else reshape_p(y, shape=())
 

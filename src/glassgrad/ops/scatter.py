@@ -24,7 +24,7 @@ from glassgrad.ops.index import (
     scatter_extreme_p,
 )
 from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, in_two_steps, split_index
-from glassgrad.ops.shape import broadcast_to_p, reshape_p
+from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 
 def _value(value: Any, like: Array) -> Any:
@@ -243,14 +243,17 @@ def scatter_reduce(
     index = as_index("scatter_reduce", index)
     expect_along("scatter_reduce", x, axis, index, src)
     expect_dtype("scatter_reduce", x, src)
+    if x.dtype.kind == "b":  # a sum of truths is true if one is
+        numbers = scatter_reduce(
+            astype(x, np.int64), dim, index, astype(src, np.int64), reduce, include_self=include_self
+        )
+        return ew.not_equal(numbers, 0)
     source = _fitted(src, index)
-    ones = np.ones(tuple(index.shape), x.dtype)
-    hits = put_along_add_p(ones, index, axis=axis, shape=shape)
-    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
-    if reduce not in neutral:
-        raise bad_option("scatter_reduce", "reduce", reduce, ", ".join(map(repr, neutral)))
+    whole = x.dtype.kind in "iu"
+    hits = put_along_add_p(np.ones(tuple(index.shape), np.int64 if whole else x.dtype), index, axis=axis, shape=shape)
+    neutral = _neutral(reduce, x.dtype)
     if not include_self:
-        x = ew.where(hits > 0, neutral[reduce], x)
+        x = ew.where(hits > 0, neutral, x)
     if reduce in {"amax", "amin"}:
         return scatter_extreme_p(x, source, index, axis=axis, largest=reduce == "amax")
     if reduce == "prod":
@@ -258,7 +261,17 @@ def scatter_reduce(
     total = x + put_along_add_p(source, index, axis=axis, shape=shape)
     if reduce == "sum":
         return total
-    return total / (hits + 1 if include_self else ew.maximum(hits, 1.0))
+    count = hits + 1 if include_self else ew.maximum(hits, 1)
+    return ew.floor_divide(total, astype(count, x.dtype)) if whole else total / count
+
+
+def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
+    """The number of a dtype that changes nothing when it is reduced with others."""
+    ends = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-math.inf, math.inf)
+    neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": ends[0], "amin": ends[1]}
+    if reduce not in neutral:
+        raise bad_option("scatter_reduce", "reduce", reduce, ", ".join(map(repr, neutral)))
+    return dtype.type(neutral[reduce])
 
 
 def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
@@ -269,7 +282,7 @@ def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
     plain = concrete(index, "scatter_reduce with prod")
     rank = _occurrence(plain, axis, x.shape[axis])
     for layer in range(int(rank.max()) + 1 if rank.size else 0):
-        factor = ew.where(rank == layer, source, 1.0)
+        factor = ew.where(rank == layer, source, x.dtype.type(1))
         here = np.where(rank == layer, plain, -1)
         x = x * _spread(factor, here, axis, x)
     return x

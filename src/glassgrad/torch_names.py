@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import importlib
+import itertools
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,13 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any, Final
 
-from glassgrad import devices, errors, provenance
+import numpy as np
+
+from glassgrad import creation, devices, errors, provenance, random
 from glassgrad.func import tree
-from glassgrad.tensor import Tensor
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.names import PUBLIC
+from glassgrad.tensor import Size, Tensor
 
 # What programs that compare `torch.__version__` are told, so that they take their newer branches.
 VERSION = "2.5.0+glassgrad"
@@ -190,6 +195,45 @@ def _assert(condition: Any, message: str = "") -> None:
         raise AssertionError(message)
 
 
+# --- small functions ------------------------------------------------------------------------------
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+    """Places of the lower triangle of a matrix, (2, n): rows and columns."""
+    return creation.tensor(np.stack(np.tril_indices(row, offset, col)), dtype, device=device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+    """Places of the upper triangle of a matrix, (2, n): rows and columns."""
+    return creation.tensor(np.stack(np.triu_indices(row, offset, col)), dtype, device=device)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of one element of each vector, (n, number of vectors)."""
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = PUBLIC["meshgrid"](*tensors, indexing="ij")
+    return PUBLIC["stack"]([grid.flatten() for grid in grids], -1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All ways to take `r` elements of a vector, in order, (n, r)."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.asarray(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    return input[creation.tensor(places)]
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that arrays of these shapes broadcast to."""
+    return Size(np.broadcast_shapes(*((one,) if isinstance(one, int) else tuple(one) for one in shapes)))
+
+
+def poisson(input: Any, generator: Any = None) -> Tensor:
+    """Numbers of events where `input` are expected, in its dtype."""
+    rate = concrete(input.detach(), "poisson")
+    return Tensor(np.asarray(random._rng(generator).poisson(rate), input.dtype))
+
+
 # --- TensorBoard ----------------------------------------------------------------------------------
 
 
@@ -211,8 +255,6 @@ def _assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, msg: Any = None, **_hints: Any
 ) -> None:
     """Raise an AssertionError unless two tensors, or containers of them, are close, as `torch.testing` does."""
-    import numpy as np
-
     for a, b in zip(tree.flatten(actual)[0], tree.flatten(expected)[0], strict=True):
         left, right = (np.asarray(x.detach() if isinstance(x, Tensor) else x) for x in (a, b))
         exact = left.dtype.kind not in "fc"
@@ -233,7 +275,8 @@ NAMES: dict[str, Any] = {
     "version": Namespace("version", {"__version__": VERSION, "cuda": None, "hip": None, "debug": False}),
     "testing": Namespace("testing", {"assert_close": _assert_close}),
     "types": Namespace("types", {"Device": devices.device, "Number": int | float | bool}),
-    "_assert": _assert,
+    "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
+    "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
 }  # fmt: skip
 _UTILS = {
     "_single": _times(1), "_pair": _times(2), "_triple": _times(3), "_quadruple": _times(4), "_ntuple": _times,

@@ -175,6 +175,27 @@ def test_habits() -> None:
         pass
 
 
+SMALL = {
+    "tril": lambda t: t.tril_indices(3, 4, -1), "triu": lambda t: t.triu_indices(3, 2),
+    "nothing": lambda t: t.tril_indices(0, 2),
+    "prod": lambda t: t.cartesian_prod(t.tensor([1, 2]), t.tensor([3, 4, 5])),
+    "prod of one": lambda t: t.cartesian_prod(t.tensor([1, 2])),
+    "pairs": lambda t: t.combinations(t.tensor([4.0, 5.0, 6.0])),
+    "triples": lambda t: t.combinations(t.tensor([4, 5, 6]), 3, True),
+    "none": lambda t: t.combinations(t.tensor([4]), 2),
+    "shapes": lambda t: t.zeros(t.broadcast_shapes((2, 1), (3,), 1)), "poisson": lambda t: t.poisson(t.zeros(2, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_functions(name: str) -> None:
+    expected = SMALL[name](pytest.importorskip("torch"))
+    found = SMALL[name](gg)
+    assert found.shape == tuple(expected.shape)
+    assert found.tolist() == expected.tolist()
+    assert str(found.dtype) == str(expected.dtype).removeprefix("torch.")
+
+
 # --- torch.autograd.functional ----------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from glassgrad import errors
 from glassgrad.compile import backends, trees
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.origin import Origin
+from glassgrad.compile.places import MISSING, Places
 from glassgrad.ops.core import REGISTRY
 from glassgrad.tensor import Tensor
 
@@ -42,7 +43,7 @@ def difference(found: Any, wanted: Any) -> str | None:
 
 
 class Snapshot:
-    """Everything a call changes, to be put back: arrays, gradients, random streams, options.
+    """Everything a call changes, to be put back: arrays, gradients, random streams, options, Python objects.
 
     Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
     """
@@ -55,6 +56,7 @@ class Snapshot:
         self.grads += [(leaf, leaf._grad) for leaf in leaves if isinstance(leaf, Tensor)]
         self.streams = [(stream, stream.get_state()) for stream in capture.streams]
         self.options = [(options, dict(options)) for options in capture.options]
+        self.places = Places({id(one.holder.target): one.holder for one in capture.effects}.values())
 
     def restore(self) -> None:
         """Put everything back."""
@@ -67,6 +69,7 @@ class Snapshot:
             stream.set_state(state)
         for options, before in self.options:
             options.update(before)
+        self.places.restore()
 
 
 def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any]) -> Any:
@@ -135,6 +138,11 @@ def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
     for number, one in enumerate(capture.state):
         if not one.path.endswith(".grad"):
             seen[one.path or f"state {number}"] = np.array(one.tensor.array)
+    for effect in capture.effects:
+        held = effect.holder.get(effect.key)
+        parts = [] if held is MISSING else trees.leaves(held)
+        stored = [(f"{effect.path} {at}", one) for at, one in enumerate(parts) if isinstance(one, Tensor)]
+        seen.update((path, np.array(one.array)) for path, one in stored)
     for number, (leaf, _) in enumerate(capture.grads):
         if leaf._grad is not None and capture.keeps_grads:
             seen[f"gradient {number}"] = np.array(leaf._grad.array)

@@ -40,13 +40,13 @@ def plain(value: Any) -> Any:
     return value
 
 
-def observed(kind: str, mutation: str, *, compiled: bool) -> tuple[list[Any], Any]:
+def observed(kind: str, mutation: str, *, compiled: bool = False, verify: bool = False) -> tuple[list[Any], Any]:
     space = {
         "gg": gg, "nn": nn, "types": types, "deque": deque, "defaultdict": defaultdict, "w": gg.tensor([1.0, 2.0, 3.0]),
         "__name__": "state_of_a_user",
     }  # fmt: skip
     step, look, outside = program(KINDS[kind], MUTATIONS[mutation], space)
-    run = gg.compile(step, backend="numpy") if compiled else step
+    run = gg.compile(step, backend="numpy", verify=verify) if compiled or verify else step
     seen = []
     for call in range(CALLS):
         if call == CALLS - 2:
@@ -66,3 +66,9 @@ def test_state_that_a_step_changes(kind: str, mutation: str) -> None:
         found, run = observed(kind, mutation, compiled=True)
     assert found == wanted
     assert mutation in EVERY_TIME | EVERY_TIME_HERE.get(kind, set()) or run.traces <= 4
+
+
+@pytest.mark.parametrize("mutation", ["count", "switch", "initialise from data", "running mean", "append"])
+@pytest.mark.parametrize("kind", ["attribute", "nonlocal", "entry"])
+def test_a_verified_first_call_changes_state_once(kind: str, mutation: str) -> None:
+    assert observed(kind, mutation, verify=True)[0] == observed(kind, mutation)[0]

@@ -24,6 +24,7 @@ from glassgrad.node import Node, describe, record
 from glassgrad.operands import defers, is_foreign
 from glassgrad.ops import names
 from glassgrad.ops.batched import enter_p, exit_p
+from glassgrad.ops.complexes import view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
@@ -233,6 +234,9 @@ def _rebind(x: Tensor, array: Any) -> None:
 
 def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: Tensor) -> Tensor:
     """Return the base with the view written into it, as far as the tape is concerned."""
+    other_way = {view_as_real_p: view_as_complex_p, view_as_complex_p: view_as_real_p}.get(prim)  # type: ignore[call-overload]  # a primitive like any
+    if other_way is not None:
+        return other_way(view)  # type: ignore[no-any-return]  # arrays are typed Any
     if prim.name == "getitem":
         return _set(base, view, [], params["spec"])
     if prim is enter_p:

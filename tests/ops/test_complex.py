@@ -246,3 +246,30 @@ def test_sums_at_places_with_infinite_imaginary_parts() -> None:
     weights = gg.tensor(np.array([complex(0, np.inf), 1.0, 1j]))
     (g,) = gg.autograd.grad(z[gg.tensor([1, 1, 1])], z, weights)
     assert g.numpy()[0] == 0
+
+
+def test_writes_into_parts_reach_the_number_and_its_gradient() -> None:
+    def twice(leaf: Any) -> Any:
+        z = leaf * 1
+        z.real.mul_(10)
+        z.imag[0] = 0
+        return (z * z * (1 + 2j)).real.sum()
+
+    leaf = gg.tensor(numbers(3), requires_grad=True)
+    twice(leaf).backward()
+    factor = np.array([0.0, 1, 1])
+    z = leaf.detach().numpy().real * 10 + 1j * leaf.detach().numpy().imag * factor
+    inner = 2 * z * (1 + 2j)
+    np.testing.assert_allclose(leaf.grad.numpy(), 10 * inner.real - 1j * factor * inner.imag, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["vdot", "nanvar", "nanstd", "correlate", "convolve", "var", "std", "cov"])
+def test_numpys_functions_of_complex_tensors(name: str) -> None:
+    a, b = numbers(5), numbers(3)
+    given = {"vdot": (a, a * 1j), "correlate": (a, b), "convolve": (a, b)}.get(name, (a,))
+    function = getattr(np, name)
+    found = function(*(gg.tensor(z, requires_grad=True) for z in given))
+    np.testing.assert_allclose(found.detach().numpy(), function(*given), rtol=1e-12)
+    if name in {"correlate", "convolve"}:
+        found = function(gg.tensor(b, requires_grad=True), a)
+        np.testing.assert_allclose(found.detach().numpy(), function(b, a), rtol=1e-12)

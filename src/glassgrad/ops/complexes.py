@@ -38,12 +38,12 @@ def _as_complex(xp: Any, pairs: Array) -> Array:
 
 view_as_complex_p: Linear = linear(
     "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
-    formula="re + i im", derivative="re(g), -im(g)", register=False,
+    formula="re + i im", derivative="re(g), -im(g)", is_view=True, register=False,
     takes_complex=True,
 )  # fmt: skip
 view_as_real_p: Linear = linear(
     "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
-    formula="(re, im)", derivative="g_re - i g_im", register=False,
+    formula="(re, im)", derivative="g_re - i g_im", is_view=True, register=False,
     takes_complex=True,
 )  # fmt: skip
 conj_p: Linear = linear(

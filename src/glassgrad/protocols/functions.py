@@ -18,6 +18,7 @@ import numpy as np
 
 from glassgrad import creation, errors, inplace, provenance
 from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
+from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.meanings import LINALG, MEANINGS, over_nothing
@@ -53,7 +54,7 @@ def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False)
     valid = PUBLIC["logical_not"](PUBLIC["isnan"](a))
     centred = PUBLIC["where"](valid, a - reduce.nanmean(a, axis, True), 0)
     left = reduce.sum(valid, axis, keepdims) - ddof
-    return reduce.sum(centred * centred, axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
+    return reduce.sum(_squared_size(centred), axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
 
 
 def _nanstd(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
@@ -200,7 +201,8 @@ _SPELLINGS: dict[str, Callable[..., Any]] = {
     "nonzero": data_dependent.nonzero_p, "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
     "atleast_1d": _atleast(arrange.atleast_1d), "atleast_2d": _atleast(arrange.atleast_2d),
     "atleast_3d": _atleast(arrange.atleast_3d),
-    "vdot": lambda a, b: reduce.sum(_flat(a) * _flat(b)), "ediff1d": lambda ary: PUBLIC["diff"](_flat(ary)),
+    "vdot": lambda a, b: reduce.sum(PUBLIC["conj"](_flat(a)) * _flat(b)),
+    "ediff1d": lambda ary: PUBLIC["diff"](_flat(ary)),
     "polyval": _polyval,
     "zeros_like": lambda a, dtype=None: creation.zeros_like(a, dtype=dtype),
     "ones_like": lambda a, dtype=None: creation.ones_like(a, dtype=dtype),

@@ -130,15 +130,16 @@ def matrix_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
 def _correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = _array(a), _array(v)
     if a.shape[0] < v.shape[0]:
-        return shape.flip(_correlate(v, a, mode))
+        return PUBLIC["conj"](shape.flip(_correlate(v, a, mode)))
     n = v.shape[0]
     border = {"full": (n - 1, n - 1), "same": (n // 2, (n - 1) // 2), "valid": (0, 0)}[mode]
-    return PUBLIC["matmul"](PUBLIC["unfold"](arrange.pad(a, border), 0, n), v)
+    return PUBLIC["matmul"](PUBLIC["unfold"](arrange.pad(a, border), 0, n), PUBLIC["conj"](v))
 
 
 def _convolve(a: Array, v: Array, mode: str = "full") -> Array:
     a, v = _array(a), _array(v)
-    return _correlate(v, shape.flip(a), mode) if v.shape[0] > a.shape[0] else _correlate(a, shape.flip(v), mode)
+    long, short = (v, a) if v.shape[0] > a.shape[0] else (a, v)
+    return _correlate(long, PUBLIC["conj"](shape.flip(short)), mode)
 
 
 # --- shapes ---------------------------------------------------------------------------------------

@@ -101,7 +101,9 @@ class Context:
             spare = check.low if check.spare is None else check.spare
             place = support.slot_offset(self.shares, slot)
             var = check.var
-            rows.append([place, var.size, var.dtype.itemsize, check.extent - check.low, check.low, spare])
+            size = var.dtype.itemsize
+            kind = size + support.UNSIGNED if var.dtype.kind == "u" and size < 8 else size
+            rows.append([place, var.size, kind, check.extent - check.low, check.low, spare])
         self.set(support.CHECK_COUNT, len(rows))
         self.set(support.CHECKS, self.table(rows))
 

@@ -156,7 +156,7 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any]
     if test is None or test.op != "not_equal" or test.inputs[0] is not labels or not isinstance(labels, Var):
         return None
     spare = test.inputs[1]
-    if not isinstance(spare, int) or labels.dtype not in (np.int32, np.int64):
+    if not isinstance(spare, int) or labels.dtype.kind not in "iu" or labels.dtype == np.uint64:
         return None
     base, select = _origin(labels, producer)
     return base, select, spare
@@ -169,9 +169,9 @@ def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
 
 
 def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
-    """Follow views to where a Var comes from; also return what takes the Var's part out of that array."""
+    """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
     steps: list[Instr] = []
-    while (instr := producer.get(var)) is not None and is_view(instr):
+    while (instr := producer.get(var)) is not None and (is_view(instr) or _widens(instr)):
         steps.append(instr)
         source = instr.inputs[0]
         assert isinstance(source, Var)
@@ -183,6 +183,13 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], 
         return array
 
     return var, select
+
+
+def _widens(instr: Instr) -> bool:
+    """Tell whether an instruction gives integers a dtype that holds all of them."""
+    source = instr.inputs[0] if instr.op == "astype" else None
+    integers = isinstance(source, Var) and source.dtype.kind in "iu" and instr.output.dtype.kind in "iu"
+    return integers and np.can_cast(source.dtype, instr.output.dtype, "safe")  # type: ignore[union-attr]  # a Var
 
 
 def with_guards(graph: Graph, computed: list[Computed]) -> Graph:

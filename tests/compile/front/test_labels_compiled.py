@@ -79,3 +79,51 @@ def test_an_index_from_the_end_is_still_one() -> None:
     np.testing.assert_allclose(picked(y).item(), expected, rtol=1e-6)
     with pytest.raises(IndexError, match="index 3"):
         picked(gg.tensor([0, 3, 1, 1]))
+
+
+USES = {
+    "cross_entropy": F.cross_entropy,
+    "nll_loss": lambda x, y: F.nll_loss(x.log_softmax(1), y.long()),
+    "multi_margin_loss": lambda x, y: F.multi_margin_loss(x, y.long()),
+    "index": lambda x, y: (x[gg.arange(6), y.long()] ** 2).sum(),
+    "index_select": lambda x, y: (x.index_select(1, y.long()) ** 2).sum(),
+    "gather": lambda x, y: x.gather(1, y.long().reshape(-1, 1)).sum(),
+    "scatter": lambda x, y: (x * gg.zeros(6, 3).scatter(1, y.long().reshape(-1, 1), 1.0)).sum(),
+    "one_hot": lambda x, y: (x * F.one_hot(y.long(), 3)).sum(),
+    "embedding": lambda x, y: (F.embedding(y.long(), x.T) ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("use", USES)
+def test_wrong_labels_of_every_dtype_change_nothing(use: str, dtype: str, backend: str) -> None:
+    gg.manual_seed(0)
+    model, good = nn.Linear(4, 3), np.array([0, 1, 2, 0, 1, 2], dtype)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    x = gg.randn(6, 4)
+
+    @gg.compile(backend=backend)
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        value = USES[use](model(x), y)
+        value.backward()
+        optimizer.step()
+        return value
+
+    step(x, gg.tensor(good))
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    limits = np.iinfo(dtype)
+    for wrong in (3, 100, limits.max, -4, limits.min):
+        if not limits.min <= wrong <= limits.max or 0 <= wrong < 3:
+            continue
+        bad = good.copy()
+        bad[4] = wrong
+        with pytest.raises(IndexError):
+            USES[use](model(x), gg.tensor(bad))
+        with pytest.raises(IndexError):
+            step(x, gg.tensor(bad))
+        for name, value in model.state_dict().items():
+            np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"{name}, after label {wrong}")
+    step(x, gg.tensor(good))
+    assert any((value.numpy() != before[name]).any() for name, value in model.state_dict().items())

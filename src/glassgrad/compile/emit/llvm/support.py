@@ -21,6 +21,7 @@ ARG_WORDS = 6
 # A check record: slot, number of indices, bytes of an index, how many values are allowed, the least of them, and one
 # more value that is.
 CHECK_WORDS = 6
+UNSIGNED = 16  # added to the bytes of an unsigned index
 
 # Byte offsets in the pool.
 EPOCH, SLEEPERS, JOB, INSIDE, STOP = 0, 64, 128, 192, 256
@@ -157,6 +158,17 @@ good:
 
 def _check_indices() -> str:
     """Look at every index array of the arguments: -extent <= index < extent; the number of the first bad one, or 0."""
+    narrow = [(size, extend) for size in (1, 2, 4) for extend in ("sext", "zext")]
+    names = [f"{extend}{size}" for size, extend in narrow]
+    codes = [size + UNSIGNED * (extend == "zext") for size, extend in narrow]
+    cases = " ".join(f"i64 {code}, label %{name}" for code, name in zip(codes, names, strict=True))
+    values = ", ".join(f"[ %{name}.v, %{name} ]" for name in names)
+    readers = "".join(
+        f"{name}:\n  %{name}.p = getelementptr i{8 * size}, ptr %base, i64 %e\n"
+        f"  %{name}.n = load i{8 * size}, ptr %{name}.p, align {size}\n"
+        f"  %{name}.v = {extend} i{8 * size} %{name}.n to i64\n  br label %test\n"
+        for name, (size, extend) in zip(names, narrow, strict=True)
+    )
     return f"""
 define internal i64 @check_indices(ptr %ctx) {{
 entry:
@@ -171,25 +183,19 @@ next:
 {_field("low", "record", 32)}{_field("spare", "record", 40)}\
   %base.p = getelementptr i8, ptr %ctx, i64 %slot
   %base = load ptr, ptr %base.p, align 8
-  %wide = icmp eq i64 %bytes, 8
   br label %element
 element:
   %e = phi i64 [ 0, %next ], [ %e.next, %inside ]
   %left = icmp ult i64 %e, %size
   br i1 %left, label %read, label %fits
 read:
-  br i1 %wide, label %read8, label %read4
-read8:
+  switch i64 %bytes, label %wide [{cases}]
+wide:
   %p8 = getelementptr i64, ptr %base, i64 %e
   %v8 = load i64, ptr %p8, align 8
   br label %test
-read4:
-  %p4 = getelementptr i32, ptr %base, i64 %e
-  %v4 = load i32, ptr %p4, align 4
-  %v4.wide = sext i32 %v4 to i64
-  br label %test
-test:
-  %v = phi i64 [ %v8, %read8 ], [ %v4.wide, %read4 ]
+{readers}test:
+  %v = phi i64 [ %v8, %wide ], {values}
   %shifted = sub i64 %v, %low
   %within = icmp ult i64 %shifted, %range
   %spared = icmp eq i64 %v, %spare

@@ -87,6 +87,16 @@ _KINDS_OF_TENSORS = {
 }  # fmt: skip
 
 
+def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, of which there is the cpu: the array API's name of it."""
+    if stream is not None:
+        expected = "None: the cpu has no streams"
+        raise errors.BAD_OPTION(
+            owner="to_device", name="stream", given=stream, expected=expected, where=provenance.here()
+        )
+    return to(x, device=device)
+
+
 def to_sparse(x: Tensor) -> Any:
     """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`."""
     return importlib.import_module("glassgrad.sparse").from_dense(x)
@@ -232,7 +242,7 @@ def new_full(
 # --- attaching ------------------------------------------------------------------------------------
 
 _METHODS: tuple[Callable[..., Any], ...] = (
-    where, to, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
+    where, to, to_device, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
     is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device,
     multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.batching import shifted
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _as_complex, _as_pairs, conj, is_complex, view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
@@ -287,3 +288,10 @@ def fftshift(input: Array, dim: Any = None) -> Array:
 def ifftshift(input: Array, dim: Any = None) -> Array:
     """Undo `fftshift`."""
     return _shifted(input, dim, -1)
+
+
+# The others are for real signals, and say so themselves.
+for _function in (
+    fft, ifft, irfft, hfft, fftn, ifftn, irfftn, hfftn, fft2, ifft2, irfft2, hfft2, fftshift, ifftshift,
+):  # fmt: skip
+    takes_complex(_function)

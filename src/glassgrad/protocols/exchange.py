@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import devices, errors, provenance
 from glassgrad.tensor import Tensor, make
 
 _CPU = 1  # kDLCPU of the DLPack standard
@@ -26,8 +26,10 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
     return x.array.__dlpack_device__()  # type: ignore[no-any-return]  # arrays are typed Any
 
 
-def from_dlpack(other: Any) -> Tensor:
+def from_dlpack(other: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a Tensor that shares the memory of another library's array, which must be on the cpu.
+
+    `device` may name the cpu. With `copy` the memory is the Tensor's own; with `copy=False` it never is.
 
     Example:
         >>> import numpy as np, glassgrad as gg
@@ -39,7 +41,9 @@ def from_dlpack(other: Any) -> Tensor:
     """
     if not hasattr(other, "__dlpack__") or not hasattr(other, "__dlpack_device__"):
         raise errors.NO_SUCH_DLPACK(given=type(other).__name__, where=provenance.here())
+    devices.check(device)
     kind, number = other.__dlpack_device__()
     if kind != _CPU:
         raise errors.NO_SUCH_DLPACK(given=f"one on device {int(kind)}:{number}", where=provenance.here())
-    return make(np.from_dlpack(other), None, False)
+    shared = np.from_dlpack(other)
+    return make(shared.copy() if copy else shared, None, False)

@@ -126,6 +126,12 @@ def _arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None
     return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
 
 
+def _eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Tensor:  # fmt: skip
+    return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
+
+
 def _isdtype(dtype: Any, kind: Any) -> bool:
     return bool(np.isdtype(np.dtype(dtype), kind))
 
@@ -149,7 +155,7 @@ def _concat(xs: Any, /, *, axis: int | None = 0) -> Array:
 
 _OWN: dict[str, Any] = {
     "asarray": _asarray, "astype": _astype, "reshape": _reshape, "from_dlpack": from_dlpack, "where": _ternary,
-    "equal": elementwise.equal, "linspace": _linspace, "searchsorted": _searchsorted,
+    "equal": elementwise.equal, "linspace": _linspace, "eye": _eye, "searchsorted": _searchsorted,
     "cumulative_sum": _cumulative(scan.cumsum, 0), "cumulative_prod": _cumulative(scan.cumprod, 1),
     "unique_all": _unique_all, "unique_counts": _unique_counts, "unique_inverse": _unique_inverse,
     "unique_values": lambda x, /: _unique_all(x).values,
@@ -161,7 +167,7 @@ _OWN: dict[str, Any] = {
     "e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "newaxis": None, "bool": np.dtype(bool),
     **{name: np.dtype(name) for name in _DTYPES},
     **{name: getattr(creation, name) for name in (
-        "empty", "empty_like", "eye", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+        "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
     )}, "arange": _arange,
 }  # fmt: skip
 

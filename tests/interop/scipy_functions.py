@@ -60,10 +60,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "integrate.trapezoid": scipy.integrate.trapezoid,
     "integrate.cumulative_trapezoid": scipy.integrate.cumulative_trapezoid,
     "spatial.Rotation": lambda a: Rotation.from_rotvec(a[0][:3]).as_matrix(),
-    # SciPy itself does not take other libraries' arrays here: an error, and no gradient lost.
-    "refused: stats.norm.logpdf": st.norm.logpdf,
-    "refused: integrate.simpson": scipy.integrate.simpson,
-    "refused: a p-value's gradient": lambda a: st.ttest_1samp(a, 0.0).pvalue,
+    # Not every SciPy takes other libraries' arrays here, or computes with functions that have a derivative.
+    "either: stats.norm.logpdf": st.norm.logpdf,
+    "either: integrate.simpson": scipy.integrate.simpson,
+    "either: a p-value's gradient": lambda a: st.ttest_1samp(a, 0.0).pvalue,
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 import scipy.special as sp
 
 import glassgrad as gg
@@ -27,17 +28,20 @@ def verdicts() -> dict[str, str]:
     return found
 
 
+def test_every_function_is_right_or_refuses_whatever_the_version(verdicts: dict[str, str]) -> None:
+    """SciPy follows the array API in more functions from version to version; no gradient is lost or wrong in any."""
+    bad = {name: text for name, text in verdicts.items() if text != "right" and not text.startswith("refused: ")}
+    assert not bad
+    for text in verdicts.values():
+        assert text == "right" or "would drop the gradient" in text or "has no derivative here" in text
+    assert len(verdicts) >= 41
+
+
+# The list in the documentation is that of this version and later ones.
+@pytest.mark.skipif(tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17), reason="an older SciPy does less")
 def test_functions_that_follow_the_array_api_differentiate(verdicts: dict[str, str]) -> None:
-    wrong = {name: text for name, text in verdicts.items() if not name.startswith("refused") and text != "right"}
+    wrong = {name: text for name, text in verdicts.items() if not name.startswith("either") and text != "right"}
     assert not wrong
-    assert sum(text == "right" for text in verdicts.values()) >= 38
-
-
-def test_the_others_refuse(verdicts: dict[str, str]) -> None:
-    refused = {name: text for name, text in verdicts.items() if name.startswith("refused")}
-    assert len(refused) == 3
-    assert all(text.startswith("refused") for text in refused.values()), refused
-    assert "has no derivative here" in refused["refused: a p-value's gradient"]
 
 
 def test_the_page_lists_what_was_tried(verdicts: dict[str, str]) -> None:
@@ -45,7 +49,7 @@ def test_the_page_lists_what_was_tried(verdicts: dict[str, str]) -> None:
     section = page.partition("## SciPy on tensors")[2]
     rows = {line.split("`")[1]: line for line in section.splitlines() if line.startswith("| `scipy.")}
     for name in verdicts:
-        if not name.startswith("refused"):
+        if not name.startswith("either"):
             module, _, function = name.partition(".")
             assert f"`{function}`" in rows[f"scipy.{module}"], name
 

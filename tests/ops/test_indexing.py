@@ -337,3 +337,14 @@ def test_an_infinite_cotangent_stays_in_its_row_of_the_embedding() -> None:
     looked_up.backward(gg.tensor([[1.0, 2.0], [float("inf"), float("nan")], [1.0, 1.0]]))
     assert weight.grad[[0, 1, 2, 4]].tolist() == [[0, 0], [2, 3], [0, 0], [0, 0]]
     assert weight.grad[3, 0].item() == float("inf")
+
+
+@pytest.mark.parametrize("index", [(), ..., None, (None, ...), (..., None)])
+def test_indices_of_a_single_number_have_gradients(index: Any) -> None:
+    x = gg.tensor(3.0, requires_grad=True)
+    y = x[index]
+    (y * y).sum().backward()
+    assert x.grad.item() == 6
+    z = gg.ones(2, requires_grad=True)
+    (z.sum()[()] * np.float64(2.0)).backward()
+    assert z.grad.tolist() == [2, 2]

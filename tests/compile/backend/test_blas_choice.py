@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -116,3 +119,12 @@ def test_mkl_is_looked_for_beside_every_folder_of_packages(monkeypatch, tmp_path
     monkeypatch.setattr(module.sys, "platform", "linux")
     monkeypatch.setattr(module.sys, "path", [str(packages)])
     assert library in module._mkl_files()
+
+
+def test_the_choice_does_not_depend_on_what_was_imported():
+    """With older wheels of SciPy the library opens only once others are loaded, as its own modules see to."""
+    printed = set()
+    for before in ("", "import scipy.special; ", "import scipy.linalg; "):
+        code = f"{before}from glassgrad.compile.emit.llvm.blas import blas; print(blas().name)"
+        printed.add(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert len(printed) == 1

@@ -71,13 +71,27 @@ def _scipy_openblas() -> Blas | None:
     """Open the library in SciPy's wheel; importing scipy.linalg for its capsules would take a quarter of a second."""
     for path in _libraries("scipy"):
         with contextlib.suppress(OSError):  # not this one; the next is tried
-            library = ctypes.CDLL(str(path))
+            library = _opened(path)
             for prefix, suffix in (("scipy_", "_"), ("", "_")):
                 if hasattr(library, f"{prefix}sgemm{suffix}"):
                     _single_threaded(library, prefix)
                     addresses = {kind: _address(library, f"{prefix}{name}{suffix}") for kind, name in GEMM.items()}
                     return Blas("openblas", addresses)
     return None
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    """Open a library of a wheel. Older wheels of SciPy bring along what it needs, which is found once it is loaded.
+
+    Whoever imports SciPy's modules loads it, too; the choice must not depend on whether somebody has.
+    """
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL(str(path))
+    for _ in range(2):  # what is needed needs something itself
+        for other in sorted(path.parent.iterdir()):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(other))
+    return ctypes.CDLL(str(path))
 
 
 def _libraries(package: str) -> Iterator[Path]:

@@ -281,7 +281,8 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except TypeError as error:
         if not tracked:
             return _fallback(func, args, kwargs, error)
-        raise refusal(name, {key: value for key, value in kwargs.items() if key != "axis"}) from error
+        unknown = {key: value for key, value in kwargs.items() if f"'{key}'" in str(error)}
+        raise refusal(name, unknown or {key: x for key, x in kwargs.items() if key != "axis"}) from error
 
 
 def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:

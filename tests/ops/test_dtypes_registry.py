@@ -55,6 +55,16 @@ def test_promotion_is_numpys(prim: Any, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("prim", ELEMENTWISE, ids=lambda prim: prim.name)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_floats_keep_their_width(prim: Elementwise, dtype: Any) -> None:
+    args = [x if x.dtype == bool else x.astype(dtype) for x in drawn(prim, [(3,)] * prim.arity)]
+    found = quiet(prim, *args, **params_of(prim))
+    assert np.asarray(found).dtype == prim.abstract(*args, **params_of(prim)).dtype
+    if not any(x.dtype == bool for x in args) and np.asarray(found).dtype.kind == "f":
+        assert np.asarray(found).dtype == dtype
+
+
+@pytest.mark.parametrize("prim", ELEMENTWISE, ids=lambda prim: prim.name)
 def test_integers_are_refused_or_give_what_floats_give(prim: Elementwise) -> None:
     args = [np.array([1, 2, 1]) if not domain.boolean else np.array([True, False, True]) for domain in prim.samples]
     try:

@@ -246,6 +246,8 @@ class NativeStep:
             return self._segments(arguments, 0)
         finally:
             pool.lock.release()
+            if pool.left:
+                pool.sweep()
 
     def _segments(self, arguments: tuple[Any, ...], alone: int) -> int:
         status: int = self.call(self.address, id(arguments), alone, self.first)
@@ -336,11 +338,11 @@ class NativeStep:
         return self.layout.uses()
 
 
-def _release(context: Context, *_alive: Any) -> None:
+def _release(context: Context, *alive: Any) -> None:
     """Keep workers away from memory that is about to be freed."""
     pool = runtime._pool
     if pool is not None:
-        pool.forget(context.address)
+        pool.forget(context.address, (context, alive))
 
 
 _steps: weakref.WeakSet[NativeStep] = weakref.WeakSet()

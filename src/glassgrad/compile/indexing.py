@@ -16,7 +16,7 @@ from glassgrad.compile.access import spec_entries
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.rewriter import Rewriter
 from glassgrad.compile.views import is_view
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import PLACES, IndexArray
 
 
@@ -179,7 +179,7 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], 
 
     def select(array: Any) -> Any:
         for step in reversed(steps):
-            array = REGISTRY[step.op].evaluate(array, **step.params)
+            array = PRIMITIVES[step.op].evaluate(array, **step.params)
         return array
 
     return var, select

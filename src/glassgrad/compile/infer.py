@@ -84,7 +84,20 @@ def _take_along(x: Any, index: Any, *, axis: int, **_rest: Any) -> None:
         raise ValueError(f"an index of shape {want} does not fit an array of shape {have} along axis {axis}")
 
 
+def _extreme(x: Any, *, axis: tuple[int, ...], **_rest: Any) -> None:
+    extents = [(extent, at in axis) for at, extent in enumerate(_shape(x))]
+    if any(not extent for extent, reduced in extents if reduced) and all(n for n, reduced in extents if not reduced):
+        raise ValueError("zero-size array to reduction operation maximum or minimum, which has no identity")
+
+
+def _place_of_extreme(x: Any, *, axis: int | None = None, **_rest: Any) -> None:
+    shape = _shape(x)
+    if not (math.prod(shape) if axis is None else shape[axis]):
+        raise ValueError("attempt to get the place of an extreme of an empty sequence")
+
+
 CHECKS: dict[str, Callable[..., None]] = {
     "reshape": _reshape, "broadcast_to": _broadcast, "matmul": _matmul, "concat": _concatenate, "at_set": _at_set,
-    "put_add": _put_add, "take_along_axis": _take_along,
+    "put_add": _put_add, "take_along_axis": _take_along, "max": _extreme, "min": _extreme,
+    "argmax": _place_of_extreme, "argmin": _place_of_extreme,
 }  # fmt: skip

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from glassgrad.compile import cache
 from glassgrad.compile.emit.llvm.blas import GEMM, blas
 from glassgrad.compile.emit.llvm.cuts import FLOPS_PER_NS, kernel_time
@@ -30,7 +32,7 @@ from glassgrad.compile.runtime import available_cores
 from glassgrad.compile.schedule import Schedule, make_schedule
 from glassgrad.compile.stored import to_header, to_layout
 from glassgrad.compile.views import is_view
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 class Executable:
@@ -150,7 +152,16 @@ def is_loop(instr: Instr) -> bool:
 
 def _has_kinds(instr: Instr) -> bool:
     dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
-    return all(kind_of(dtype) is not None for dtype in dtypes)
+    return all(native_kind(dtype) is not None for dtype in dtypes)
+
+
+def native_kind(dtype: np.dtype[Any]) -> str | None:
+    """Return the element kind of a dtype that native code handles here.
+
+    A processor that cannot convert halves would call functions of a C library that may not be there.
+    """
+    kind = kind_of(dtype)
+    return None if kind == "f16" and not host().has_halves else kind
 
 
 class Lowering:
@@ -161,12 +172,14 @@ class Lowering:
         self.given = given
         self.checks, computed = given.uses()
         settled = with_guards(settle(given.graph), computed)
-        prepared = normalise(settled, is_loop, lambda instr: not _is_host(instr), expected_threads(settled, threads))
+        prepared = normalise(
+            settled, is_loop, lambda instr: not _is_host(instr), expected_threads(settled, threads), _has_kinds
+        )
         guards = prepared.outputs[len(prepared.outputs) - len(computed) :]
         self.guards = [var for var in guards if isinstance(var, Var)]
         self.prepared = prepared
         loops = {op: LOOPS[op] for op in LOOPS}
-        self.plan = make_plan(prepared, Lowerings(loops, kind_of, accepts_layout, COSTS, _is_host))
+        self.plan = make_plan(prepared, Lowerings(loops, native_kind, accepts_layout, COSTS, _is_host))
         self.alias = place_updates(self.plan, kind_of)
         self.shares = choose_threads(self.plan, threads)
         self.module = StepModule(self.plan, self.shares)
@@ -216,7 +229,7 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _host_function(instr: Instr) -> Callable[..., Any]:
-    primitive, params = REGISTRY[instr.op], dict(instr.params)
+    primitive, params = PRIMITIVES[instr.op], dict(instr.params)
     return lambda *arrays: primitive.compute(arrays, params)
 
 

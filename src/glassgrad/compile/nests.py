@@ -210,7 +210,7 @@ class Expressions:
 
     def reduced(self, reduction: Reduction, outer: frozenset[Axis]) -> Expr:
         """The result of a reduction."""
-        key = ("reduced", reduction.how, id(reduction.value), reduction.kind)
+        key = ("reduced", reduction.how, id(reduction.value), id(reduction.position), reduction.kind)
         known = self._known.get(key)
         if known is None:
             axes = reduction.value.axes & outer

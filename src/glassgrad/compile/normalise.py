@@ -54,12 +54,16 @@ class Normaliser(Rewriter):
 
 
 def normalise(
-    graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int = 1
-) -> Graph:
-    """Bring a graph into the forms that the native backend lowers; `shares` threads are going to share the work."""
+    graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int = 1,
+    has_kinds: Callable[[Instr], bool] = lambda instr: True,
+) -> Graph:  # fmt: skip
+    """Bring a graph into the forms that the native backend lowers.
+
+    `shares` threads are going to share the work; `has_kinds` tells whether native code handles the dtypes.
+    """
     rewriter = Normaliser(graph, is_loop, is_native, shares)
     for instr in graph.instrs:
-        rule = RULES.get(instr.op)
+        rule = RULES.get(instr.op) if has_kinds(instr) else None  # the host knows none but the primitives
         if rule is None or not rule(rewriter, instr):
             rewriter.keep(instr)
     return eliminate_dead(rewriter.finish())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from glassgrad.compile.graph import Graph, Instr, Var, type_text
 from glassgrad.compile.origin import Origin
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def count(number: float) -> str:
 def is_view(instr: Instr) -> bool:
     """Tell whether an instruction only looks at memory in another way."""
     basic = instr.op == "getitem" and len(instr.inputs) == 1
-    return basic or REGISTRY[instr.op].is_view
+    return basic or PRIMITIVES[instr.op].is_view
 
 
 def flops(instr: Instr) -> int:
@@ -145,7 +145,7 @@ def flops(instr: Instr) -> int:
         return 2 * _convolution_size(instr)
     if out.dtype.kind not in "fc":
         return 0
-    if REGISTRY[instr.op].kind == "elementwise":
+    if PRIMITIVES[instr.op].kind == "elementwise":
         return out.size
     if instr.op in {"sum", "max", "min", "logsumexp", "softmax", "log_softmax"}:
         return reads[0].size

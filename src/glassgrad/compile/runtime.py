@@ -52,6 +52,7 @@ class Pool:
 
     Attributes:
         lock: held while a step runs on several threads; one at a time does.
+        left: contexts to forget, with what they need until then.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class Pool:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
         self.address = int(self.memory.ctypes.data)
         self.lock = threading.Lock()
+        self.left: list[tuple[int, Any]] = []
         self.workers = 0
         self._work = _Work(support_code().address("work"))
         self._wake = _Wake(support_code().address("wake_all"))
@@ -74,11 +76,26 @@ class Pool:
         """Return a counter of the pool as an array of one."""
         return self.memory[offset : offset + 8].view(np.int64)
 
-    def forget(self, context: int) -> None:
-        """Make sure that no worker touches a context again."""
-        with self.lock:
-            if int(self.word(support.JOB)[0]) == context:
-                self.expel()
+    def forget(self, context: int, alive: Any) -> None:
+        """Make sure that no worker touches a context again, and keep what it needs alive until then.
+
+        The garbage collector calls this at any moment, even in a thread that holds the lock in the middle of another
+        step, so it must not wait.
+        """
+        self.left.append((context, alive))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Forget contexts, unless a step is running; it sweeps when it is done."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            while self.left:
+                context, _alive = self.left.pop()
+                if int(self.word(support.JOB)[0]) == context:
+                    self.expel()
+        finally:
+            self.lock.release()
 
     def expel(self) -> None:
         """Take the job away and wait until no worker is in it. The caller holds the lock."""

@@ -16,7 +16,7 @@ from glassgrad.compile import backends, trees
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.origin import Origin
 from glassgrad.compile.places import MISSING, Places
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.tensor import Tensor
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
@@ -159,7 +159,7 @@ def reference(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
     for instr in graph.instrs:
         args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)
         with np.errstate(all="ignore"):  # the native run did not warn either
-            result = REGISTRY[instr.op].compute(args, instr.params)
+            result = PRIMITIVES[instr.op].compute(args, instr.params)
         results = result if len(instr.outputs) > 1 else (result,)
         values.update(zip(instr.outputs, map(np.asarray, results), strict=True))
     return values

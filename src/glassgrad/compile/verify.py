@@ -12,7 +12,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.graph import Graph, Instr, Var, type_text
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 def verify(graph: Graph, *, types: bool = True) -> Graph:
@@ -58,7 +58,7 @@ def _verify_form(number: int, instr: Instr, defined: set[Var]) -> None:
         if var in defined:
             raise _fail(_named(number, instr), f"{var} is defined twice")
         defined.add(var)
-    if instr.op not in REGISTRY:
+    if instr.op not in PRIMITIVES:
         raise _fail(_named(number, instr), "there is no such primitive", instr.where)
 
 
@@ -67,7 +67,7 @@ def _named(number: int, instr: Instr) -> str:
 
 
 def _verify_types(number: int, instr: Instr) -> None:
-    what, primitive = _named(number, instr), REGISTRY[instr.op]
+    what, primitive = _named(number, instr), PRIMITIVES[instr.op]
     with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
         found = primitive.abstract(*instr.inputs, **instr.params)
     wanted = found if primitive.multiple else (found,)

@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, Linear, linear
+from glassgrad.ops.core import PRIMITIVES, Array, Linear, linear
 from glassgrad.ops.shape import broadcast_to_p, stack
 
 
@@ -51,6 +51,7 @@ conj_p: Linear = linear(
     register=False,
     takes_complex=True,
 )  # fmt: skip
+PRIMITIVES.update({prim.name: prim for prim in (view_as_complex_p, view_as_real_p, conj_p)})
 
 
 @takes_complex

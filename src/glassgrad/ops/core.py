@@ -38,6 +38,7 @@ Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what
 Rule = Callable[..., Any]
 
 REGISTRY: dict[str, Primitive] = {}
+PRIMITIVES: dict[str, Primitive] = {}  # what a trace may name: the table, and a few with tests of their own
 
 
 class Interpreter(NamedTuple):
@@ -117,7 +118,7 @@ class Primitive:
         if register:
             if name in REGISTRY:
                 raise KeyError(f"primitive {name!r} is declared twice")
-            REGISTRY[name] = self
+            REGISTRY[name] = PRIMITIVES[name] = self
         self.name = self.__name__ = name
         self.__doc__ = f"{name}: {formula}" if formula else name
         self.formula, self.derivative = formula, derivative

@@ -24,7 +24,7 @@ import numpy as np
 
 from glassgrad import creation, errors, provenance
 from glassgrad.ops import arrange, data_dependent, elementwise, index, scan, shape, sort
-from glassgrad.ops.core import Array, Custom
+from glassgrad.ops.core import PRIMITIVES, Array, Custom
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.protocols.exchange import from_dlpack
 from glassgrad.protocols.functions import SPELLINGS
@@ -229,6 +229,7 @@ opaque_p = Custom(
     "opaque", lambda _xp, *x, function: function(*x),
     joint_vjp=_no_derivative, formula="a function of SciPy without a derivative", derivative="raises", register=False,
 )  # fmt: skip
+PRIMITIVES[opaque_p.name] = opaque_p
 
 
 class Special:

@@ -6,7 +6,7 @@ from typing import Any
 
 from glassgrad.compile.graph import Graph, Var
 from glassgrad.compile.passes.rewriter import Rewriter, frozen
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 def eliminate_dead(graph: Graph) -> Graph:
@@ -78,7 +78,7 @@ def _shares(value: Var, rewriter: Rewriter) -> bool:
         if instr is None:
             return True
         basic = instr.op == "getitem" and len(instr.inputs) == 1
-        if not (REGISTRY[instr.op].is_view or basic or instr.op == "astype"):
+        if not (PRIMITIVES[instr.op].is_view or basic or instr.op == "astype"):
             return False
         source = instr.inputs[0]
         if not isinstance(source, Var):

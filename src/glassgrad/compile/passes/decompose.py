@@ -47,7 +47,7 @@ def decompose(graph: Graph, ops: Collection[str] = frozenset(DECOMPOSITIONS)) ->
     """Write out the given composites."""
     rewriter = Rewriter(graph)
     for instr in graph.instrs:
-        if instr.op in ops:
+        if instr.op in ops and all(var.size for var in instr.reads()):  # parts of nothing may not exist
             rewriter.instead(instr.output, _written_out(rewriter, instr))
         else:
             rewriter.keep(instr)

@@ -6,7 +6,7 @@ import numpy as np
 
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.passes.rewriter import Rewriter
-from glassgrad.ops.core import REGISTRY, Elementwise
+from glassgrad.ops.core import PRIMITIVES, Elementwise
 
 # A folded result this large is not worth the memory, unless it is no larger than what it is computed from.
 _LIMIT = 1 << 16
@@ -21,17 +21,28 @@ def fold(graph: Graph) -> Graph:
             for var in instr.outputs:
                 rewriter.instead(var, rewriter.constant(np.empty(var.shape, var.dtype)))
             continue
+        if instr.reads() and all(var.size == 0 for var in instr.reads()):
+            # So is what is made of nothing: the sum over an empty axis. No emitter has to make loops without a turn.
+            values: list[object] = [np.empty(one.shape, one.dtype) if isinstance(one, Var) else one
+                                    for one in instr.inputs]  # fmt: skip
+            _replace(rewriter, instr, values)
+            continue
         values = [rewriter.known.get(operand, operand) if isinstance(operand, Var) else operand
                   for operand in map(rewriter.now, instr.inputs)]  # fmt: skip
         if any(isinstance(value, Var) for value in values) or not _worthwhile(instr, values):
             rewriter.keep(_with_numbers(instr, rewriter))
             continue
-        with np.errstate(all="ignore"):  # eager would warn where it runs, not here
-            result = REGISTRY[instr.op].compute(tuple(values), instr.params)
-        results = result if len(instr.outputs) > 1 else (result,)
-        for var, part in zip(instr.outputs, results, strict=True):
-            rewriter.instead(var, rewriter.constant(np.asarray(part, dtype=var.dtype)))
+        _replace(rewriter, instr, values)
     return rewriter.finish()
+
+
+def _replace(rewriter: Rewriter, instr: Instr, values: list[object]) -> None:
+    """Let the results of an instruction on these numbers stand for it."""
+    with np.errstate(all="ignore"):  # eager would warn where it runs, not here
+        result = PRIMITIVES[instr.op].compute(tuple(values), instr.params)
+    results = result if len(instr.outputs) > 1 else (result,)
+    for var, part in zip(instr.outputs, results, strict=True):
+        rewriter.instead(var, rewriter.constant(np.asarray(part, dtype=var.dtype)))
 
 
 def _worthwhile(instr: Instr, values: list[object]) -> bool:
@@ -42,7 +53,7 @@ def _worthwhile(instr: Instr, values: list[object]) -> bool:
 
 def _with_numbers(instr: Instr, rewriter: Rewriter) -> Instr:
     """Write 0-d constants as Python numbers where that changes neither the dtype nor the value."""
-    if not isinstance(REGISTRY[instr.op], Elementwise):
+    if not isinstance(PRIMITIVES[instr.op], Elementwise):
         return instr
     inputs = list(map(rewriter.now, instr.inputs))
     for position, operand in enumerate(inputs):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.graph import Graph, Instr, Operand, Var
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 class Rewriter:
@@ -78,7 +78,7 @@ class Rewriter:
     def apply(self, op: str, *inputs: Operand, like: Instr | None = None, **params: Any) -> Var:
         """Append a new instruction; its type follows from the primitive, its place from `like`."""
         with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
-            aval = REGISTRY[op].abstract(*inputs, **params)
+            aval = PRIMITIVES[op].abstract(*inputs, **params)
         var = self.var(aval.shape, aval.dtype)
         self._append(Instr(op, tuple(inputs), (var,), params, None if like is None else like.where))
         return var

@@ -9,7 +9,7 @@ from glassgrad.compile.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.passes.rewriter import Rewriter
 from glassgrad.compile.passes.rules import BY_OP, Letter, Pattern, Rule
 from glassgrad.ops.axes import reduced_shape
-from glassgrad.ops.core import REGISTRY, Elementwise
+from glassgrad.ops.core import PRIMITIVES, Elementwise
 
 Structural = Callable[[Rewriter, Instr], Operand | None]
 
@@ -61,7 +61,7 @@ def _better(rewriter: Rewriter, instr: Instr, more: Sequence[Rule]) -> Operand |
         made_here = structural(rewriter, instr)
         if made_here is not None and _same_type(made_here, instr.output):
             return made_here
-    if isinstance(REGISTRY[instr.op], Elementwise):
+    if isinstance(PRIMITIVES[instr.op], Elementwise):
         return _without_broadcasts(rewriter, instr)
     return None
 

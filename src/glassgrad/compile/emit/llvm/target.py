@@ -26,6 +26,8 @@ class Host:
         self.features = features.flatten()
         self.triple = llvm.get_process_triple()
         self.vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+        # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
+        self.has_halves = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
         self.machine = self.new_machine()
 
     def new_machine(self) -> Any:

@@ -23,7 +23,7 @@ from glassgrad.compile.passes.simplify import simplified
 from glassgrad.compile.symbol import Symbol
 from glassgrad.compile.trace import Tracer
 from glassgrad.mode import MODE, RECORDING, TRACING
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.tensor import Tensor, make
 
 Replace = Callable[["Replay", Instr], bool]
@@ -85,7 +85,7 @@ class Replay:
             if instr.op == "alias":
                 return args[0]
         self.tracer.place = instr.where
-        result = REGISTRY[instr.op](*args, **instr.params)
+        result = PRIMITIVES[instr.op](*args, **instr.params)
         self.tracer.place = None
         return result
 

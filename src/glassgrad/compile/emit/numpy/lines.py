@@ -9,7 +9,7 @@ from typing import Any
 from glassgrad.compile.emit.numpy.runs import Run
 from glassgrad.compile.graph import Instr, Var
 from glassgrad.compile.origin import FORWARD, Origin
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ class Body:
 
 def rule_text(made: Instr, argument: int | None) -> str:
     """Name a forward op and its derivative, for one argument if there is one formula for each."""
-    prim = REGISTRY.get(made.op)
+    prim = PRIMITIVES.get(made.op)
     derivative = prim.derivative if prim is not None else ""
     parts = derivative.split(", ")
     if argument is not None and len(parts) == len(made.inputs):

@@ -22,7 +22,7 @@ from glassgrad.compile.emit.numpy.text import ATOM, Text
 from glassgrad.compile.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.indexing import find_checks
 from glassgrad.compile.tracing_lock import free_in_children
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
 # Ops that the program leaves to eager mode's kernels although they have a text: the text takes one number at a time, or
@@ -153,7 +153,7 @@ class Writer:
                 self.helpers.add(instr.op)
             return written
         name = f"op_{instr.op}"
-        self.called[name] = REGISTRY[instr.op].evaluate
+        self.called[name] = PRIMITIVES[instr.op].evaluate
         options = {}
         for key, value in instr.params.items():
             given = f"{name}_{key}_{len(self.values)}"

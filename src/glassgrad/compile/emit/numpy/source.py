@@ -16,7 +16,7 @@ from glassgrad.compile.emit.numpy.statements import span_of, unnumbered
 from glassgrad.compile.emit.numpy.text import Text
 from glassgrad.compile.graph import Instr, Operand, Var
 from glassgrad.compile.origin import FORWARD, GATHER, Origin
-from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import IndexArray
 
 _LARGE = 16  # an expression of more operations than this is not put into another one
@@ -189,7 +189,7 @@ class BodyWriter(ExpressionWriter):
     def _owns(self, var: Var) -> bool:
         """Tell whether a value has memory of its own, so that adding to it in place changes nothing else."""
         instr = self.producer.get(var)
-        return instr is not None and not REGISTRY[instr.op].is_view and instr.op not in {"getitem", "astype"}
+        return instr is not None and not PRIMITIVES[instr.op].is_view and instr.op not in {"getitem", "astype"}
 
     def _goes_inline(self, instr: Instr) -> bool:
         out = instr.outputs[0]

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch's own samples are what is r
 pytest.importorskip("expecttest", reason="PyTorch's table of samples imports it")
 
 from tests.ops import opinfo  # noqa: E402 - after the checks above
+from tests.ops.opinfo_reasons import KNOWN, PROMOTION  # noqa: E402 - after the checks above
 
 SHARES = 8
 SAMPLES = 10  # of each op; the file of the docs is made from twice as many
@@ -32,6 +33,32 @@ def test_ops_agree_with_pytorch(share: int, single_threaded_torch: None) -> None
         if report.op not in opinfo.REASONS
         for form, how in report.disagrees
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def unexplained(dtype: str, some: tuple[Any, ...], limit: int) -> list[str]:
+    """Return how ops differ from PyTorch in a dtype, or refuse what it takes, where no reason is given."""
+    wrong = []
+    for report in opinfo.examine_all(some, limit, dtype):
+        if report.op not in opinfo.REASONS and report.op not in KNOWN[dtype]:
+            wrong += [f"{report.op}: {how}   {form}" for form, how in report.disagrees if not how.startswith(PROMOTION)]
+            refused = ((why, forms) for why, forms in report.unsupported.items() if "argument of type" not in why)
+            wrong += [f"{report.op} refuses: {why}   {forms[0]}" for why, forms in refused]
+    return wrong
+
+
+@pytest.mark.parametrize("dtype", KNOWN)
+def test_some_ops_in_other_dtypes(dtype: str, single_threaded_torch: None) -> None:
+    first = list(KNOWN).index(dtype)
+    some = infos()[first :: 5 * len(KNOWN)] if dtype != "complex128" else infos()[first::5]
+    wrong = unexplained(dtype, some, limit=2)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", KNOWN)
+def test_all_ops_in_other_dtypes(dtype: str, single_threaded_torch: None) -> None:
+    wrong = unexplained(dtype, infos(), limit=SAMPLES)
     assert not wrong, "\n".join(wrong)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from glassgrad import creation, devices, errors, provenance, random
 from glassgrad.func import tree
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
 from glassgrad.tensor import Size, Tensor
 
@@ -198,14 +199,20 @@ def _assert(condition: Any, message: str = "") -> None:
 # --- small functions ------------------------------------------------------------------------------
 
 
+def _sides(row: int, offset: int, col: int) -> tuple[int, int, int]:
+    if row < 0 or col < 0:
+        raise bad_option("a triangle", "row, col", (row, col), "no negative sizes")
+    return row, offset, col
+
+
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
     """Places of the lower triangle of a matrix, (2, n): rows and columns."""
-    return creation.tensor(np.stack(np.tril_indices(row, offset, col)), dtype, device=device)
+    return creation.tensor(np.stack(np.tril_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
     """Places of the upper triangle of a matrix, (2, n): rows and columns."""
-    return creation.tensor(np.stack(np.triu_indices(row, offset, col)), dtype, device=device)
+    return creation.tensor(np.stack(np.triu_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
 def cartesian_prod(*tensors: Any) -> Any:

@@ -82,7 +82,7 @@ class Finish:
         if not isinstance(leaf.array, Symbol):
             return Given(None, leaf)
         at = self._output(leaf.array)
-        if leaf._tracks and leaf.node is not None and _is_alive(leaf.node):
+        if leaf._tracks and leaf.node is not None and is_alive(leaf.node):
             self.tracked[at] = leaf
         else:
             self._shared.setdefault(id(leaf.array), at)
@@ -134,7 +134,7 @@ class Finish:
             return known
         if type(leaf) is not Tensor and not hasattr(leaf, "persistent"):  # buffers have it
             raise errors.TRACE_STORED_KIND(kind=type(leaf).__name__, where=provenance.here())
-        if self.follow and leaf._tracks and leaf.node is not None and _is_alive(leaf.node):
+        if self.follow and leaf._tracks and leaf.node is not None and is_alive(leaf.node):
             at = self._output(leaf.array)
             self.tracked[at] = leaf
             return self._twin(leaf, at)
@@ -332,7 +332,7 @@ class Finish:
                 raise errors.TRACE_STORED(what=left.described(), origin=left.history(), holder=checks.holder(left))
 
 
-def _is_alive(node: Any) -> bool:
+def is_alive(node: Any) -> bool:
     """Tell whether no part of a graph was freed by a backward pass."""
     seen, waiting = set(), [node]
     while waiting:

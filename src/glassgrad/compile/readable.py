@@ -26,6 +26,7 @@ from glassgrad.compile.emit.numpy.recognise import Recogniser
 from glassgrad.compile.emit.numpy.rollup import Roller
 from glassgrad.compile.emit.numpy.runs import assigned, forward_runs
 from glassgrad.compile.emit.numpy.source import BodyWriter
+from glassgrad.compile.finish import is_alive
 from glassgrad.compile.graph import Graph, Instr, Var
 from glassgrad.compile.origin import FORWARD
 from glassgrad.compile.passes import eliminate_dead
@@ -96,6 +97,8 @@ class _ByTape:
     def __call__(self, loss: Any) -> Any:
         """Return the loss and its gradients."""
         if not isinstance(loss, Tensor) or math.prod(loss.shape) != 1 or not loss.requires_grad:
+            return [loss]
+        if loss.node is not None and not is_alive(loss.node):  # the function walked back itself
             return [loss]
         leaves = [leaf for leaf in _leaves(loss) if isinstance(leaf.array, Symbol)]
         found = grad(loss, leaves, allow_unused=True)

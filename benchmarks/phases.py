@@ -20,8 +20,8 @@ import numpy as np
 
 import glassgrad as gg
 from benchmarks.workloads import WORKLOADS
-from glassgrad.compile.explain import rows_of
-from glassgrad.compile.lower import Lowering, Prepared
+from glassgrad.compile.native.lower import Lowering, Prepared
+from glassgrad.compile.native.rows import rows_of
 
 
 def compiled_step(key: str) -> tuple[Any, Any]:

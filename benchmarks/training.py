@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import results
+from glassgrad.tasks.images import CLASSES, DIGITS, MNIST
+from glassgrad.tasks.names import NAMES
+from glassgrad.tasks.text import TEXT
 from glassgrad.train.config import command_line, rules
-from glassgrad.train.images import CLASSES, DIGITS, MNIST
-from glassgrad.train.names import NAMES
-from glassgrad.train.text import TEXT
 
 KINDS = {kind.name: kind for kind in (DIGITS, MNIST, NAMES, TEXT)}
 WARM = 3

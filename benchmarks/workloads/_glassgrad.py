@@ -35,7 +35,7 @@ def stepper(step, mode, data):
 
 def products_by_mkl():
     """Choose MKL for this process; raise the error of a missing module where it is not installed."""
-    from glassgrad.compile.emit.llvm.blas import blas
+    from glassgrad.compile.llvm.blas import blas
 
     os.environ["GLASSGRAD_BLAS"] = "mkl"
     blas.cache_clear()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from glassgrad import devices
-from glassgrad.missing import getter
-from glassgrad.tape import MUTATIONS
+from glassgrad.engine import devices
+from glassgrad.engine.writes import MUTATIONS
+from glassgrad.errors.missing import getter
 
 
 class autocast:  # noqa: N801 - PyTorch's name

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import amp, creation, devices, errors, provenance, random, serialization, torch_names
-from glassgrad.mode import no_grad
-from glassgrad.tensor import Size, Tensor
+from glassgrad import amp, errors, provenance, serialization, torch_names
+from glassgrad.engine import creation, devices, random
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.torch_names import HOMES, Namespace
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
@@ -242,7 +243,7 @@ def get_default_device() -> devices.device:
 
 def get_num_threads() -> int:
     """Return how many cores this process may use; a compiled step takes as many of them as are worth it."""
-    from glassgrad.compile.runtime import available_cores
+    from glassgrad.compile.native.runtime import available_cores
 
     return available_cores()
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation
-from glassgrad.missing import getter
+from glassgrad.engine import creation
+from glassgrad.engine.tensor import Tensor
+from glassgrad.errors.missing import getter
 from glassgrad.ops.fft import (
     fft,
     fft2,
@@ -28,7 +29,6 @@ from glassgrad.ops.fft import (
     rfft2,
     rfftn,
 )
-from glassgrad.tensor import Tensor
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, real
 from glassgrad.ops.core import Array, canonical_axis
-from glassgrad.ops.decompose import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
 from glassgrad.ops.eigen import eig, eigvals
-from glassgrad.ops.factorise import (
+from glassgrad.ops.factorise import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
+from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
+from glassgrad.ops.lu import (
     cholesky_ex,
     inv_ex,
     linalg_lu,
@@ -30,7 +31,6 @@ from glassgrad.ops.factorise import (
     matrix_exp,
     solve_ex,
 )
-from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
 from glassgrad.ops.names import at_home, public
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.reduce import amax, amin, sum

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import autograd, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import backward
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.func import hvp, jacrev, tree
-from glassgrad.tensor import Tensor, make
 
 _WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 _WITH_HESSIANS = frozenset({"dogleg", "trust-exact"})
@@ -83,7 +84,7 @@ def minimize(
     def value_and_gradient(vector: Any) -> tuple[float, Any]:
         x = make(np.array(vector, dtype=np.float64), None, True)
         value = _scalar(fun(packing.build(x), *args), place)
-        (gradient,) = autograd.grad(value, x)
+        (gradient,) = backward.grad(value, x)
         return float(value.detach()), gradient.detach().array  # type: ignore[union-attr]  # grad raises rather than None
 
     def value_only(vector: Any) -> float:

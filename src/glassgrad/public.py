@@ -11,8 +11,8 @@ from types import ModuleType
 
 import numpy as np
 
-from glassgrad import autograd, inplace, interpreter, methods
-from glassgrad.creation import (
+from glassgrad.engine import backward, inplace, methods, record
+from glassgrad.engine.creation import (
     arange,
     as_tensor,
     empty,
@@ -28,10 +28,10 @@ from glassgrad.creation import (
     zeros,
     zeros_like,
 )
-from glassgrad.devices import device
-from glassgrad.ops import names as _names
-from glassgrad.protocols import from_dlpack
-from glassgrad.random import (
+from glassgrad.engine.devices import device
+from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.engine.protocols import from_dlpack
+from glassgrad.engine.random import (
     Generator,
     bernoulli,
     default_generator,
@@ -45,9 +45,15 @@ from glassgrad.random import (
     randn_like,
     randperm,
 )
-from glassgrad.tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from glassgrad.tensor import Tensor
-from glassgrad.window_functions import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.window_functions import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    kaiser_window,
+)
+from glassgrad.ops import names as _names
 
 float16 = half = np.dtype(np.float16)
 float32 = np.dtype(np.float32)

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import devices, errors, provenance
-from glassgrad.tensor import Tensor, make
+from glassgrad import errors, provenance
+from glassgrad.engine import devices
+from glassgrad.engine.tensor import Tensor, make
 
 _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # what PyTorch's own files begin with; older ones are plain pickles

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, devices
-from glassgrad.missing import getter
+from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import getter
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive, bad_option, canonical_axis
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.sparse_products import sparse_product_p
-from glassgrad.tensor import Tensor, make
 
 
 class SparseTensor:

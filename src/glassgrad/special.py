@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 from glassgrad.ops.names import PUBLIC, at_home
 
 _NAMES = (

@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance, random
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices, random
+from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.func import tree
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
-from glassgrad.tensor import Size, Tensor
 
 # What programs that compare `torch.__version__` are told, so that they take their newer branches.
 VERSION = "2.5.0+glassgrad"

@@ -153,7 +153,7 @@ def test_files_of_a_run_in_each_others_place(finished: Path, folder: Path, glass
 
 
 def test_a_model_of_another_version(finished: Path, folder: Path, glassgrad: Call) -> None:
-    from glassgrad.train.checkpoint import load_checkpoint, save_checkpoint
+    from glassgrad.train.kept.checkpoint import load_checkpoint, save_checkpoint
 
     path = finished / "model.safetensors"
     arrays, description = load_checkpoint(path)

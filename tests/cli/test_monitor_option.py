@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.train import runner
+from glassgrad.tasks import runner
+from glassgrad.tasks.names import NAMES
 from glassgrad.train.callbacks import Callback
-from glassgrad.train.monitoring import Monitoring
-from glassgrad.train.names import NAMES
+from glassgrad.train.show.monitoring import Monitoring
 
 PICTURES = {"gradient_flow.png", "gradient_histograms.png", "total_norm.png", "activations.png"}
 NAMES_OPTIONS = ("train", "names", "--data", "words.txt", "--steps", 60, "--hidden", 16, "--log-every", 20)

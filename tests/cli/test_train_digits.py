@@ -144,8 +144,8 @@ def test_what_cannot_be_used_is_one_line_and_makes_no_file(
 
 
 def test_help_names_every_hyperparameter(glassgrad: Call) -> None:
+    from glassgrad.tasks.images import ImagesConfig, MnistConfig
     from glassgrad.train.config import flag, rules
-    from glassgrad.train.images import ImagesConfig, MnistConfig
 
     for command, config in (("digits", ImagesConfig), ("mnist", MnistConfig)):
         text = glassgrad("train", command, "--help").out

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from glassgrad.train.metrics import read_metrics
+from glassgrad.train.kept.metrics import read_metrics
 
 Call = Callable[..., Any]
 QUICK = ("--data", "words.txt", "--hidden", "8", "--embedding", "3")
@@ -282,8 +282,8 @@ def test_in_a_terminal_the_display_is_live(folder: Path, process: Call) -> None:
 
 
 def test_help_names_every_hyperparameter(glassgrad: Call) -> None:
+    from glassgrad.tasks.names import NamesConfig
     from glassgrad.train.config import flag, rules
-    from glassgrad.train.names import NamesConfig
 
     text = glassgrad("train", "names", "--help").out
     for key in rules(NamesConfig):

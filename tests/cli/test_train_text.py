@@ -191,9 +191,9 @@ def test_drawing_with_values_that_cannot_be(trained: Path, folder: Path, glassgr
 
 
 def test_help_names_every_hyperparameter(glassgrad: Call) -> None:
+    from glassgrad.tasks.sample import SampleOptions
+    from glassgrad.tasks.text import TextConfig
     from glassgrad.train.config import flag, rules
-    from glassgrad.train.sample import SampleOptions
-    from glassgrad.train.text import TextConfig
 
     text = glassgrad("train", "text", "--help").out
     assert [key for key in rules(TextConfig) if flag(key) not in text] == []

@@ -8,7 +8,8 @@ import warnings
 import pytest
 
 import glassgrad as gg
-from glassgrad import absent, compat, nn, optim
+from glassgrad import compat, nn, optim
+from glassgrad.engine import absent
 from glassgrad.errors.kinds import MissingError
 
 MODULES = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from glassgrad.checkpoint import checkpoint, checkpoint_sequential
 
 import glassgrad as gg
 from glassgrad import errors, func
-from glassgrad.checkpoint import checkpoint, checkpoint_sequential
 from glassgrad.nn import functional as F
 
 

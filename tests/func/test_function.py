@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from glassgrad.autograd import Function, once_differentiable
 
 import glassgrad as gg
 from glassgrad import errors, func
-from glassgrad.autograd import Function, once_differentiable
 
 
 class Exp(Function):

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 
 import glassgrad as gg
+from glassgrad.engine.tensor import Tensor
 from glassgrad.func.tree import flatten, tree_map
 from glassgrad.ops import names
-from glassgrad.tensor import Tensor
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "opinfo.json"
 SAMPLES = 20

@@ -17,7 +17,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.nn import functional_conv as F
-from glassgrad.ops import parallel, windows
+from glassgrad.ops.kernels import parallel, windows
 from tests.ops.against_torch import compare, real
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")

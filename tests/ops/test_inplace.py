@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import errors, inplace
+from glassgrad import errors
+from glassgrad.engine import inplace
 from glassgrad.ops.names import PUBLIC
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of in-place programs")

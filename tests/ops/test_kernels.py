@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glassgrad.ops.kernels import choose
+from glassgrad.ops.kernels.choose import choose
 
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-45])
 

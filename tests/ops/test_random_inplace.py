@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import glassgrad as gg
-from glassgrad import inplace
+from glassgrad.engine import inplace
 from tests.ops.against_torch import torch
 
 

@@ -120,7 +120,7 @@ from pathlib import Path
 from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 from glassgrad.train import Checkpoint, Trainer, TrainingConfig
-from glassgrad.train.metrics import MetricsLog, read_metrics
+from glassgrad.train.kept.metrics import MetricsLog, read_metrics
 from glassgrad.utils.data import DataLoader, TensorDataset
 folder = Path(sys.argv[1])
 gg.manual_seed(0)

@@ -14,10 +14,11 @@ import pytest
 from glassgrad.data import WordList
 from glassgrad.errors import InputError, RunError
 from glassgrad.nn import functional as F
-from glassgrad.train import Callback, Loop, RunDirectory, RunState, StopSignals, read_metrics, runner
+from glassgrad.tasks import runner
+from glassgrad.tasks.names import NAMES, NamesTask, configure
+from glassgrad.train import Callback, Loop, RunDirectory, RunState, StopSignals, read_metrics
 from glassgrad.train.config import command_line
-from glassgrad.train.display import PlainDisplay
-from glassgrad.train.names import NAMES, NamesTask, configure
+from glassgrad.train.show.display import PlainDisplay
 
 WORDS = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 
@@ -139,7 +140,7 @@ def test_the_gradients_shown_are_those_of_the_coming_batch(tmp_path: Path) -> No
     go(loop([Look()], steps=1)[1], tmp_path)
     task, made = loop([])
     inputs, targets = made.plan.batch_at(0)
-    from glassgrad import tensor
+    from glassgrad.engine import tensor
 
     loss = F.cross_entropy(task.learner.model(tensor(inputs)), tensor(targets))
     loss.backward()

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glassgrad.data.atomic import write_atomically
 from glassgrad.errors import InputError
-from glassgrad.train.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
-from glassgrad.train.files import write_atomically
+from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
 
 
 def sample_arrays() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from glassgrad.errors import InputError
 from glassgrad.nn import functional as F
 from glassgrad.optim import lr_scheduler
 from glassgrad.train import Checkpoint
-from glassgrad.train.checkpoint import load_checkpoint, save_checkpoint
+from glassgrad.train.kept.checkpoint import load_checkpoint, save_checkpoint
 from glassgrad.utils.data import DataLoader, TensorDataset
 
 Parts = dict[str, Any]

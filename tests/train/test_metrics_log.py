@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glassgrad.train.metrics import MetricsLog, drop_after, read_metrics
+from glassgrad.train.kept.metrics import MetricsLog, drop_after, read_metrics
 
 
 def written(path: Path, steps: int = 5) -> bytes:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from glassgrad.data import atomic
 from glassgrad.errors import InputError
-from glassgrad.train import files, rundir
-from glassgrad.train.rundir import RunDirectory
+from glassgrad.train.kept import rundir
+from glassgrad.train.kept.rundir import RunDirectory
 
 
 def fill(run: RunDirectory) -> None:
@@ -119,7 +120,7 @@ def test_what_a_kill_left_behind_is_swept_away(tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     run = rundir.create(tmp_path / "run", "names", fill)
     program = (
-        "import sys; from pathlib import Path; from glassgrad.train.rundir import RunDirectory\n"
+        "import sys; from pathlib import Path; from glassgrad.train.kept.rundir import RunDirectory\n"
         "with RunDirectory(Path(sys.argv[1])).lock(): print('got it')"
     )
     command = [sys.executable, "-c", program, str(run.path)]
@@ -144,21 +145,21 @@ def test_only_stale_files_of_our_own_are_swept(tmp_path: Path) -> None:
     kept = [f".a.{alive}.tmp", ".a.tmp", f"a.{dead}.tmp", ".a.x.tmp", f".a.{dead}.tmp.bak", f"..{dead}", ".editor.swp"]
     for name in (*gone, *kept):
         (tmp_path / name).write_bytes(b"half")
-    files.sweep(tmp_path, "a")
+    atomic.sweep(tmp_path, "a")
     assert everything(tmp_path) == sorted([*kept, gone[1]])
-    files.sweep(tmp_path)
+    atomic.sweep(tmp_path)
     assert everything(tmp_path) == sorted(kept)
-    files.sweep(tmp_path, alone=True)
+    atomic.sweep(tmp_path, alone=True)
     assert everything(tmp_path) == sorted(kept[1:])
 
 
 def test_where_processes_cannot_be_asked_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_CAN_ASK", False)
+    monkeypatch.setattr(atomic, "_CAN_ASK", False)
     monkeypatch.setattr(os, "kill", lambda *args: pytest.fail("would end a process on Windows"))
     for name, age in ((".old.123.tmp", 7200), (".young.123.tmp", 60)):
         (tmp_path / name).write_bytes(b"half")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
-    files.sweep(tmp_path)
+    atomic.sweep(tmp_path)
     assert everything(tmp_path) == [".young.123.tmp"]
 
 

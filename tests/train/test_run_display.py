@@ -9,9 +9,9 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from glassgrad.train.display import PlainDisplay, choose_display
-from glassgrad.train.live import LiveDisplay, TerminalConsole
-from glassgrad.train.progress import History, Progress, Speedometer, duration, sparkline, speed
+from glassgrad.train.show.display import PlainDisplay, choose_display
+from glassgrad.train.show.live import LiveDisplay, TerminalConsole
+from glassgrad.train.show.progress import History, Progress, Speedometer, duration, sparkline, speed
 
 NOW = Progress(45_231, 200_000, 2.15431, 2.18012, 6_512.3, [3.0, 2.5, 2.3, 2.2, 2.15])
 BEGIN = Progress(0, 200_000, None, None, None)

@@ -18,11 +18,11 @@ import pytest
 
 from glassgrad.data import RandomBatches
 from glassgrad.errors import InputError, RunError
-from glassgrad.train.checkpoint import load_checkpoint
+from glassgrad.train.kept.checkpoint import load_checkpoint
+from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.loop import Loop, Plan
-from glassgrad.train.metrics import read_metrics
-from glassgrad.train.progress import Progress
-from glassgrad.train.rundir import RunDirectory
+from glassgrad.train.show.progress import Progress
 from glassgrad.train.signals import StopSignals
 
 

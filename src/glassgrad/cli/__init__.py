@@ -44,8 +44,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
-    from ..errors import GlassgradError, InputError
-    from .app import command
+    from glassgrad.cli.app import command
+    from glassgrad.errors import GlassgradError, InputError
 
     try:
         code = command().main(list(arguments), prog_name="glassgrad", standalone_mode=False)

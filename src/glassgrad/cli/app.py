@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import explain, sample, train_images, train_names, train_plane, train_text
+from glassgrad.cli import explain, sample, train_images, train_names, train_plane, train_text
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",

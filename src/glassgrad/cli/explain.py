@@ -33,7 +33,7 @@ def explain(
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
 ) -> int:
     """Show the forward and the backward pass of a function step by step."""
-    from ..explanation import explain as explained
+    from glassgrad.explanation import explain as explained
 
     function = _function(target)
     explanation = explained(function, **_arguments(function, target, values or []))
@@ -42,7 +42,7 @@ def explain(
 
 
 def _function(target: str) -> Callable[..., Any]:
-    from .. import errors
+    from glassgrad import errors
 
     file, _, name = target.rpartition(":")
     path = Path(file)
@@ -64,7 +64,7 @@ def _function(target: str) -> Callable[..., Any]:
 
 
 def _arguments(function: Callable[..., Any], target: str, values: list[str]) -> dict[str, Any]:
-    from .. import errors
+    from glassgrad import errors
 
     parameters = inspect.signature(function).parameters
     found = {}
@@ -83,7 +83,7 @@ def _arguments(function: Callable[..., Any], target: str, values: list[str]) -> 
 def _value(name: str, text: str) -> Any:
     import numpy as np
 
-    from .. import errors
+    from glassgrad import errors
 
     try:
         value = ast.literal_eval(text)

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import errors
-from ..train.callbacks import Callback
-from ..train.config import Rule, flag, rules
-from ..train.monitoring import RECORD, Monitoring, draw
-from ..train.task import TaskKind
+from glassgrad import errors
+from glassgrad.tasks.task import TaskKind
+from glassgrad.train.callbacks import Callback
+from glassgrad.train.config import Rule, flag, rules
+from glassgrad.train.show.monitoring import RECORD, Monitoring, draw
 
 _METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}  # short, so that 80 columns have room for the words
 
@@ -136,7 +136,7 @@ def train_or_resume(
     callbacks: Sequence[Callback] = (),
 ) -> int:
     """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
-    from ..train import runner
+    from glassgrad.tasks import runner
 
     watching = _monitoring(options, resume)
     if watching is not None:

@@ -33,8 +33,8 @@ def sample(
     ] = None,
 ) -> int:
     """Print words or text that a trained model makes up."""
-    from ..train.sample import load_model
-    from ..train.sample import sample as lines
+    from glassgrad.tasks.sample import load_model
+    from glassgrad.tasks.sample import sample as lines
 
     learner, description = load_model(run)
     given = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..train.images import DIGITS, MNIST, ImagesConfig, MnistConfig
-from .options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.cli.options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.tasks.images import DIGITS, MNIST, ImagesConfig, MnistConfig
 
 
 @with_options(ImagesConfig)

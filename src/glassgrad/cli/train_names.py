@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..train.names import NAMES, NamesConfig
-from .options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.cli.options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.tasks.names import NAMES, NamesConfig
 
 
 @with_options(NamesConfig)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..train.plane import MOONS, XOR, MoonsConfig, PlaneConfig
-from .options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.cli.options import Config, Resume, RunDir, train_or_resume, with_options
+from glassgrad.tasks.plane import MOONS, XOR, MoonsConfig, PlaneConfig
 
 
 @with_options(PlaneConfig)

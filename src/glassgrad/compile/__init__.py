@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from glassgrad.compile.api import Compiled, compile
-from glassgrad.compile.readable import backward_source
+from glassgrad.compile.source.readable import backward_source
 
 __all__ = ["Compiled", "backward_source", "compile"]
 

@@ -15,19 +15,19 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from glassgrad import errors, provenance
-from glassgrad.compile import backends, report, verification
-from glassgrad.compile.capture import capture
-from glassgrad.compile.captured import Capture
-from glassgrad.compile.fastpath import MISS
-from glassgrad.compile.graph import Graph
-from glassgrad.compile.interrupts import opened, shielded
-from glassgrad.compile.naming import with_names
+from glassgrad.compile import against_eager, backends, report
+from glassgrad.compile.front.cached_trace import TraceCall, changed_floats, describe_difference, signature
+from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.fast_call import MISS
+from glassgrad.compile.front.interrupts import opened, shielded
+from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
+from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.portable import Portable
-from glassgrad.compile.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.report import Stats
-from glassgrad.compile.tracecall import TraceCall, changed_floats, describe_difference, signature
-from glassgrad.compile.tracing_lock import TRACING_LOCK, free_in_children
-from glassgrad.tape import MODE, TRACING
+from glassgrad.compile.source.naming import with_names
+from glassgrad.engine.mode import MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # calls of one kind that were all traced, after which they run eagerly
@@ -182,12 +182,12 @@ class Compiled(Portable):
             return call.run(leaves)
         if self._verify:
             call.capture.undo = None  # whatever happens, the state is that of the eager call
-            return verification.checked(call, self.function, args, kwargs, leaves)
+            return against_eager.checked(call, self.function, args, kwargs, leaves)
         return self._first_run(call, leaves)
 
     def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
         """Run a new trace; if that fails, everything is as it was."""
-        before = verification.Snapshot(call.capture, leaves, arrays=call.can_fail_halfway)
+        before = against_eager.Snapshot(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
             with opened():  # the last moment at which an interrupt finds nothing done
                 pass
@@ -347,7 +347,7 @@ class Compiled(Portable):
     @property
     def source(self) -> Any:
         """The latest program as readable NumPy: the user's lines, the backward pass, the updates."""
-        from glassgrad.compile.readable import step_source
+        from glassgrad.compile.source.readable import step_source
 
         return step_source(self._current("the source").capture)
 

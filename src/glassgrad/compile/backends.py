@@ -8,9 +8,9 @@ import warnings
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.compile import passes
-from glassgrad.compile.graph import Graph
-from glassgrad.compile.verify import verify
+from glassgrad.compile.ir import passes
+from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.well_formed import verify
 
 _warned = False
 
@@ -37,7 +37,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        importlib.import_module("glassgrad.compile.lower")
+        importlib.import_module("glassgrad.compile.native.lower")
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -46,9 +46,9 @@ def _why_no_llvm() -> str | None:
 def build(graph: Graph, backend: str, threads: int | None) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it."""
     if backend == "llvm":
-        lower = importlib.import_module("glassgrad.compile.lower").lower
+        lower = importlib.import_module("glassgrad.compile.native.lower").lower
         return lower(graph, threads=threads, prepare=_for_native_code)
-    from glassgrad.compile.emit.numpy.program import NumpyStep
+    from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(_prepared(graph))
 

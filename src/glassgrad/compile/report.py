@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from glassgrad.compile.graph import Graph, Instr, Var, type_text
-from glassgrad.compile.origin import Origin
+from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.ir.graph import Graph, Instr, Var, type_text
 from glassgrad.ops.core import PRIMITIVES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from glassgrad import amp, errors, provenance  # noqa: F401 - torch.cuda.amp
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 
 
 def is_available() -> bool:

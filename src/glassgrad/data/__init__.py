@@ -9,12 +9,12 @@ Example:
 
 from __future__ import annotations
 
-from .batches import EpochBatches, RandomBatches
-from .idx import read_idx
-from .images import ImageData, read_mnist, shipped_digits
-from .names import Examples, NamesData, split_words
-from .tokenizer import CharTokenizer
-from .words import WordList, read_words, shipped_words
+from glassgrad.data.batches import EpochBatches, RandomBatches
+from glassgrad.data.idx import read_idx
+from glassgrad.data.images import ImageData, read_mnist, shipped_digits
+from glassgrad.data.names import Examples, NamesData, split_words
+from glassgrad.data.tokenizer import CharTokenizer
+from glassgrad.data.words import WordList, read_words, shipped_words
 
 __all__ = [
     "CharTokenizer",

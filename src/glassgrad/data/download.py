@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .. import errors
+from glassgrad import errors
 
 MNIST_MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -79,7 +79,7 @@ def _download(name: str, checksum: str, mirrors: Sequence[str]) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    from ..train.files import write_atomically
+    from glassgrad.data.atomic import write_atomically
 
     try:
         # Closed to others whatever the mask: compiled steps lie in the folder above, too.

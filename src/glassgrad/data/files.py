@@ -6,7 +6,7 @@ import difflib
 import unicodedata
 from pathlib import Path
 
-from .. import errors
+from glassgrad import errors
 
 
 def read_text(path: str | Path, expected: str) -> str:

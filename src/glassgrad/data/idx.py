@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
+from glassgrad import errors
 
 Array = Any
 

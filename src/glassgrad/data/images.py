@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from .idx import read_pair
+from glassgrad import errors
+from glassgrad.data.idx import read_pair
 
 Array = Any
 

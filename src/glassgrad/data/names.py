@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from .tokenizer import BOUNDARY, CharTokenizer
-from .words import WordList
+from glassgrad import errors
+from glassgrad.data.tokenizer import BOUNDARY, CharTokenizer
+from glassgrad.data.words import WordList
 
 Array = Any
 

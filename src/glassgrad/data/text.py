@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from .files import read_text
-from .names import LARGEST_ALPHABET, Examples
-from .tokenizer import CharTokenizer
+from glassgrad import errors
+from glassgrad.data.files import read_text
+from glassgrad.data.names import LARGEST_ALPHABET, Examples
+from glassgrad.data.tokenizer import CharTokenizer
 
 Array = Any
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .. import errors
-from .files import read_text
+from glassgrad import errors
+from glassgrad.data.files import read_text
 
 EXPECTED = "a text file with one word per line"
 

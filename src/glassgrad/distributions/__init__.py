@@ -50,7 +50,7 @@ from glassgrad.distributions.transforms import (
     Transform,
     identity_transform,
 )
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."

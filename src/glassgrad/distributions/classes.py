@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import creation, random
 from glassgrad.distributions import constraints
 from glassgrad.distributions.discrete import Binomial, inside_unit
 from glassgrad.distributions.distribution import Constraints, Distribution, as_sizes, given_one, spread
-from glassgrad.mode import no_grad
+from glassgrad.engine import creation, random
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import make
 from glassgrad.ops.axes import concrete
-from glassgrad.tensor import make
 
 
 class OfClasses(Distribution):

@@ -9,7 +9,7 @@ from glassgrad.distributions import constraints
 from glassgrad.distributions.classes import Categorical
 from glassgrad.distributions.distribution import Distribution, as_sizes, summed
 from glassgrad.distributions.transforms import ComposeTransform, Transform
-from glassgrad.mode import no_grad
+from glassgrad.engine.mode import no_grad
 
 
 class Independent(Distribution):

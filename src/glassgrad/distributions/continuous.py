@@ -11,8 +11,8 @@ import numpy as np
 
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, OfParameters
+from glassgrad.engine.random import rand, randn
 from glassgrad.ops.names import PUBLIC
-from glassgrad.random import rand, randn
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _EULER = 0.57721566490153286060651209

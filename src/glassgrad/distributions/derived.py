@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import random
 from glassgrad.distributions import constraints
 from glassgrad.distributions.classes import OneHotCategorical
 from glassgrad.distributions.composed import TransformedDistribution
@@ -21,6 +20,7 @@ from glassgrad.distributions.transforms import (
     SigmoidTransform,
     StickBreakingTransform,
 )
+from glassgrad.engine import random
 
 
 class LogNormal(TransformedDistribution):

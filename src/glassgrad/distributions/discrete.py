@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import creation, random
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, ExponentialFamily, given_one
-from glassgrad.mode import no_grad
+from glassgrad.engine import creation, random
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.names import PUBLIC
-from glassgrad.tensor import Tensor, make
 
 
 def inside_unit(probs: Any) -> Any:

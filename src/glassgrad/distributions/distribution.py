@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
+from glassgrad import errors, provenance
 from glassgrad.distributions.constraints import Constraint, real
-from glassgrad.mode import no_grad
+from glassgrad.engine import creation
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.ops.names import PUBLIC
-from glassgrad.tensor import Size, Tensor
 
 Shape = tuple[int, ...]
 Constraints = Mapping[str, Constraint]

@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance, random
+from glassgrad import errors, provenance
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, Distribution, ExponentialFamily, spread
-from glassgrad.function import Function, once_differentiable
+from glassgrad.engine import random
+from glassgrad.engine.function import Function, once_differentiable
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.shape import stack
-from glassgrad.tensor import Tensor, make
 
 
 @lru_cache(maxsize=1)

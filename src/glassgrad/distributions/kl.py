@@ -17,8 +17,8 @@ from glassgrad.distributions.discrete import Bernoulli, Binomial, Geometric, Poi
 from glassgrad.distributions.distribution import Distribution, summed
 from glassgrad.distributions.gammas import Beta, Dirichlet, Gamma, InverseGamma
 from glassgrad.distributions.multivariate import MultivariateNormal, half_log_det, mahalanobis
-from glassgrad.linalg import solve_triangular
 from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.solve import solve_triangular
 
 Formula = Callable[[Any, Any], Any]
 _FORMULAS: dict[tuple[type, type], Formula] = {}

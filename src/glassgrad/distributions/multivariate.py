@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance, random
+from glassgrad import errors, provenance
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, Distribution, given_one
-from glassgrad.linalg import cholesky, inv, solve_triangular
+from glassgrad.engine import creation, random
+from glassgrad.ops.factorise import cholesky
+from glassgrad.ops.solve import inv, solve_triangular
 
 
 def half_log_det(scale: Any) -> Any:

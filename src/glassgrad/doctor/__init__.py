@@ -5,13 +5,13 @@ Nothing here draws or prints; `glassgrad.report` does, from what is computed her
 
 from __future__ import annotations
 
-from .aside import aside
-from .checkup import check_up
-from .facts import CheckUp, Finding
-from .monitor import GradientMonitor
-from .norms import GradientNorms, compute_gradient_norms
-from .record import MonitorData
-from .statistics import BIN_EDGES, Summary, magnitudes, summarise
+from glassgrad.doctor.aside import aside
+from glassgrad.doctor.checkup import check_up
+from glassgrad.doctor.facts import CheckUp, Finding
+from glassgrad.doctor.monitor import GradientMonitor
+from glassgrad.doctor.norms import GradientNorms, compute_gradient_norms
+from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.statistics import BIN_EDGES, Summary, magnitudes, summarise
 
 __all__ = [
     "BIN_EDGES",

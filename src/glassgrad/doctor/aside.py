@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import library
+from glassgrad.doctor import library
 
 Array = Any
 Module = Any

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from . import library, rules
-from .aside import aside
-from .facts import CheckUp, Facts, Gradient, Layer, Targets
-from .passes import PassWatch
-from .quantities import norms
+from glassgrad import errors
+from glassgrad.doctor import library, rules
+from glassgrad.doctor.aside import aside
+from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
+from glassgrad.doctor.passes import PassWatch
+from glassgrad.doctor.quantities import norms
 
 Array = Any
 Module = Any

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .statistics import Summary, summarise
+from glassgrad.doctor.statistics import Summary, summarise
 
 Array = Any
 

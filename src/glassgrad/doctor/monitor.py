@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from . import library
-from .aside import aside
-from .quantities import gradients, histograms, norms, parameters, updates
-from .record import MonitorData, Sample
-from .statistics import BINS, norm
-from .watch import ForwardWatch
+from glassgrad import errors
+from glassgrad.doctor import library
+from glassgrad.doctor.aside import aside
+from glassgrad.doctor.quantities import gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.record import MonitorData, Sample
+from glassgrad.doctor.statistics import BINS, norm
+from glassgrad.doctor.watch import ForwardWatch
 
 Array = Any
 Module = Any

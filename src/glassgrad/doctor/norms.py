@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import library
-from .quantities import norms
-from .statistics import norm
+from glassgrad.doctor import library
+from glassgrad.doctor.quantities import norms
+from glassgrad.doctor.statistics import norm
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from . import library
-from .facts import Facts, Layer
-from .quantities.activations import Kind
-from .watch import ForwardWatch
+from glassgrad.doctor import library
+from glassgrad.doctor.facts import Facts, Layer
+from glassgrad.doctor.quantities.activations import Kind
+from glassgrad.doctor.watch import ForwardWatch
 
 Module = Any
 

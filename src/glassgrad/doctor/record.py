@@ -15,9 +15,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .. import errors
-from .quantities import FIELDS, Field
-from .statistics import BIN_EDGES, BINS
+from glassgrad import errors
+from glassgrad.doctor.quantities import FIELDS, Field
+from glassgrad.doctor.statistics import BIN_EDGES, BINS
 
 Array = Any
 
@@ -141,7 +141,7 @@ class MonitorData:
 
     def save(self, path: str | Path) -> None:
         """Write everything to an npz file in one step that happens or does not. Raises `OSError`."""
-        from ..train.files import write_atomically
+        from glassgrad.data.atomic import write_atomically
 
         arrays: dict[str, Any] = {"format": FORMAT}
         for name, value in vars(self).items():

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .facts import CheckUp, Finding, Gradient, Layer
+from glassgrad.doctor.facts import CheckUp, Finding, Gradient, Layer
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import library
-from .quantities.activations import Activation, Kind, kind_of
+from glassgrad.doctor import library
+from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 
 Module = Any
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, tape
+from glassgrad import errors, provenance
+from glassgrad.engine.mode import enable_grad, no_grad
+from glassgrad.engine.node import Node
+from glassgrad.engine.saved_tensors import Watcher, computed_by
+from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation import formulas
 from glassgrad.ops.core import Elementwise, Primitive
-from glassgrad.saving import Watcher, computed_by
-from glassgrad.tensor import Tensor
 from glassgrad.verify.truth import RecordingWalk
 
 
@@ -80,7 +82,7 @@ class Record:
 
 @dataclass
 class _Applied:
-    node: tape.Node
+    node: Node
     args: tuple[Any, ...]
     value: Any
 
@@ -100,7 +102,7 @@ class _Spy(Watcher):
 
         return computed_by(prim, evaluate)
 
-    def note(self, node: tape.Node) -> None:
+    def note(self, node: Node) -> None:
         args, value = self._latest
         self.applied.append(_Applied(node, args, value))
 
@@ -109,13 +111,13 @@ def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[s
     """Run a function forward and backward and return what happened. Raises unless its result is one number."""
     named = _bind(function, args, options)
     inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
-    with _Spy() as spy, tape.enable_grad():
+    with _Spy() as spy, enable_grad():
         result = function(*list(named.values())[: len(args)], **dict(list(named.items())[len(args) :]))
     if not isinstance(result, Tensor) or result.numel() != 1 or result.node is None:
         given = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
         raise errors.EXPLAIN_NO_NUMBER(given=given)
     walk = RecordingWalk()
-    with tape.no_grad():
+    with no_grad():
         walk.seed(result.node, np.ones(result.shape, result.dtype))
         gradients = walk.run()
     leaves = {**inputs, **_parameters(function, named)}
@@ -172,7 +174,7 @@ def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
 class _Names:
     """Names of nodes and leaves: the user's where there are some, else v1, v2, ..."""
 
-    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[_Applied], last: tape.Node) -> None:
+    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[_Applied], last: Node) -> None:
         self.of: dict[Any, str] = {leaf: name for name, leaf in leaves.items()}
         taken = set(self.of.values())
         count = 0

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, saving, tape
+from glassgrad import errors, provenance
+from glassgrad.engine import saved_tensors, tape
+from glassgrad.engine.function import Function
+from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad
+from glassgrad.engine.node import record
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.func import tree
 from glassgrad.func.recording import place, zeros
-from glassgrad.function import Function
-from glassgrad.mode import enable_grad, is_grad_enabled, no_grad
-from glassgrad.node import record
 from glassgrad.ops.shape import alias_p
-from glassgrad.tensor import Tensor, make
 
 
 class _Arguments:
@@ -265,7 +266,7 @@ def straight_through(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         node = record(alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
         if type(array) is not np.ndarray:
             node.levels = tape.levels_of(y)
-        saving.show(node)
+        saved_tensors.show(node)
         return make(array, node, True)
 
     return through

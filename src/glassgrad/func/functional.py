@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.shape import stack
-from glassgrad.tensor import Tensor
 
 
 def functional_call(

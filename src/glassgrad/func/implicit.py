@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine.function import Function
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor
 from glassgrad.func import tree
 from glassgrad.func.forward import jvp
 from glassgrad.func.reverse import jacrev, vjp
-from glassgrad.function import Function
-from glassgrad.mode import no_grad
 from glassgrad.ops.shape import cat
 from glassgrad.ops.solve import solve as solve_matrix
-from glassgrad.tensor import Tensor
 
 Solver = Callable[[Callable[[Any], Any], Any], Any]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.func import forward, reverse
 from glassgrad.func.tree import tree_map
 from glassgrad.ops.shape import astype
-from glassgrad.tensor import Tensor
 
 Function = Callable[..., Any]
 

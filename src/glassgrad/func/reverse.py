@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.func import tree
 from glassgrad.func.recording import Argnums, Recording, matching
 from glassgrad.func.vmap import over_basis
-from glassgrad.tensor import Tensor, make
 
 Function = Callable[..., Any]
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance, views
+from glassgrad import errors, provenance
+from glassgrad.engine import views
+from glassgrad.engine.mode import MODE
+from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.func import tree
-from glassgrad.mode import MODE
-from glassgrad.ops import batching
-from glassgrad.ops.batched import Level, enter_p, exit_p, levels_of
 from glassgrad.ops.core import canonical_axis
 from glassgrad.ops.shape import cat
-from glassgrad.tensor import Tensor, base_class, make
+from glassgrad.ops.vmap import rules
+from glassgrad.ops.vmap.batched import Level, enter_p, exit_p, levels_of
 
 Function = Callable[..., Any]
 Axes = Any  # an int, None, or a container of such
@@ -166,4 +167,4 @@ def over_basis(
     return results
 
 
-__all__ = ["batching", "over_basis", "vmap"]
+__all__ = ["rules", "over_basis", "vmap"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, manual
-from glassgrad.autograd import Function
-from glassgrad.tensor import Tensor
+from glassgrad.engine.function import Function
+from glassgrad.engine.tensor import Tensor
 
 _COPIED_OPTIONS: dict[str, tuple[str, ...]] = {
     "LeakyReLU": ("negative_slope",),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .bigram import Bigram
-from .char_rnn import CharRNN
-from .generate import generate
-from .gpt import GPT
-from .names_mlp import NamesMLP
+from glassgrad.models.bigram import Bigram
+from glassgrad.models.char_rnn import CharRNN
+from glassgrad.models.generate import generate
+from glassgrad.models.gpt import GPT
+from glassgrad.models.names_mlp import NamesMLP
 
 __all__ = ["GPT", "Bigram", "CharRNN", "NamesMLP", "generate"]

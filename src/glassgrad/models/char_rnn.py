@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import nn, public  # noqa: F401 - importing public completes Tensor
-from ..creation import from_numpy
-from ..nn import functional as F
-from ..random import Generator
-from ..tape import no_grad
-from ..tensor import Tensor
+from glassgrad import nn, public  # noqa: F401 - importing public completes Tensor
+from glassgrad.engine.creation import from_numpy
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.random import Generator
+from glassgrad.engine.tensor import Tensor
+from glassgrad.nn import functional as F
 
 Array = Any
 

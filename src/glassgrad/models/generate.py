@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .. import public  # noqa: F401 - importing public completes Tensor
-from ..creation import tensor
-from ..data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
-from ..nn.modes import evaluating
-from ..tape import no_grad
+from glassgrad import public  # noqa: F401 - importing public completes Tensor
+from glassgrad.data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
+from glassgrad.engine.creation import tensor
+from glassgrad.engine.mode import no_grad
+from glassgrad.nn.modes import evaluating
 
 Array = Any
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import nn, public  # noqa: F401 - importing public completes Tensor
-from ..random import Generator
-from ..tensor import Tensor
+from glassgrad import nn, public  # noqa: F401 - importing public completes Tensor
+from glassgrad.engine.random import Generator
+from glassgrad.engine.tensor import Tensor
 
 
 class NamesMLP(nn.Module):

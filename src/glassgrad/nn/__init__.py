@@ -72,7 +72,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"glassgrad.nn.{name}")
     family = _HOME.get(name)
     if family is None:
-        from glassgrad.missing import missing
+        from glassgrad.errors.missing import missing
 
         raise missing("glassgrad.nn", name, [*_HOME, *_MODULES], _INSTEAD)
     value = globals()[name] = getattr(importlib.import_module(f"glassgrad.nn.{family}"), name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import creation, devices
+from glassgrad.engine import creation, devices
 from glassgrad.nn import functional_activation as F
 from glassgrad.nn import init
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.names import PUBLIC
 
 # The public forms skip a step of the dispatch that matters for layers as small as these.

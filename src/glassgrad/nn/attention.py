@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
 from glassgrad.nn import functional_attention as F
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
 from glassgrad.nn.linear import Linear
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.fused import linear_p

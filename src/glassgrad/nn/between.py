@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.engine.node import Node
+from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.kinds import ShapeError
-from glassgrad.node import Node
-from glassgrad.tensor import Tensor
 
 _OWN = "glassgrad.nn."
 

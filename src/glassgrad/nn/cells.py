@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import make
 from glassgrad.nn import init
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.core import Array
 from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step
-from glassgrad.tensor import make
 
 
 class _Cell(Module):

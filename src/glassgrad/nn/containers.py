@@ -6,8 +6,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from glassgrad.nn.module import Module, Parameter, check_entry
-from glassgrad.tensor import Tensor
+from glassgrad.engine.tensor import Tensor
+from glassgrad.nn.module import Module, check_entry
+from glassgrad.nn.parameter import Parameter
 
 
 class _Numbered(Module):

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
 from glassgrad.nn import init
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.spatial import conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from glassgrad.ops.volumes import conv3d, conv_transpose3d

@@ -31,7 +31,7 @@ at_home(__name__, _COLLECTED)
 
 
 def __getattr__(name: str) -> Any:
-    from glassgrad.missing import missing
+    from glassgrad.errors.missing import missing
 
     raise missing("glassgrad.nn.functional", name, __all__)
 

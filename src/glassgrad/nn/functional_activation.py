@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine.random import Generator, rand
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
-from glassgrad.random import Generator, rand
 
 # As they are, but with PyTorch's names of arguments.
 tanh, sigmoid, logsigmoid = PUBLIC["tanh"], PUBLIC["sigmoid"], PUBLIC["logsigmoid"]

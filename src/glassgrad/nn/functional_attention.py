@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.random import bernoulli_mask
 from glassgrad.ops.arrange import repeat_interleave
 from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused_attention import attention_p
 from glassgrad.ops.shape import astype
-from glassgrad.random import bernoulli_mask
 
 
 def scaled_dot_product_attention(

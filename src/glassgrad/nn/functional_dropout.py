@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine.random import Generator, bernoulli_mask
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
-from glassgrad.random import Generator, bernoulli_mask
 
 # The value that SELU tends to for very negative inputs: -scale * alpha (Klambauer et al. 2017).
 _SELU_FLOOR = -1.7580993408473766

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.complex_input import guard_all, takes_complex
@@ -18,7 +19,6 @@ from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.spatial import avg_pool1d
-from glassgrad.tensor import Tensor
 
 
 def batch_norm(

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.mode import no_grad
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import guard_all, takes_complex
@@ -18,7 +19,6 @@ from glassgrad.ops.index import put_add_p
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import PLACES, all_classes
 from glassgrad.ops.scatter import scatter_reduce
-from glassgrad.tape import MUTATIONS
 
 
 @takes_complex

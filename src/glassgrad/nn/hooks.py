@@ -7,8 +7,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from glassgrad import tape
-from glassgrad.tensor import Handle, Tensor
+from glassgrad.engine import tape
+from glassgrad.engine.mode import is_grad_enabled
+from glassgrad.engine.tensor import Handle, Tensor
 
 Hook = Callable[..., Any]
 
@@ -91,7 +92,7 @@ class _BackwardWatch:
         return parts if several else parts[0]
 
     def _watched(self, x: Any, hook: Hook, is_input: bool) -> Any:
-        if not isinstance(x, Tensor) or not x.requires_grad or not tape.is_grad_enabled():
+        if not isinstance(x, Tensor) or not x.requires_grad or not is_grad_enabled():
             return x
         if is_input:
             self.waiting_in += 1

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.missing import getter
+from glassgrad.engine.random import Generator, _normal, _rng, _uniform
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.writes import MUTATIONS
+from glassgrad.errors.missing import getter
 from glassgrad.ops.core import bad_option
-from glassgrad.random import Generator, _normal, _rng, _uniform
-from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import Tensor
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,

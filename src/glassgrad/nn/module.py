@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from glassgrad import devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import devices
+from glassgrad.engine.tensor import Handle, Tensor, make
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.nn.state import Incompatible
-from glassgrad.tensor import Handle, Tensor, make
 
 
 class Module:

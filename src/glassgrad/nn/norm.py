@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
 from glassgrad.nn import functional_norm as F
 from glassgrad.nn import init
-from glassgrad.nn.module import Buffer, Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Buffer, Parameter
 
 
 def _start(weight: Parameter | None, bias: Parameter | None) -> None:

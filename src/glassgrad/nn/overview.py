@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.mode import no_grad
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.nn.modes import evaluating
 from glassgrad.nn.module import Module
-from glassgrad.tensor import Tensor, make
 
 Shape = tuple[int, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.tensor import Tensor
+from glassgrad.engine.tensor import Tensor
 
 
 class Parameter(Tensor):

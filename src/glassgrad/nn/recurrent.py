@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import make
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
-from glassgrad.nn.module import Module, Parameter
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
 from glassgrad.ops.recurrent_steps import lstm_step, unrolled
 from glassgrad.ops.shape import cat, stack
-from glassgrad.tensor import make
 
 
 class _Recurrent(Module):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.tape import MUTATIONS
+from glassgrad.engine.writes import MUTATIONS
 
 
 class Incompatible(NamedTuple):

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, devices, errors, provenance
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.nn import functional_activation, init
 from glassgrad.nn.attention import MultiheadAttention
 from glassgrad.nn.containers import ModuleList
@@ -17,7 +19,6 @@ from glassgrad.nn.dropout import Dropout
 from glassgrad.nn.linear import Linear
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import LayerNorm
-from glassgrad.tensor import Tensor, make
 
 _Function = Callable[[Any], Any]
 

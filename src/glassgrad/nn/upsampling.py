@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.nn.functional_conv import fold, interpolate, pixel_shuffle, pixel_unshuffle, unfold
+from glassgrad.nn.functional_conv import fold, unfold
 from glassgrad.nn.module import Module
+from glassgrad.ops.spatial import interpolate, pixel_shuffle, pixel_unshuffle
 
 
 class _Upsample(Module):

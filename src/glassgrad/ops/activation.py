@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops import approximations
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.blocks import in_blocks
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
-from glassgrad.ops.kernels import choose
+from glassgrad.ops.kernels import approximations
+from glassgrad.ops.kernels.blocks import in_blocks
+from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc

@@ -11,7 +11,7 @@ conv2d_input   x from y, w         y: conv2d,       w: conv2d_weight
 conv2d_weight  w from x, y         x: conv2d_input, y: conv2d
 =============  ==================  =====================================
 
-The work is done by BLAS on gathered windows (`ops/windows.py`). Results keep their channels innermost behind
+The work is done by BLAS on gathered windows (`ops/kernels/windows.py`). Results keep their channels innermost behind
 the usual axis order; NumPy's elementwise functions carry that on, and the next convolution finds it.
 """
 
@@ -22,10 +22,10 @@ import math
 import operator
 from typing import Any
 
-from glassgrad.ops import compiled, parallel
 from glassgrad.ops.core import Array, Linear, linear
+from glassgrad.ops.kernels import native, parallel
+from glassgrad.ops.kernels.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 from glassgrad.ops.samples import S
-from glassgrad.ops.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 
 # From so many positions an image's product with the cotangent is large enough to be done on its own.
 _MANY = 64
@@ -77,7 +77,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
     # For a 1x1 kernel NumPy has nothing to gather either.
     if n == 1 or math.prod(plan.kernel) == 1 or _is_depthwise((o, c // plan.groups), plan.groups):
         return None
-    if not compiled.pays(work):
+    if not native.pays(work):
         return None
     shape, own = {
         "conv2d": ((n, o, *plan.out), {}),
@@ -85,7 +85,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
         "conv2d_weight": ((o, c // plan.groups, *plan.kernel), {"kernel": plan.kernel}),
     }[op]
     params = {**own, **_settings(plan.stride, plan.padding, plan.dilation, plan.groups)}
-    return compiled.result(op, arrays, shape, params)
+    return native.result(op, arrays, shape, params)
 
 
 # --- forward --------------------------------------------------------------------------------------

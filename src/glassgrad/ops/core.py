@@ -29,9 +29,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops.blocks import product_in_blocks
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels import choose
+from glassgrad.ops.kernels.blocks import product_in_blocks
+from glassgrad.ops.kernels.choose import choose
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts

@@ -13,7 +13,6 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.batching import native
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _as_complex, _as_pairs, is_complex, view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
@@ -23,6 +22,7 @@ from glassgrad.ops.reduce import argmax, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import concatenate_p, reshape_p, stack
 from glassgrad.ops.solve import solve
+from glassgrad.ops.vmap.rules import native
 
 Cotangents = Sequence[Array | None]
 

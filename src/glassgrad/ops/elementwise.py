@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.blocks import in_blocks
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
-from glassgrad.ops.kernels import choose
+from glassgrad.ops.kernels.blocks import in_blocks
+from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.samples import booleans, reals
 
 _inf = float("inf")

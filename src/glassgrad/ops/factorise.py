@@ -1,368 +1,413 @@
-"""Triangular factors, the exponential, and factors that do not raise, of one matrix or a batch of them.
+"""Factorisations of matrices: Cholesky, QR, eigenvalues, singular values; one matrix or a batch of them.
 
-Derivatives: LU after de Hoog, Anderssen and Lukas (2011), the exponential after Najfeld and Havel (1995).
+Derivatives: Cholesky after Murray, "Differentiation of the Cholesky decomposition" (2016); QR after Walter
+and Lehmann (2010) and Seeger et al., "Auto-differentiating linear algebra" (2017); eigenvalues after Giles
+(2008); singular values after Townsend, "Differentiating the singular value decomposition" (2016).
+
+The primitives `cholesky` and `eigh` work on (x + xT) / 2, so that their gradients are symmetric and agree with finite
+differences; the public functions give them one triangle, as LAPACK reads it. Eigenvectors and singular vectors have no
+derivative where two values coincide: gradients through them are infinite or NaN there, while gradients of the values
+alone stay finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops import elementwise as ew
+from glassgrad import errors, provenance
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.batching import native
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, Custom, bad_option, custom
-from glassgrad.ops.decompose import cholesky
-from glassgrad.ops.index import take_along_axis
+from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
+from glassgrad.ops.core import Array, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import concatenate_p, reshape_p, tril_p, triu_p
-from glassgrad.ops.solve import inv, solve, solve_triangular_p
-from glassgrad.ops.sort import argsort
+from glassgrad.ops.shape import concatenate_p, permute_p, reshape_p, tril_p
+from glassgrad.ops.solve import solve_triangular_p
+from glassgrad.ops.triangles import mirrored
+from glassgrad.ops.vmap.rules import native
 
 Shape = tuple[int, ...]
+Cotangents = Sequence[Array | None]
 
 
-class LUFactors(NamedTuple):
-    """What `linalg.lu_factor` returns."""
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
 
-    LU: Any
-    pivots: Any
-
-
-class LUFactorsInfo(NamedTuple):
-    """What `linalg.lu_factor_ex` returns."""
-
-    LU: Any
-    pivots: Any
-    info: Any
+    sign: Any
+    logabsdet: Any
 
 
-class LUResult(NamedTuple):
-    """What `linalg.lu` returns."""
+class QRResult(NamedTuple):
+    """What `qr` returns."""
 
-    P: Any
-    L: Any
+    Q: Any
+    R: Any
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
     U: Any
+    S: Any
+    Vh: Any
 
 
-class CholeskyInfo(NamedTuple):
-    """What `linalg.cholesky_ex` returns."""
-
-    L: Any
-    info: Any
+def _symmetric(x: Array) -> Array:
+    return (x + _adjoint(x)) * 0.5
 
 
-class InverseInfo(NamedTuple):
-    """What `linalg.inv_ex` returns."""
-
-    inverse: Any
-    info: Any
-
-
-class SolveInfo(NamedTuple):
-    """What `linalg.solve_ex` returns."""
-
-    result: Any
-    info: Any
+def _check_phase(op: str, within: Array) -> None:
+    """Refuse gradients that would turn vectors by a phase, which nothing decides: `within` is vH g."""
+    if type(within) is np.ndarray and within.dtype.kind == "c":
+        turning = np.abs(np.diagonal(within, 0, -2, -1).imag)
+        if turning.max(initial=0) > 1e-2 * max(1.0, float(np.abs(within).max(initial=0))):
+            raise errors.PHASE_DEPENDENT(op=op, where=provenance.here())
 
 
-def _check(op: str, x: Array, square: bool = True) -> None:
-    """Refuse what is no (square) matrix."""
-    if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
-        raise bad_option(op, "input", tuple(x.shape), "(..., n, n)" if square else "(..., m, n)")
+def _columns(s: Array) -> Array:
+    """A vector (..., n) as what scales the columns of a matrix: (..., 1, n)."""
+    return reshape_p(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
 
 
-# --- exponential ----------------------------------------------------------------------------------
+def _eye(x: Any, size: int) -> Any:
+    return np.eye(size, dtype=x.dtype)
 
 
-def _expm(xp: Any, x: Array) -> Array:
-    if not x.size:
-        return x.copy()
-    from scipy.linalg import expm
-
-    return np.asarray(expm(x)).astype(x.dtype, copy=False)
+def _on_diagonal(s: Array) -> Array:
+    return _columns(s) * _eye(s, s.shape[-1])
 
 
-def _directional(x: Array, t: Array) -> Array:
-    """The derivative of exp at x along t: the upper right block of exp([[x, t], [0, x]])."""
-    n, rows, columns = x.shape[-1], len(x.shape) - 2, len(x.shape) - 1
-    zeros = np.zeros(x.shape, x.dtype)
-    block = concatenate_p(concatenate_p(x, t, axis=columns), concatenate_p(zeros, x, axis=columns), axis=rows)
-    return matrix_exp_p(block)[..., :n, n:]
+def _diagonal_of(x: Array) -> Array:
+    return sum_p(x * _eye(x, x.shape[-1]), axis=(len(x.shape) - 1,), keepdims=False)
 
 
-matrix_exp_p: Custom = custom(
-    "matrix_exp", _expm, saves="x", batch=native, shape=lambda x: x.shape,
-    vjp=(lambda g, y, x: _directional(swap_last(x), g),), jvp=(lambda t, y, x: _directional(x, t),),
-    formula="1 + x + x @ x / 2 + x @ x @ x / 6 + ...", derivative="upper right block of exp([[xT, g], [0, xT]])",
-    samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))),
+def _gaps(values: Array) -> Array:
+    """1 / (values[j] - values[i]) at (i, j), 0 on the diagonal."""
+    n = values.shape[-1]
+    eye = _eye(values, n)
+    difference = _columns(values) - reshape_p(values, shape=(*values.shape, 1))
+    return (1 - eye) / (difference + eye)
+
+
+# --- Cholesky -------------------------------------------------------------------------------------
+
+
+def _half_lower(x: Array) -> Array:
+    """The lower triangle with half of the diagonal."""
+    return tril_p(x, diagonal=0) * (1 - 0.5 * _eye(x, x.shape[-1]))
+
+
+def _whiten(y: Array, inner: Array) -> Array:
+    """y**-H inner y**-1 for a lower triangular y."""
+    left = solve_triangular_p(_adjoint(y), inner, upper=True, unit=False)
+    return _adjoint(solve_triangular_p(_adjoint(y), _adjoint(left), upper=True, unit=False))
+
+
+def _cholesky_vjp(g: Array, y: Array, x: Any) -> Array:
+    return conj(_symmetric(_whiten(y, _half_lower(matmul(_adjoint(y), conj(g))))))
+
+
+def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
+    left = solve_triangular_p(y, _symmetric(t), upper=False, unit=False)
+    inner = _adjoint(solve_triangular_p(y, _adjoint(left), upper=False, unit=False))
+    return matmul(y, _half_lower(inner))
+
+
+def _positive(*lead: int, size: int) -> Any:
+    """Draw positive definite matrices."""
+
+    def draw(rng: np.random.Generator) -> Any:
+        x = rng.normal(size=(*lead, size, size))
+        return x @ x.swapaxes(-1, -2) + size * np.eye(size)
+
+    return draw
+
+
+def _hermitian(xp: Any, x: Array) -> Array:
+    return (x + xp.conj(x.swapaxes(-1, -2))) * 0.5
+
+
+cholesky_p: Custom = custom(
+    "cholesky", lambda xp, x: xp.linalg.cholesky(_hermitian(xp, x)), saves="y", batch=native,
+    vjp=(_cholesky_vjp,), jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
+    derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
+    samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
+    takes_complex=True,
 )  # fmt: skip
 
+# --- QR -------------------------------------------------------------------------------------------
 
-def matrix_exp(x: Array) -> Array:
-    """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ...; real matrices.
 
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.matrix_exp(gg.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
-        [[1.0, 1.0], [0.0, 1.0]]
+def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+    q, r = y
+    g_q, g_r = (None if g is None else conj(g) for g in gs)
+    inner = None
+    if g_r is not None:
+        inner = matmul(r, _adjoint(g_r))
+    if g_q is not None:
+        part = matmul(_adjoint(g_q), q)
+        inner = -part if inner is None else inner - part
+    assert inner is not None
+    lower = tril_p(inner, diagonal=0)
+    if is_complex(lower):
+        lower = lower - _on_diagonal(imag(_diagonal_of(inner)) * 1j)  # the diagonal of r is real
+    right = matmul(q, lower + _adjoint(tril_p(inner, diagonal=-1)))
+    if g_q is not None:
+        right = right + g_q
+    return (conj(_adjoint(solve_triangular_p(r, _adjoint(right), upper=True, unit=False))),)
+
+
+def _qr_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+    q, r = y
+    scaled = swap_last(solve_triangular_p(swap_last(r), swap_last(tangents[0]), upper=False, unit=False))  # t r**-1
+    inner = matmul(_adjoint(q), scaled)
+    lower = tril_p(inner, diagonal=-1)
+    skew = _skew(lower)
+    if is_complex(inner):
+        skew = skew + _on_diagonal(imag(_diagonal_of(inner)) * 1j)  # the diagonal of r is real
+    return matmul(q, skew - inner) + scaled, matmul(inner - skew, r)
+
+
+qr_p: Custom = custom(
+    "qr", lambda xp, x: tuple(xp.linalg.qr(x, mode="reduced")), saves="y", multiple=True, joint_vjp=_qr_vjp,
+    joint_jvp=_qr_jvp, batch=native, formula="q, r with q r = x, qT q = 1, r upper triangular",
+    derivative="(g_q + q copyltu(r g_rT - g_qT q)) r**-T", samples=(S((4, 3)), S((2, 2, 2)), S((3, 1))),
+    notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
+    takes_complex=True,
+)  # fmt: skip
+
+# --- eigenvalues ----------------------------------------------------------------------------------
+
+
+def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+    w, v = y
+    g_w, g_v = gs
+    if g_v is None:
+        assert g_w is not None
+        return (conj(matmul(v * _columns(g_w), _adjoint(v))),)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = matmul(_adjoint(v), conj(g_v))
+        _check_phase("eigh", within)
+        inner = _gaps(w) * within
+        if g_w is not None:
+            inner = inner + _on_diagonal(g_w)
+        return (conj(_symmetric(matmul(v, matmul(inner, _adjoint(v))))),)
+
+
+def _eigh_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+    w, v = y
+    inner = matmul(_adjoint(v), matmul(_symmetric(tangents[0]), v))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return real(_diagonal_of(inner)), matmul(v, _gaps(w) * inner)
+
+
+eigh_p: Custom = custom(
+    "eigh", lambda xp, x: tuple(xp.linalg.eigh(_hermitian(xp, x))), saves="y", multiple=True,
+    joint_vjp=_eigh_vjp, joint_jvp=_eigh_jvp, batch=native, formula="w, v with v diag(w) vT = x, vT v = 1",
+    derivative="v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)", samples=(S((3, 3)), S((2, 2, 2))), tolerance=100.0,
+    notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+    takes_complex=True,
+)  # fmt: skip
+
+# --- singular values ------------------------------------------------------------------------------
+
+
+def _skew(x: Array) -> Array:
+    return x - _adjoint(x)
+
+
+def _first_columns(u: Array, count: int) -> Array:
+    return u if u.shape[-1] == count else u[..., :count]
+
+
+def _first_rows(vh: Array, count: int) -> Array:
+    return vh if vh.shape[-2] == count else vh[..., :count, :]
+
+
+def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: bool) -> tuple[Array]:
+    count = min(x.shape[-2:])
+    u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
+    g_u, g_s, g_vh = (None if g is None else conj(g) for g in gs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner: Any = 0
+        outside: Any = 0
+        turning: Any = 0  # how the gradients turn the phases of the vectors: u and v have to agree on it
+        if g_u is not None:
+            g_u = _first_columns(g_u, count)
+            within = matmul(_adjoint(u), g_u)
+            turning = within
+            inner = _gaps(s * s) * _skew(within) * _columns(s)
+            if is_complex(x):
+                inner = inner + _on_diagonal(imag(_diagonal_of(within)) * 1j / s)
+            if u.shape[-2] > count:
+                outside = matmul((g_u - matmul(u, within)) / _columns(s), vh)
+        if g_vh is not None:
+            g_v = _adjoint(_first_rows(g_vh, count))
+            within = matmul(vh, g_v)
+            turning = turning + within
+            inner = inner + swap_last(_columns(s) * swap_last(_gaps(s * s) * _skew(within)))
+            if vh.shape[-1] > count:
+                beyond = _adjoint(g_v - matmul(_adjoint(vh), within))
+                outside = outside + matmul(u / _columns(s), beyond)
+        _check_phase("svd", turning)
+        if g_s is not None:
+            inner = inner + _on_diagonal(g_s)
+        return (conj(matmul(matmul(u, inner), vh) + outside),)
+
+
+def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[Array, Array, Array]:
+    t = tangents[0]
+    count = min(x.shape[-2:])
+    u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
+    inner = matmul(_adjoint(u), matmul(t, _adjoint(vh)))
+    transposed = _adjoint(inner)
+    row, column = _columns(s), reshape_p(s, shape=(*s.shape, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = _gaps(s * s)
+        t_u = matmul(u, gaps * (inner * row + column * transposed))
+        t_v = matmul(_adjoint(vh), gaps * (column * inner + transposed * row))
+        if is_complex(x):  # what the two phases turn by together, shared equally
+            turned = _columns(imag(_diagonal_of(inner)) * 0.5j / s)
+            t_u, t_v = t_u + u * turned, t_v - _adjoint(vh) * turned
+        if u.shape[-2] > count:
+            along = matmul(t, _adjoint(vh))
+            t_u = t_u + (along - matmul(u, inner)) / row
+        if vh.shape[-1] > count:
+            along = matmul(_adjoint(t), u)
+            t_v = t_v + (along - matmul(_adjoint(vh), transposed)) / row
+    t_vh = _adjoint(t_v)
+    if full:
+        t_u, t_vh = _widen(t_u, y[0].shape, -1), _widen(t_vh, y[2].shape, -2)
+    return t_u, real(_diagonal_of(inner)), t_vh
+
+
+def _widen(t: Array, shape: Shape, axis: int) -> Array:
+    """Zero tangents for the vectors beyond the first, which are free to turn."""
+    if t.shape[axis] == shape[axis]:
+        return t
+    missing = list(shape)
+    missing[axis] = shape[axis] - t.shape[axis]
+    return concatenate_p(t, np.zeros(missing, t.dtype), axis=len(shape) + axis)
+
+
+svd_p: Custom = custom(
+    "svd", lambda xp, x, *, full: tuple(xp.linalg.svd(x, full_matrices=full)), saves="y", multiple=True,
+    joint_vjp=_svd_vjp, joint_jvp=_svd_jvp, batch=native, formula="u, s, vh with u diag(s) vh = x, uT u = vh vhT = 1",
+    derivative="u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
+    samples=(S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)), tolerance=1000.0,
+    notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
+    takes_complex=True,
+)  # fmt: skip
+
+# --- public functions -----------------------------------------------------------------------------
+
+
+@takes_complex
+def cholesky(x: Array, upper: bool = False) -> Array:
+    """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose.
+
+    Only the lower triangle of x is read, with `upper` the upper one; the gradient is symmetric.
+
+    Raises:
+        ArgumentError: when x is not positive definite.
     """
-    _check("matrix_exp", x)
-    return matrix_exp_p(x if x.dtype.kind == "f" else x * 1.0)
+    y = cholesky_p(mirrored("cholesky", x, lower=not upper))
+    return _adjoint(y) if upper else y
 
 
-# --- LU -------------------------------------------------------------------------------------------
+@takes_complex
+def qr(x: Array, mode: str = "reduced") -> QRResult:
+    """q, r with q r = x, the columns of q orthonormal and r upper triangular; x (..., m, n).
+
+    `mode`: "reduced" (k = min(m, n) columns in q), "complete" (m columns; no gradient if m > n) or "r".
+    """
+    rows, columns = x.shape[-2:]
+    if mode not in {"reduced", "complete", "r", "some"}:
+        expected = "'reduced', 'complete' or 'r'"
+        raise errors.BAD_OPTION(owner="qr", name="mode", given=mode, expected=expected, where=provenance.here())
+    if mode == "complete" and rows > columns:
+        if getattr(x, "requires_grad", False):
+            raise errors.QR_COMPLETE(given=tuple(x.shape), where=provenance.here())
+        return QRResult(*qr_complete_p(x))
+    if rows >= columns:
+        q, r = qr_p(x)
+    else:
+        # The first square block decides q; the other columns of r are its transpose times theirs.
+        q, r = qr_p(x[..., :rows])
+        r = concatenate_p(r, matmul(_adjoint(q), x[..., rows:]), axis=len(x.shape) - 1)
+    return QRResult(np.empty(0, x.dtype) if mode == "r" else q, r)
 
 
-def _each(x: Array, name: str, call: Callable[[Any, Any], Any], shape: Shape, dtype: Any) -> Array:
-    """One result of a LAPACK function for every matrix: `call(function, matrix)`."""
-    from scipy.linalg import get_lapack_funcs
-
-    out = np.zeros((*x.shape[:-2], *shape), dtype)
-    if 0 in x.shape[-2:]:
-        return out
-    function = get_lapack_funcs(name, (x,))
-    for place in np.ndindex(x.shape[:-2]):
-        out[place] = call(function, x[place])
-    return out
-
-
-def _lu_pivots(xp: Any, x: Array) -> Array:
-    return _each(x, "getrf", lambda getrf, a: getrf(a)[1] + 1, (min(x.shape[-2:]),), np.int32)
-
-
-def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
-    """The rows in the order that LAPACK's exchanges bring them to."""
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
-    for step in range(pivots.shape[-1]):
-        other = pivots[..., step : step + 1].astype(np.int64) - 1
-        mine = order[..., step].copy()
-        order[..., step] = np.take_along_axis(order, other, -1)[..., 0]
-        np.put_along_axis(order, other, mine[..., None], -1)
-    return order
-
-
-def _eliminated(a: Array) -> Array:
-    """Gaussian elimination in the order of the rows; a column that is zero already is left alone."""
-    y = a.copy()
-    for k in range(min(y.shape)):
-        if y[k, k] != 0:
-            y[k + 1 :, k] /= y[k, k]
-        y[k + 1 :, k + 1 :] -= y[k + 1 :, k, None] * y[k, k + 1 :]
-    return y
-
-
-def _lu_in_order(getrf: Any, a: Array) -> Array:
-    y, pivots, _ = getrf(a)
-    # Where two rows are as good, rounding may make LAPACK change them once more.
-    return y if (pivots == np.arange(len(pivots))).all() else _eliminated(a)
-
-
-def _lu(xp: Any, x: Array) -> Array:
-    return _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype)
-
-
-def _lower(y: Array) -> Array:
-    """L of the two triangles in one matrix, (..., m, k) with ones on its diagonal."""
-    rows, columns = y.shape[-2:]
-    k = min(rows, columns)
-    return tril_p(y[..., :, :k], diagonal=-1) + np.eye(rows, k, dtype=y.dtype)
-
-
-def _upper(y: Array) -> Array:
-    """U of the two triangles in one matrix: (..., k, n)."""
-    return triu_p(y[..., : min(y.shape[-2:]), :], diagonal=0)
-
-
-def _from_left(lower: Array, x: Array) -> Array:
-    """L**-1 x."""
-    return solve_triangular_p(lower, x, upper=False, unit=True)
-
-
-def _from_left_turned(lower: Array, x: Array) -> Array:
-    """L**-T x."""
-    return solve_triangular_p(swap_last(lower), x, upper=True, unit=True)
-
-
-def _from_right(upper: Array, x: Array) -> Array:
-    """x U**-1."""
-    return swap_last(solve_triangular_p(swap_last(upper), swap_last(x), upper=False, unit=False))
-
-
-def _from_right_turned(upper: Array, x: Array) -> Array:
-    """x U**-T."""
-    return swap_last(solve_triangular_p(upper, swap_last(x), upper=True, unit=False))
-
-
-def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
-    rows, columns = y.shape[-2:]
-    k = min(rows, columns)
-    lower, upper = _lower(y), _upper(y)
-    low, up = lower[..., :k, :], upper[..., :, :k]
-    g_low, g_up = tril_p(g[..., :k, :k], diagonal=-1), triu_p(g[..., :k, :k], diagonal=0)
-    rest = None
-    if rows > k:
-        rest = _from_right_turned(up, g[..., k:, :])
-        g_up = g_up - triu_p(matmul(swap_last(lower[..., k:, :]), rest), diagonal=0)
-    elif columns > k:
-        rest = _from_left_turned(low, g[..., :, k:])
-        g_low = g_low - tril_p(matmul(rest, swap_last(upper[..., :, k:])), diagonal=-1)
-    inner = tril_p(matmul(swap_last(low), g_low), diagonal=-1) + triu_p(matmul(g_up, swap_last(up)), diagonal=0)
-    block = _from_right_turned(up, _from_left_turned(low, inner))
-    axis = len(y.shape) - (2 if rows > k else 1)
-    return block if rest is None else concatenate_p(block, rest, axis=axis)
-
-
-def _lu_jvp(t: Array, y: Array, x: Any) -> Array:
-    rows, columns = y.shape[-2:]
-    k = min(rows, columns)
-    lower, upper = _lower(y), _upper(y)
-    low, up = lower[..., :k, :], upper[..., :, :k]
-    inner = _from_right(up, _from_left(low, t[..., :k, :k]))
-    t_low, t_up = matmul(low, tril_p(inner, diagonal=-1)), matmul(triu_p(inner, diagonal=0), up)
-    if rows > k:
-        rest = _from_right(up, t[..., k:, :] - matmul(lower[..., k:, :], t_up))
-        return concatenate_p(t_low + t_up, rest, axis=len(y.shape) - 2)
-    if columns > k:
-        rest = _from_left(low, t[..., :, k:] - matmul(t_low, upper[..., :, k:]))
-        return concatenate_p(t_low + t_up, rest, axis=len(y.shape) - 1)
-    return t_low + t_up
-
-
-def _dominant(*shape: int) -> Any:
-    """Draw matrices whose rows need not change places."""
-    return lambda rng: rng.normal(size=shape) + 5 * np.eye(shape[-2], shape[-1])
-
-
-lu_pivots_p: Custom = custom(
-    "lu_pivots", _lu_pivots, vjp=(None,), jvp=(None,), batch=native,
-    formula="the row that each row changes places with, from 1", derivative="none",
-)  # fmt: skip
-pivot_rows_p: Custom = custom(
-    "pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native,
-    formula="the order of the rows after the exchanges x", derivative="none",
-)  # fmt: skip
-lu_p: Custom = custom(
-    "lu", _lu, saves="y", batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
-    formula="L and U of x = L U in one matrix, without exchanges of rows",
-    derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
-    samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))),
-)  # fmt: skip
-
-
-def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
-    """The factors L and U of (..., m, n) in one matrix, and LAPACK's exchanges of rows (from 1): `linalg.lu_factor`."""
-    _check("lu_factor", x, square=False)
-    if not pivot:
-        raise bad_option("lu_factor", "pivot", pivot, "True: without exchanges it works on a GPU only, as in PyTorch")
-    pivots = lu_pivots_p(x)
-    order = pivot_rows_p(pivots, rows=x.shape[-2])
-    return LUFactors(lu_p(take_along_axis(x, reshape_p(order, shape=(*order.shape, 1)), -2)), pivots)
-
-
-def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
-    """P, L, U with P L U = x from what `lu_factor` returned; what is not asked for is empty."""
-    none = np.zeros((0,), LU.dtype)
-    rows = LU.shape[-2]
-    places = none
-    if unpack_pivots:
-        order = pivot_rows_p(pivots, rows=rows)
-        places = swap_last(ew.equal(reshape_p(order, shape=(*order.shape, 1)), np.arange(rows))) * np.ones((), LU.dtype)
-    return LUResult(places, _lower(LU) if unpack_data else none, _upper(LU) if unpack_data else none)
-
-
-def linalg_lu(x: Array, *, pivot: bool = True) -> LUResult:
-    """P, L, U with P L U = x (..., m, n): a permutation, a unit lower and an upper triangular matrix: `linalg.lu`."""
-    return lu_unpack(*lu_factor(x, pivot=pivot))
-
-
-def lu(x: Array, pivot: bool = True, get_infos: bool = False) -> Any:
-    """PyTorch's older `lu`: the factors in one matrix, the exchanges, and with `get_infos` where a zero came up."""
-    found = lu_factor_ex(x, pivot=pivot)
-    return tuple(found) if get_infos else (found.LU, found.pivots)
-
-
-def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
-    """The x with a x = b (or x a = b, if not `left`), from `lu_factor(a)`; with `adjoint` for the transpose of a."""
-    if not left:
-        return swap_last(linalg_lu_solve(LU, pivots, swap_last(B), adjoint=not adjoint))
-    _check("lu_solve", LU)
-    order = pivot_rows_p(pivots, rows=LU.shape[-1])
-    lower, upper = _lower(LU), _upper(LU)
-    if not adjoint:
-        b = take_along_axis(B, reshape_p(order, shape=(*order.shape, 1)), -2)
-        return solve_triangular_p(upper, _from_left(lower, b), upper=True, unit=False)
-    y = _from_left_turned(lower, solve_triangular_p(swap_last(upper), B, upper=False, unit=False))
-    back = argsort(order)
-    return take_along_axis(y, reshape_p(back, shape=(*back.shape, 1)), -2)
-
-
-def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
-    """PyTorch's older order of the arguments of `linalg.lu_solve`."""
-    return linalg_lu_solve(LU_data, LU_pivots, b)
-
-
-# --- factors and where they fail --------------------------------------------------------------------
-
-lu_info_p: Custom = custom(
-    "lu_info", lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32), vjp=(None,), jvp=(None,),
-    batch=native, formula="0, or the number of the first zero on the diagonal of U", derivative="none",
-    takes_complex=True,
-)  # fmt: skip
-cholesky_info_p: Custom = custom(
-    "cholesky_info", lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
-    vjp=(None,), jvp=(None,), batch=native, formula="0, or the size of the first minor that is not positive definite",
-    derivative="none",
+qr_complete_p: Custom = custom(
+    "qr_complete", lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")), multiple=True, vjp=(None,), jvp=(None,),
+    batch=native, formula="q, r with q r = x, q square", derivative="none",
     takes_complex=True,
 )  # fmt: skip
 
 
-def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:
-    """function(x), NaN for the matrices that LAPACK could not do."""
-    fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
-    y = function(ew.where(fine, x, np.eye(x.shape[-1], dtype=x.dtype)))
-    return ew.where(fine, y, np.asarray(np.nan, y.dtype))
+@takes_complex
+def eigh(x: Array, UPLO: str = "L") -> EighResult:
+    """Eigenvalues in rising order and eigenvectors (columns) of a symmetric (..., n, n).
+
+    One triangle is read: with `UPLO` "L" the lower one, with "U" the upper one. The gradient is symmetric, as if x had
+    been.
+    """
+    return EighResult(*eigh_p(mirrored("eigh", x, lower=_reads_lower("eigh", UPLO))))
 
 
-def _refused(op: str, info: Array, check_errors: bool) -> None:
-    if check_errors and bool(ew.not_equal(info, 0).any()):
-        raise bad_option(op, "input", info, "matrices that can be factored: info is 0 for those")
+def _reads_lower(op: str, triangle: str) -> bool:
+    if triangle not in {"L", "U", "l", "u"}:
+        raise bad_option(op, "UPLO", triangle, "'L' or 'U'")
+    return triangle in {"L", "l"}
 
 
 @takes_complex
-def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
-    """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
-    info = cholesky_info_p(x)
-    _refused("cholesky_ex", info, check_errors)
-    return CholeskyInfo(_where_possible(lambda a: cholesky(a, upper), x, info), info)
+def eigvalsh(x: Array, UPLO: str = "L") -> Array:
+    """Eigenvalues of a symmetric (..., n, n), in rising order; of one triangle, as `eigh`."""
+    return eigh_p(mirrored("eigvalsh", x, lower=_reads_lower("eigvalsh", UPLO)))[0]
 
 
 @takes_complex
-def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
-    """`inv` that does not raise: NaN and `info` above 0 for a singular matrix."""
-    info = lu_info_p(x)
-    _refused("inv_ex", info, check_errors)
-    return InverseInfo(_where_possible(inv, x, info), info)
+def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
+    """u, s, vh with u diag(s) vh = x (..., m, n), singular values falling: `linalg.svd`.
+
+    With `full_matrices` u and vh are square; gradients of the vectors beyond the first min(m, n) are ignored.
+    """
+    rows, columns = x.shape[-2:]
+    return SVDResult(*svd_p(x, full=bool(full_matrices and rows != columns)))
 
 
 @takes_complex
-def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
-    """`solve` that does not raise: NaN and `info` above 0 for a singular matrix."""
-    info = lu_info_p(a)
-    _refused("solve_ex", info, check_errors)
-    fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
-    y = solve(ew.where(fine, a, np.eye(a.shape[-1], dtype=a.dtype)), b, left=left)
-    missing = reshape_p(fine, shape=tuple(info.shape) + (1,) * (len(y.shape) - len(info.shape)))
-    return SolveInfo(ew.where(missing, y, np.asarray(np.nan, y.dtype)), info)
+def svd(x: Array, some: bool = True) -> Any:
+    """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
+    u, s, vh = linalg_svd(x, not some)
+    return u, s, _adjoint(vh)
 
 
-def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsInfo:
-    """`lu_factor` with `info`: above 0 where U has a zero on its diagonal."""
-    factors = lu_factor(x, pivot=pivot)
-    info = lu_info_p(x)
-    _refused("lu_factor_ex", info, check_errors)
-    return LUFactorsInfo(*factors, info)
+@takes_complex
+def svdvals(x: Array) -> Array:
+    """Singular values of (..., m, n), falling."""
+    return svd_p(x, full=False)[1]
+
+
+@takes_complex
+def nuclear_norm(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
+    """Sum of the singular values of the matrices in two dimensions, by default the last two."""
+    ndim = len(x.shape)
+    axes = tuple(canonical_axis(axis, ndim) for axis in ((-2, -1) if dim is None else dim))
+    if ndim < 2 or len(set(axes)) != 2:
+        raise bad_option("nuclear_norm", "dim", dim, f"two different dimensions of {ndim}")
+    moved = permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in axes), *axes))
+    y = sum_p(svdvals(moved), axis=(ndim - 2,), keepdims=False)
+    return reshape_p(y, shape=tuple(1 if at in axes else n for at, n in enumerate(x.shape))) if keepdim else y

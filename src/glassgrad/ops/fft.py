@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops.batching import shifted
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _as_complex, _as_pairs, conj, is_complex, view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype, pad_p, roll_p, stack
+from glassgrad.ops.vmap.rules import shifted
 
 Shape = tuple[int, ...]
 

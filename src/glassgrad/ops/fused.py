@@ -18,7 +18,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.index import take_along_axis_p
-from glassgrad.ops.kernels import max_over
+from glassgrad.ops.kernels.choose import max_over
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, sum_p

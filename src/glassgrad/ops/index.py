@@ -19,7 +19,7 @@ from glassgrad.ops.axes import as_row, concrete
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
 from glassgrad.ops.expects import as_index, expect_along
-from glassgrad.ops.kernels import largest, least
+from glassgrad.ops.kernels.choose import largest, least
 from glassgrad.ops.places import (
     ARRAY,
     EVERYTHING,

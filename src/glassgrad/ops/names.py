@@ -22,7 +22,6 @@ from glassgrad.ops import (
     compound,
     ctc,
     data_dependent,
-    decompose,
     eigen,
     einsum,
     elementwise,
@@ -35,6 +34,7 @@ from glassgrad.ops import (
     fused_recurrent,
     index,
     linalg,
+    lu,
     norms,
     pool_choices,
     reduce,
@@ -139,7 +139,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
-    decompose, einsum, spatial, complexes, statistics, factorise, eigen, spectra, volumes, pool_choices,
+    factorise, einsum, spatial, complexes, statistics, lu, eigen, spectra, volumes, pool_choices,
     sampling, special_functions,
 )  # fmt: skip
 

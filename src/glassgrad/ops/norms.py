@@ -12,7 +12,7 @@ from glassgrad.ops.axes import Axes, restore
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, bad_option, canonical_axes, fused
-from glassgrad.ops.kernels import add_over, all_over
+from glassgrad.ops.kernels.choose import add_over, all_over
 from glassgrad.ops.reduce import REDUCTION_SAMPLES, any_p, max_p, min_p, sum_p
 from glassgrad.ops.shape import astype, reshape_p
 
@@ -89,7 +89,7 @@ def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dt
     if p in {"fro", None}:
         p = 2
     if p == "nuc":
-        from glassgrad.ops.decompose import nuclear_norm
+        from glassgrad.ops.factorise import nuclear_norm
 
         return nuclear_norm(x if dtype is None else astype(x, dtype), dim, keepdim)
     if isinstance(p, str):

@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array
-from glassgrad.ops.kernels import largest, least
+from glassgrad.ops.kernels.choose import largest, least
 
 Shape = tuple[int, ...]
 Spec = tuple[Any, ...]

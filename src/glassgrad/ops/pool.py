@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops import compiled
-from glassgrad.ops.batching import native
 from glassgrad.ops.core import Array, Linear, custom, linear
+from glassgrad.ops.kernels import native as native_kernels
+from glassgrad.ops.kernels.windows import Pads, Pair, out_size
 from glassgrad.ops.samples import S, distinct
-from glassgrad.ops.windows import Pads, Pair, out_size
+from glassgrad.ops.vmap.rules import native
 
 Shape = tuple[int, ...]
 
@@ -108,8 +108,8 @@ _NS_TO_COMPARE, _NS_TO_SCATTER = 0.7, 5.0
 
 def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
-    if compiled.pays(_NS_TO_COMPARE * x.size):
-        ready = compiled.result("max_pool2d", (x,), (*x.shape[:-2], *grid.out), p)
+    if native_kernels.pays(_NS_TO_COMPARE * x.size):
+        ready = native_kernels.result("max_pool2d", (x,), (*x.shape[:-2], *grid.out), p)
         if ready is not None:
             return ready
     full = _bordered(xp, x, grid, _lowest(x.dtype))
@@ -140,8 +140,8 @@ def _winners(xp: Any, x: Array, y: Array, grid: _Grid) -> list[Array]:
 
 
 def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:
-    if compiled.pays(_NS_TO_SCATTER * x.size):
-        ready = compiled.result("max_pool2d_scatter", (g, x, y), x.shape, p)
+    if native_kernels.pays(_NS_TO_SCATTER * x.size):
+        ready = native_kernels.result("max_pool2d_scatter", (g, x, y), x.shape, p)
         if ready is not None:
             return ready
     grid = _grid(x.shape[-2:], **p)

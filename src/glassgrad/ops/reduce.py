@@ -16,7 +16,7 @@ from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_s
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
-from glassgrad.ops.kernels import add_over, all_over, max_over, min_over
+from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, reshape_p
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.batching import shifted
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.samples import S
+from glassgrad.ops.vmap.rules import shifted
 
 Shape = tuple[int, ...]
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
-from glassgrad.ops.batching import shifted
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
-from glassgrad.ops.kernels import all_over, multiply_over
+from glassgrad.ops.kernels.choose import all_over, multiply_over
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype, cat, pad_p, permute_p, reshape_p
+from glassgrad.ops.vmap.rules import shifted
 
 
 def _same_shape(x: Any, *_rest: Any, **_params: Any) -> tuple[int, ...]:

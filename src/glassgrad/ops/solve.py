@@ -14,7 +14,6 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.batching import native, stacked
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, custom
@@ -23,6 +22,7 @@ from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p, tril_p, triu_p
 from glassgrad.ops.triangles import mirrored
+from glassgrad.ops.vmap.rules import native, stacked
 
 Shape = tuple[int, ...]
 
@@ -284,7 +284,7 @@ def pinverse(x: Array, rcond: float = 1e-15) -> Array:
 @takes_complex
 def slogdet(x: Array) -> Any:
     """Sign and logarithm of the absolute determinant of (..., n, n): two arrays of shape (...)."""
-    from glassgrad.ops.decompose import SlogdetResult
+    from glassgrad.ops.factorise import SlogdetResult
 
     return SlogdetResult(*slogdet_p(x))
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete, like_one_element
-from glassgrad.ops.batching import first_only, searched, shifted
 from glassgrad.ops.core import Array, Aval, bad_option, canonical_axis, custom
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import Extreme, any, sum
 from glassgrad.ops.shape import astype, movedim, reshape_p
+from glassgrad.ops.vmap.rules import first_only, searched, shifted
 
 _INTEGER = np.dtype(np.int64)
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops import conv_batching as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.compound import clip, divide
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import floor
+from glassgrad.ops.kernels.windows import Pads, out_size
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.resample import Resizing, resample_p
 from glassgrad.ops.shape import astype, movedim, permute_p, reshape_p
-from glassgrad.ops.windows import Pads, out_size
+from glassgrad.ops.vmap import conv_rules as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
 
 Ints = int | Sequence[int]
 

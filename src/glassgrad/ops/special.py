@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops import approximations
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.blocks import in_blocks
 from glassgrad.ops.core import Array, Elementwise, elementwise
 from glassgrad.ops.elementwise import EDGES
+from glassgrad.ops.kernels import approximations
+from glassgrad.ops.kernels.blocks import in_blocks
 from glassgrad.ops.samples import reals
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)

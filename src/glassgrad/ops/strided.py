@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.batching import shifted
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p
+from glassgrad.ops.vmap.rules import shifted
 
 Shape = tuple[int, ...]
 

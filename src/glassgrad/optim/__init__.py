@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"glassgrad.optim.{name}")
     home = _HOME.get(name)
     if home is None:
-        from glassgrad.missing import missing
+        from glassgrad.errors.missing import missing
 
         raise missing("glassgrad.optim", name, [*_HOME, *_MODULES])
     value = globals()[name] = getattr(importlib.import_module(f"glassgrad.optim.{home}"), name)

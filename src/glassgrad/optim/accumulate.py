@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.optim.update import update
-from glassgrad.tensor import Tensor
 
 
 class NormStatistics(NamedTuple):

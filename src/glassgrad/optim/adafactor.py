@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.reduce import sum_p
 from glassgrad.optim.optimizer import Optimizer, at_least, weak
-from glassgrad.tensor import make
 
 
 class Adafactor(Optimizer):

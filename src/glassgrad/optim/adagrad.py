@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import divide, multiply, sqrt
 from glassgrad.optim.optimizer import Optimizer, at_least, into, weak
-from glassgrad.tensor import make
 
 
 class Adagrad(Optimizer):

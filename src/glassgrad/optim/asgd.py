@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import equal, maximum, where
 from glassgrad.optim.optimizer import Optimizer, at_least, stored, weak
-from glassgrad.tensor import make
 
 
 def _kept(state: dict[str, Any], name: str) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.module import Module
 from glassgrad.ops.elementwise import minimum
 from glassgrad.optim.optimizer import weak
-from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import Tensor, make
 
 
 class EMA:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.mode import enable_grad
+from glassgrad.engine.mode import enable_grad
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.optim.optimizer import Optimizer
-from glassgrad.tape import MUTATIONS
 
 Vector = np.ndarray[Any, Any]
 

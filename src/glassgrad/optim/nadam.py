@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import divide, sqrt
 from glassgrad.optim.adam import decayed, moments
 from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
-from glassgrad.tensor import make
 
 
 class NAdam(Optimizer):

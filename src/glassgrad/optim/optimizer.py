@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.mode import MODE, TRACING, enable_grad
-from glassgrad.mutations import Writer
+from glassgrad.engine.mode import MODE, TRACING, enable_grad
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array, Primitive
-from glassgrad.tensor import Tensor, make
 
 _HINTS = frozenset({"foreach", "fused", "capturable", "differentiable"})
 

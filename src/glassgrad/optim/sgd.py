@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.mode import MODE, TRACING
+from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import multiply
 from glassgrad.optim.optimizer import Optimizer, into, weak

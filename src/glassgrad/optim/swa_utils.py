@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import devices, errors, provenance
-from glassgrad.mode import no_grad
+from glassgrad import errors, provenance
+from glassgrad.engine import devices
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import make
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.modes import modes_kept
-from glassgrad.nn.module import Buffer, Module
+from glassgrad.nn.module import Module
 from glassgrad.nn.norm import _BatchNorm
+from glassgrad.nn.parameter import Buffer
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
-from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import make
 
 Average = Callable[[Any, Any, Any], Any]
 MultiAverage = Callable[[list[Any], list[Any], Any], None]

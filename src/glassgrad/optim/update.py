@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.mode import MODE, TRACING
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.utils.clip_grad import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.shape import copy_p
 from glassgrad.optim.optimizer import Optimizer, weak
-from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import Tensor, make
 
 
 class Updated(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .activations import plot_activations
-from .checkup import check_up_lines, debug_training
-from .flow import plot_gradient_flow, plot_total_norm
-from .histograms import plot_gradient_histograms
+from glassgrad.report.activations import plot_activations
+from glassgrad.report.checkup import check_up_lines, debug_training
+from glassgrad.report.flow import plot_gradient_flow, plot_total_norm
+from glassgrad.report.histograms import plot_gradient_histograms
 
 __all__ = [
     "check_up_lines",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..doctor import MonitorData
-from . import sources, style
+from glassgrad import errors
+from glassgrad.doctor import MonitorData
+from glassgrad.report import sources, style
 
 Array = Any
 

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from ..doctor.checkup import CheckUp, check_up
-from ..doctor.facts import Facts, Gradient, Layer
+from glassgrad.doctor.checkup import check_up
+from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer
 
 _WIDTH = 100
 _MOST_LAYERS = 40

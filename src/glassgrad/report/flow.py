@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..doctor import MonitorData
-from . import sources, style
+from glassgrad.doctor import MonitorData
+from glassgrad.report import sources, style
 
 Array = Any
 

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from ..doctor import GradientMonitor, MonitorData
+from glassgrad import errors
+from glassgrad.doctor import GradientMonitor, MonitorData
 
 
 def data_of(source: Any, owner: str) -> MonitorData:

@@ -22,7 +22,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
-        from ..missing import missing
+        from glassgrad.errors.missing import missing
 
         raise missing("glassgrad.train", name, [*_HOME], {})
     value = globals()[name] = getattr(importlib.import_module(f"glassgrad.train.{home}"), name)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from .. import errors
+from glassgrad import errors
 
 if TYPE_CHECKING:
-    from .loop import Loop, Plan
-    from .rundir import RunDirectory
+    from glassgrad.train.kept.rundir import RunDirectory
+    from glassgrad.train.loop import Loop, Plan
 
 
 class RunState:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import errors
+from glassgrad import errors
 
 TASK_KEY = "task"
 """The key of a TOML file that says which `glassgrad train` command it is for."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..tensor import Tensor
-from .engine import as_tensor
-from .randomness import RandomState
+from glassgrad import errors
+from glassgrad.engine.tensor import Tensor
+from glassgrad.train.engine_learner import as_tensor
+from glassgrad.train.kept.randomness import RandomState
 
 Array = Any
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..data.names import IGNORED
-from .checkpoint import Stateful
+from glassgrad.data.names import IGNORED
+from glassgrad.train.kept.checkpoint import Stateful
 
 Array = Any
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from .callbacks import Callback, Callbacks, RunState
-from .checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
-from .display import Display
-from .learner import Learner
-from .metrics import Logger, MetricsLog, drop_after, read_metrics
-from .progress import History, Progress, Speedometer
-from .rundir import RunDirectory
-from .signals import StopSignals
-from .transaction import all_or_nothing, named_as_damaged, named_as_unfit
+from glassgrad import errors
+from glassgrad.train.callbacks import Callback, Callbacks, RunState
+from glassgrad.train.kept.checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
+from glassgrad.train.kept.metrics import Logger, MetricsLog, drop_after, read_metrics
+from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.learner import Learner
+from glassgrad.train.show.display import Display
+from glassgrad.train.show.progress import History, Progress, Speedometer
+from glassgrad.train.signals import StopSignals
+from glassgrad.train.transaction import all_or_nothing, named_as_damaged, named_as_unfit
 
 Array = Any
 

@@ -6,7 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .. import errors, provenance
+from glassgrad import errors, provenance
 
 
 class AverageMeter:

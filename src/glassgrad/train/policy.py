@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..func import functional_call
-from ..nn import Module
-from ..ops.shape import astype
-from ..tensor import Tensor
+from glassgrad.engine.tensor import Tensor
+from glassgrad.func import functional_call
+from glassgrad.nn import Module
+from glassgrad.ops.shape import astype
 
 DTYPES = ("", "float16", "float32", "float64")
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..nn.modes import modes_kept
-from ..random import get_states, set_states
-from ..tape import MUTATIONS
-from .engine import EngineLearner, StepOptions
-from .feed import LoaderFeed
+from glassgrad import errors
+from glassgrad.engine.random import get_states, set_states
+from glassgrad.engine.writes import MUTATIONS
+from glassgrad.nn.modes import modes_kept
+from glassgrad.train.engine_learner import EngineLearner, StepOptions
+from glassgrad.train.feed import LoaderFeed
 
 _SMOOTHING = 0.9
 _FAR = 4.0

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from .callbacks import Callback, RunState
-from .rundir import BEST
-from .weights import write_weights
+from glassgrad import errors
+from glassgrad.train.callbacks import Callback, RunState
+from glassgrad.train.kept.rundir import BEST
+from glassgrad.train.kept.weights import write_weights
 
 
 def measured(monitor: str, measures: Mapping[str, float]) -> float:

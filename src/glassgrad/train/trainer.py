@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from ..amp import GradScaler
-from ..nn import Module
-from ..nn.modes import evaluating
-from ..optim.ema import EMA
-from ..optim.lr_scheduler import ReduceLROnPlateau
-from ..optim.optimizer import Optimizer
-from ..tape import no_grad
-from . import loggers, rundir
-from .callbacks import Callback, RunState
-from .checkpoint import Stateful
-from .display import Display, NoDisplay, PlainDisplay, choose_display
-from .engine import AsArrays, EngineLearner, StepOptions, can_compile, size_of, untouched
-from .feed import LoaderFeed, parts_of
-from .files import write_atomically
-from .loop import Loop, Plan
-from .metrics import Logger, read_metrics
-from .rundir import RunDirectory
-from .signals import StopSignals
-from .stopping import BestWeights, EarlyStopping, measured
-from .training_config import TASK, TrainingConfig
-from .transaction import named_as_damaged
-from .weights import check_shapes, shapes_of, write_weights
+from glassgrad import errors
+from glassgrad.amp import GradScaler
+from glassgrad.data.atomic import write_atomically
+from glassgrad.engine.mode import no_grad
+from glassgrad.nn import Module
+from glassgrad.nn.modes import evaluating
+from glassgrad.optim.ema import EMA
+from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
+from glassgrad.optim.optimizer import Optimizer
+from glassgrad.train.callbacks import Callback, RunState
+from glassgrad.train.engine_learner import AsArrays, EngineLearner, StepOptions, can_compile, size_of, untouched
+from glassgrad.train.feed import LoaderFeed, parts_of
+from glassgrad.train.kept import loggers, rundir
+from glassgrad.train.kept.checkpoint import Stateful
+from glassgrad.train.kept.metrics import Logger, read_metrics
+from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
+from glassgrad.train.loop import Loop, Plan
+from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay, choose_display
+from glassgrad.train.signals import StopSignals
+from glassgrad.train.stopping import BestWeights, EarlyStopping, measured
+from glassgrad.train.training_config import TASK, TrainingConfig
+from glassgrad.train.transaction import named_as_damaged
 
 _NEVER = 10**18
 

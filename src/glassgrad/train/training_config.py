@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from .. import errors
-from .config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
-from .policy import DTYPES
+from glassgrad import errors
+from glassgrad.train.config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
+from glassgrad.train.policy import DTYPES
 
 TASK = "trainer"
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from ..nn.module import Module
-from ..optim.optimizer import Optimizer
-from .checkpoint import Stateful
-from .weights import check_shapes
+from glassgrad import errors
+from glassgrad.nn.module import Module
+from glassgrad.optim.optimizer import Optimizer
+from glassgrad.train.kept.checkpoint import Stateful
+from glassgrad.train.kept.weights import check_shapes
 
 _FOREIGN = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, RuntimeError)
 """What a description that nobody of ours has written leads to."""

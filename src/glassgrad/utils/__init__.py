@@ -11,7 +11,7 @@ _MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.utils.check
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
-    from glassgrad.missing import missing
+    from glassgrad.errors.missing import missing
 
     raise missing("glassgrad.utils", name, _MODULES)
 

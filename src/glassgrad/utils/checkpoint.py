@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from glassgrad.checkpoint import checkpoint
+from glassgrad.func.checkpoint import checkpoint
 
 __all__ = ["checkpoint"]

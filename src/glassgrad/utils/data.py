@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import creation, errors, provenance
-from glassgrad.missing import getter
+from glassgrad import errors, provenance
+from glassgrad.engine import creation
+from glassgrad.engine.random import Generator
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import getter
 from glassgrad.ops.shape import stack
-from glassgrad.random import Generator
-from glassgrad.tensor import Tensor, make
 from glassgrad.utils.datasets import (
     ConcatDataset,
     Dataset,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.random import Generator
-from glassgrad.tensor import Tensor
+from glassgrad.engine.random import Generator
+from glassgrad.engine.tensor import Tensor
 from glassgrad.utils.sampling import new_seed
 
 

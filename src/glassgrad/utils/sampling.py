@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.random import Generator, default_generator
+from glassgrad.engine.random import Generator, default_generator
 
 _BLOCK = 65_536  # indices that a random sampler draws at once
 

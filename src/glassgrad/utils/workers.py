@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.random import manual_seed
+from glassgrad.engine.random import manual_seed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.tensor import Tensor
+from glassgrad.engine.tensor import Tensor
 from glassgrad.verify.compare import Comparison, as_array, compare
 from glassgrad.verify.derivation import Derivation, Step, parse
 from glassgrad.verify.diagnose import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.tensor import Tensor
+from glassgrad.engine.tensor import Tensor
 from glassgrad.verify import edits
 from glassgrad.verify.compare import as_array
 from glassgrad.verify.derivation import Step, assigned

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from glassgrad import autograd
-from glassgrad.tensor import Tensor, make
+from glassgrad.engine import backward
+from glassgrad.engine.tensor import Tensor, make
 
 Array = Any
 _FLOAT64 = np.dtype(np.float64)
@@ -90,7 +90,7 @@ class _Glassgrad:
         kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
         if not kept:
             return [None] * len(inputs)
-        found = autograd.grad(
+        found = backward.grad(
             [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
         )
         return list(found)

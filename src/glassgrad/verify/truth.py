@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, tape
-from glassgrad.tensor import Tensor
+from glassgrad import errors
+from glassgrad.engine import tape
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.node import Node
+from glassgrad.engine.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +65,12 @@ class RecordingWalk(tape.Walk):
 
     def __init__(self) -> None:
         super().__init__(retain=True, create_graph=False)
-        self.sender: tape.Node | None = None
+        self.sender: Node | None = None
         self.cotangents_of: dict[Any, Any] = {}
         self.shares: dict[Any, list[Share]] = {}
-        self.sent: dict[tape.Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
+        self.sent: dict[Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
 
-    def _step(self, node: tape.Node, g: Any, saved: tuple[Any, ...]) -> None:
+    def _step(self, node: Node, g: Any, saved: tuple[Any, ...]) -> None:
         self.sender = node
         self.cotangents_of[node] = np.array(g) if isinstance(g, np.ndarray | np.generic) else g
         super()._step(node, g, saved)
@@ -101,7 +104,7 @@ def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence
         raise errors.CHECK_NO_LOSS(given=given)
     walk = RecordingWalk()
     root = loss if loss.node is None else loss.node
-    with tape.no_grad():
+    with no_grad():
         walk.seed(root, np.ones(loss.shape, loss.dtype))
         leaves = walk.run()
     truth = Truth({}, {})

@@ -15,7 +15,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors, nn, optim
 from glassgrad.compile import api
-from glassgrad.compile.trace import GradWatch
+from glassgrad.compile.front.tracer import GradWatch
 from glassgrad.nn import functional as F
 
 

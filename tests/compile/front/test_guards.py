@@ -10,7 +10,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
-from glassgrad.compile.code_reads import reads_of
+from glassgrad.compile.front.bytecode_reads import reads_of
 
 
 def compiled(function):

@@ -12,8 +12,9 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
-from glassgrad.compile import backends, passes
-from glassgrad.compile.emit.llvm.target import host, parsed
+from glassgrad.compile import backends
+from glassgrad.compile.ir import passes
+from glassgrad.compile.llvm.target import host, parsed
 from glassgrad.nn import functional as F
 
 BACKENDS = ["numpy", "llvm"]
@@ -69,7 +70,7 @@ def test_a_failure_of_the_compiler_is_no_error(stage, error, monkeypatch):
 
 
 def test_a_failure_names_op_and_line(monkeypatch):
-    from glassgrad.compile.emit.numpy import templates
+    from glassgrad.compile.numpy import templates
 
     def fail(instr, operands):
         raise LookupError("nothing there")
@@ -125,8 +126,9 @@ def test_the_state_is_that_of_eager_mode(fails_in, monkeypatch):
 
 def refuse(patch, where):
     """Let compiling fail at a stage. Drawing from Python's own stream makes tracing fail by itself."""
-    from glassgrad.compile import checks, lower
-    from glassgrad.compile.emit.numpy.program import NumpyStep
+    from glassgrad.compile.front import checks
+    from glassgrad.compile.native import lower
+    from glassgrad.compile.numpy.program import NumpyStep
 
     def fail(*_, **__):
         return next(iter(()))
@@ -286,7 +288,7 @@ def test_a_module_that_is_not_well_formed_never_reaches_llvms_passes(monkeypatch
         host().compile(BROKEN)
     with pytest.raises(RuntimeError, match="parsing error"):
         host().compile("define nothing")
-    from glassgrad.compile.emit.llvm.step import StepModule
+    from glassgrad.compile.llvm.step import StepModule
 
     monkeypatch.setattr(StepModule, "emit", lambda *_: BROKEN)
     run = gg.compile(lambda x: x.sin() + 0.123)

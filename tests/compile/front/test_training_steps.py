@@ -350,7 +350,7 @@ def test_verify_passes_on_a_right_step(backend):
 
 
 def test_verify_names_the_first_wrong_instruction(monkeypatch):
-    from glassgrad.compile.emit.numpy import templates, text
+    from glassgrad.compile.numpy import templates, text
 
     _, _, step = build(OPTIMIZERS["sgd"])
     wrong = lambda instr, xs: text.call("np.sinh", *xs)

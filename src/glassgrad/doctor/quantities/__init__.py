@@ -6,8 +6,8 @@ and activation, "bins" one per sample, parameter and bin.
 
 from __future__ import annotations
 
-from . import activations, gradients, histograms, norms, parameters, updates
-from .field import Field
+from glassgrad.doctor.quantities import activations, gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.quantities.field import Field
 
 FIELDS: tuple[Field, ...] = (
     *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS

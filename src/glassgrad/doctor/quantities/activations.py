@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..statistics import summarise
-from .field import Field
+from glassgrad.doctor.quantities.field import Field
+from glassgrad.doctor.statistics import summarise
 
 Array = Any
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..statistics import Array, summarise
+from glassgrad.doctor.statistics import Array, summarise
 
 
 @dataclass(frozen=True)

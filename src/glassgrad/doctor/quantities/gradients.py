@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .field import Statistics
+from glassgrad.doctor.quantities.field import Statistics
 
 _OF_ALL = Statistics(
     "gradient", ("mean", "std", "norm", "abs_mean", "abs_max", "zeros", "nonfinite"), whole="gradient", entry="gradient"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..statistics import Array, magnitudes
-from .field import Field
+from glassgrad.doctor.quantities.field import Field
+from glassgrad.doctor.statistics import Array, magnitudes
 
 FIELDS = (
     Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),

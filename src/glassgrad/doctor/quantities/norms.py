@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from .field import Field
+from glassgrad.doctor.quantities.field import Field
 
 FIELDS = (
     Field("loss", "step", "the loss, where update() was given it"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .field import Statistics
+from glassgrad.doctor.quantities.field import Statistics
 
 _OF_ALL = Statistics("parameter", ("mean", "std", "norm", "abs_max"), whole="values", entry="value")
 FIELDS = _OF_ALL.fields

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..statistics import Array, norm
-from .field import Field
+from glassgrad.doctor.quantities.field import Field
+from glassgrad.doctor.statistics import Array, norm
 
 FIELDS = (
     Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 from glassgrad.nn.utils import parametrizations, parametrize, rnn
 from glassgrad.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from glassgrad.nn.utils.norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm

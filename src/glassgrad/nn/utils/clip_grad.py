@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.shape import reshape_p, stack
-from glassgrad.tape import MUTATIONS
-from glassgrad.tensor import Tensor, make
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.mode import no_grad
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Handle
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils import computed
 from glassgrad.nn.utils.parametrizations import as_matrix, iterate, largest, norm_except, start
-from glassgrad.tensor import Handle
 
 
 class _WeightNorm(computed.Rule):

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import creation, errors, linalg, provenance, random
-from glassgrad.mode import no_grad
+from glassgrad import errors, linalg, provenance
+from glassgrad.engine import creation, random
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer
 from glassgrad.nn.utils.parametrize import register_parametrization
 from glassgrad.ops.shape import cat
-from glassgrad.tensor import Tensor
 
 
 def norm_except(v: Any, dim: int | None) -> Any:

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.mode import no_grad
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor
 from glassgrad.nn.containers import ModuleDict, ModuleList
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.nn.utils import computed
-from glassgrad.tensor import Tensor
 
 _cache: dict[tuple[int, str], Any] = {}
 _cached_blocks = 0

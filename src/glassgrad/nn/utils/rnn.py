@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.shape import stack
-from glassgrad.tensor import Tensor, make
 
 
 class PackedSequence(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.shape import cat
-from glassgrad.tape import MUTATIONS
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:

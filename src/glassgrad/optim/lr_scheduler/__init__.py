@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad.missing import getter
+from glassgrad.errors.missing import getter
 from glassgrad.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
 from glassgrad.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR
 from glassgrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts, WarmupCosineLR

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.mode import MODE, TRACING
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor
 from glassgrad.optim.optimizer import Optimizer
-from glassgrad.tensor import Tensor
 
 
 def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,197 @@
+"""`verify=True`: the first compiled call of a trace next to the same call in eager mode.
+
+Where they differ, the program is taken apart: every instruction is computed by NumPy from the same inputs, the
+program is built once more with all its intermediate values as results, and the first one that differs is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile import backends
+from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.front.places import MISSING, Places
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.engine import tree
+from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import PRIMITIVES
+
+# Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
+_RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
+
+
+def difference(found: Any, wanted: Any) -> str | None:
+    """Say how two arrays differ; None when they agree within rounding."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return f"{found.dtype}{list(found.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
+    if wanted.dtype.kind not in "fc":
+        equal = found == wanted
+    else:
+        rtol = _RTOL.get(wanted.dtype, 1e-4)
+        finite = np.abs(wanted[np.isfinite(wanted)])
+        equal = np.isclose(found, wanted, rtol=rtol, atol=rtol * float(np.max(finite, initial=0.0)), equal_nan=True)
+    if np.all(equal):
+        return None
+    worst = np.unravel_index(int(np.argmin(equal)), equal.shape) if equal.ndim else ()
+    place = f"[{', '.join(map(str, worst))}]" if worst else ""
+    wrong = equal.size - np.count_nonzero(equal)
+    return f"{wrong} of {equal.size} entries; {place} is {found[worst]}, eager {wanted[worst]}"
+
+
+class Snapshot:
+    """Everything a call changes, to be put back: arrays, gradients, random streams, options, Python objects.
+
+    Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
+    """
+
+    def __init__(self, capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> None:
+        tensors = [one.tensor for one in capture.state] + [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        held = [*(tensor.array for tensor in tensors), *(leaf for leaf in leaves if isinstance(leaf, np.ndarray))]
+        self.arrays = [(array, array.copy()) for array in held] if arrays else []
+        self.grads = [(leaf, leaf._grad) for leaf, _ in capture.grads]
+        self.grads += [(leaf, leaf._grad) for leaf in leaves if isinstance(leaf, Tensor)]
+        self.streams = [(stream, stream.get_state()) for stream in capture.streams]
+        self.options = [(options, dict(options)) for options in capture.options]
+        self.places = Places({id(one.holder.target): one.holder for one in capture.effects}.values())
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for array, before in self.arrays:
+            if array.flags.writeable:  # the others are as they were
+                array[...] = before
+        for leaf, grad in self.grads:
+            leaf._grad = grad
+        for stream, state in self.streams:
+            stream.set_state(state)
+        for options, before in self.options:
+            options.update(before)
+        self.places.restore()
+
+
+def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any]) -> Any:
+    """Run a trace for the first time and compare results and state with eager mode.
+
+    Raises:
+        CompileError: naming the first instruction that differs; the state is then that of eager mode.
+    """
+    capture = call.capture
+    snapshot = Snapshot(capture, leaves)
+    inputs: list[Any] = []
+    result = call.run(leaves, watch=lambda arrays: inputs.extend(np.array(array) for array in arrays))
+    found = _observed(capture, result, leaves)
+    after = Snapshot(capture, leaves)
+    snapshot.restore()
+    wanted = _observed(capture, function(*args, **kwargs), leaves)
+    eager = Snapshot(capture, leaves)
+    told = {name: difference(found.get(name, np.empty(0)), value) for name, value in wanted.items()}
+    wrong = [name for name, text in told.items() if text is not None]
+    if wrong:
+        snapshot.restore()
+        noise = _sensitivity(capture, function, args, kwargs, leaves, wanted)
+        wrong = [name for name in wrong if not _is_noise(found.get(name), wanted[name], noise[name])]
+    if wrong:
+        eager.restore()
+        culprit = first_difference(call.graph, capture.graph, inputs, call.backend)
+        raise errors.COMPILED_DIFFERS(result=wrong[0], difference=told[wrong[0]], culprit=culprit)
+    after.restore()
+    return result
+
+
+def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: list[Any], wanted: dict[str, Any]) -> Any:
+    """Return how much each result moves in eager mode when every input moves by a rounding error.
+
+    Some results are nothing but rounding errors, such as the gradient of a bias in front of a batch norm, and
+    an optimizer may blow them up.
+    """
+    rng = np.random.default_rng(0)
+    for one in [*(state.tensor for state in capture.state), *leaves]:
+        array = one.array if isinstance(one, Tensor) else one
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.flags.writeable:
+            array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * np.finfo(array.dtype).eps
+    moved = _observed(capture, function(*args, **kwargs), leaves)
+    return {
+        name: np.max(np.abs(moved[name] - value), initial=0) if value.dtype.kind == "f" else 0.0
+        for name, value in wanted.items()
+    }
+
+
+def _is_noise(found: Any, wanted: Any, noise: float) -> bool:
+    if found is None or found.shape != wanted.shape or found.dtype.kind != "f":
+        return False
+    return bool(np.max(np.abs(found - wanted), initial=0) <= 30 * noise)
+
+
+def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
+    """Return copies of all a caller can see after a call, by name."""
+    seen: dict[str, Any] = {}
+
+    def note(leaf: Any, path: tree.Path) -> Any:
+        if isinstance(leaf, Tensor | np.ndarray):
+            seen[f"the result{tree.path_text(path)}"] = np.array(leaf.array if isinstance(leaf, Tensor) else leaf)
+        return leaf
+
+    tree.map_tree(note, result)
+    for number, one in enumerate(capture.state):
+        if not one.path.endswith(".grad"):
+            seen[one.path or f"state {number}"] = np.array(one.tensor.array)
+    for effect in capture.effects:
+        held = effect.holder.get(effect.key)
+        parts = [] if held is MISSING else tree.leaves(held)
+        stored = [(f"{effect.path} {at}", one) for at, one in enumerate(parts) if isinstance(one, Tensor)]
+        seen.update((path, np.array(one.array)) for path, one in stored)
+    for number, (leaf, _) in enumerate(capture.grads):
+        if leaf._grad is not None and capture.keeps_grads:
+            seen[f"gradient {number}"] = np.array(leaf._grad.array)
+    return seen
+
+
+# --- finding the instruction ----------------------------------------------------------------------
+
+
+def reference(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
+    """Compute every value of a graph by NumPy, one instruction at a time."""
+    values: dict[Var, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    values.update(graph.constants)
+    for instr in graph.instrs:
+        args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)
+        with np.errstate(all="ignore"):  # the native run did not warn either
+            result = PRIMITIVES[instr.op].compute(args, instr.params)
+        results = result if len(instr.outputs) > 1 else (result,)
+        values.update(zip(instr.outputs, map(np.asarray, results), strict=True))
+    return values
+
+
+def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Any], backend: str) -> str:
+    """Name the first instruction whose compiled value differs from NumPy's."""
+    wanted = reference(graph, inputs)
+    exposed = Graph(
+        graph.inputs, graph.instrs, tuple(var for instr in graph.instrs for var in instr.outputs), graph.constants
+    )
+    program = backends.build(exposed, backend, 1)
+    results = program(*[np.array(array) for array in inputs])
+    found = dict(zip((out for out in exposed.outputs if isinstance(out, Var)), results, strict=True))
+    for instr in graph.instrs:
+        for var in instr.outputs:
+            told = difference(found[var], wanted[var])
+            if told is not None:
+                return f"The first instruction that differs is {described(instr)}: {told}.\n"
+    plain = reference(traced, inputs)
+    for (target, value), (_, original) in zip(graph.updates, traced.updates, strict=True):
+        told = difference(wanted[value], plain[original])
+        if told is not None:
+            return f"A pass changed what is written to {target.name}: {told}.\n"
+    return "Every instruction agrees with NumPy by itself: the trace differs from what Python does in eager mode.\n"
+
+
+def described(instr: Instr) -> str:
+    """Name an instruction with the user's line."""
+    if not isinstance(instr.where, Origin):
+        return instr.op
+    place = instr.where.place
+    part = f" (the backward pass of {instr.where.rule})" if instr.where.rule else ""
+    return f"{instr.op} at {place}: {place.source}{part}"

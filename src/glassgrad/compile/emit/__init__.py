@@ -1,1 +1,0 @@
-"""What turns a planned graph into something that runs: native code, or NumPy source."""

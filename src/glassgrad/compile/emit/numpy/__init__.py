@@ -1,1 +1,0 @@
-"""NumPy as a target: a program that runs anywhere, and source that a person can read."""

@@ -1,0 +1,156 @@
+"""Tracing one call of a function, and putting everything back, however it ends."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.compile.front import checks
+from glassgrad.compile.front.arguments import Arguments
+from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.finish import Finish
+from glassgrad.compile.front.interrupts import opened
+from glassgrad.compile.front.iterators import watched
+from glassgrad.compile.front.places import Places
+from glassgrad.compile.front.reach import Reach, reach
+from glassgrad.compile.front.refusal import rewinder
+from glassgrad.compile.front.tracer import Tracer
+from glassgrad.engine.random import default_generator
+
+
+def capture(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    names: Sequence[str] = (),
+    moving: Collection[int] = (),
+    follow_results: bool = True,
+    keep_grads: bool = True,
+    after: Callable[[Any], Any] | None = None,
+) -> Capture:
+    """Trace one call.
+
+    Args:
+        function, args, kwargs: the call.
+        names: names of the positional arguments.
+        moving: positions, among all leaves of the arguments, of floats that are inputs.
+        follow_results: trace the backward pass of results that still require a gradient.
+        keep_grads: let leaves have their gradients after a call, as in eager mode.
+        after: called with the result while tracing goes on; gives the result of the program. Tensors that are
+            detached are marked then (see `Origin.records`).
+
+    Raises:
+        CompileError: when the function cannot be compiled as it is. Everything is as before then.
+    """
+    tracer = Tracer(getattr(function, "__name__", type(function).__name__))
+    tracer.marks_stops = after is not None
+    arguments = Arguments(names, moving)
+    statics = arguments.static(args, kwargs)
+    found = reach(function, statics)
+    hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
+    streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
+    places = Places(found.holders)
+    rewinders = [rewinder(one) for one in (default_generator, *(stream for _, stream, _ in streams))]
+    undo = functools.partial(_undo, found, places, rewinders)
+    tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
+    try:
+        with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
+            for tensor, path in found.tensors.values():
+                tracer.lift(tensor, path=path)
+            traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
+            with opened():
+                result = function(*traced_args, **traced_kwargs)
+                result = result if after is None else after(result)
+            finished = Finish(
+                tracer, arguments, result, found, places, follow=follow_results, keep_grads=keep_grads
+            )
+    except BaseException:  # Ctrl-C too leaves everything as it was
+        undo()
+        raise
+    finally:
+        tracer.restore()
+    del result, traced_args, traced_kwargs
+    try:
+        checks.check_streams(streams)
+        checks.check_numbers(tracer)
+        captured = finished.capture(function, statics, found)
+        captured.undo = undo
+        return captured
+    except BaseException:  # as above
+        undo()
+        raise
+
+
+@contextmanager
+def _read_only(arrays: Sequence[Any]) -> Iterator[None]:
+    """Refuse writes to NumPy arrays while tracing: they would happen once, at once, and in no call."""
+    locked = [array for array in arrays if array.flags.writeable]
+    try:
+        for array in locked:
+            array.flags.writeable = False
+        yield
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise errors.TRACE_ARRAY_WRITE(where=_last_line(error)) from error
+    finally:
+        for array in locked:
+            array.flags.writeable = True
+
+
+def _last_line(error: BaseException) -> object:
+    """Return the last line of the user's on the way to an exception."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        if not provenance.is_internal(step.tb_frame.f_code.co_filename):
+            found = step
+        step = step.tb_next
+    return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
+
+
+def _undo(found: Reach, places: Places, rewinders: Sequence[Callable[[], None]]) -> bool:
+    """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
+    for rewind in rewinders:
+        rewind()
+    places.restore()
+    return put_back(found)
+
+
+def put_back(found: Reach) -> bool:
+    """Undo what a failed trace did to what was found before: variables, attributes, lists and objects that it added to.
+
+    Returns whether an optimizer got a state that it had not.
+    """
+    for edge in found.edges:
+        if edge.holds():
+            continue
+        if edge.kind == "length":
+            _shorten(edge.holder, edge.key, edge.value)
+        elif edge.kind == "cell":
+            edge.holder.cell_contents = edge.value
+        elif edge.kind == "item" and _is_open(edge.holder, edge.key):
+            edge.holder[edge.key] = edge.value
+    grown = [(holder, keys) for holder, keys in found.sizes if len(holder) > len(keys)]
+    for holder, keys in grown:
+        _shorten(holder, keys, len(keys))
+    return bool(grown)
+
+
+def _is_open(holder: Any, key: Any) -> bool:
+    """Tell whether a place in a container can be written to."""
+    return isinstance(holder, dict) or (isinstance(holder, list) and key < len(holder))
+
+
+def _shorten(holder: Any, keys: frozenset[Any] | None, length: int) -> None:
+    if isinstance(holder, list):
+        del holder[length:]
+    elif isinstance(holder, dict) and keys is not None:
+        for name in [name for name in holder if name not in keys]:
+            del holder[name]

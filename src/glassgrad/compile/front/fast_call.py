@@ -1,0 +1,165 @@
+"""The way of a call that fits the latest trace: one generated function that checks everything and runs the program.
+
+What a call needs is known when the trace is made, so the loops over arguments, guards, state and gradients are written
+out once. The names in the generated text are globals of a namespace of its own, which Python looks up fastest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.compile.front.captured import Capture, Given, Output, assembled
+from glassgrad.compile.front.guards import Guards, hooks_of
+from glassgrad.engine.mode import MODE, RECORDING
+from glassgrad.engine.node import next_sequence
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS, Writer
+
+MISS = object()
+Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+
+def quick_call(
+    capture: Capture, guards: Guards, program: Any, arrays: list[Any], writer: Writer, key: Any, leaves: Sequence[Any],
+    owners: set[int],
+) -> Quick | None:  # fmt: skip
+    """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
+
+    `arrays` are the state's arrays, `owners` the ids of those whose memory is written to; the caller keeps both up to
+    date. An argument in such memory is for the slow way.
+    """
+    if not isinstance(key[0], int) or capture.once or capture.boundary is not None or capture.argument_grads:
+        return None
+    space: dict[str, Any] = {
+        "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
+        "K": arrays,
+    }  # fmt: skip
+    step = _plain_step(capture, program)
+    lines = _arguments(space, key, leaves, unchecked=step is not None)
+    if lines is None:
+        return None
+    terms = list(guards.terms(space))
+    for number, one in enumerate(capture.state):
+        space[f"s{number}"] = one.tensor
+        terms.append(f"s{number}.array is m{number}")
+    held = [f"m{number}" for number in range(len(arrays))]
+    lines += [f"{', '.join(held)}, = K"] * bool(held)
+    if owners:
+        space["owners"] = owners
+        terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
+    lines += ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
+    lines += ["except (LookupError, AttributeError, ValueError):", "    return MISS"]
+    passed = [f"x{at}" for at in capture.arguments] + held
+    for number, feed in enumerate(capture.feeds):
+        space[f"feed{number}"] = feed.draw
+        if feed.var is None:
+            lines.append(f"feed{number}()")
+        else:
+            lines.append(f"f{number} = feed{number}()")
+            passed.append(f"f{number}")
+    lines += [f"results = program({', '.join(passed)})"] if step is None else _native_call(space, step, passed)
+    if capture.written:
+        # `Writer.wrote` written out; its arrays change only on the slow way, which tells it.
+        space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
+        lines += ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
+        lines.append("writer.seq = MUTATIONS.latest = next_sequence()")
+    for number, (leaf, grad) in enumerate(capture.grads):
+        space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
+        lines.append(f"leaf{number}._grad = grad{number}")
+    for number, call in enumerate(capture.after):
+        space[f"after{number}"] = call
+        lines.append(f"after{number}()")
+    lines += _result(space, capture)
+    source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+    # Named as a file of the package, so that the search for the user's line passes over it.
+    exec(compile(source, f"{provenance._PACKAGE}<call>", "exec"), space)  # noqa: S102 - made of the lines above
+    quick: Quick = space["quick"]
+    return quick
+
+
+def _plain_step(capture: Capture, program: Any) -> Any:
+    """Return the native step if the generated function may call it directly.
+
+    Native code looks at the arguments before it does anything; where they do not fit, the call is made again on the
+    slow way, which draws the feeds once more.
+    """
+    step = getattr(program, "step", None)
+    return step if step is not None and step.is_plain and all(feed.pure for feed in capture.feeds) else None
+
+
+def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> list[str]:
+    """Return lines that do what the step does when it is called, but for its lock: it is that of the caller."""
+    space.update(empty=np.empty, call=step.call, run=step.run)
+    lines, results = [], []
+    for number, out in enumerate(step.outputs):
+        space[f"e{number}"] = out.dtype
+        lines.append(f"r{number} = empty({out.shape!r}, e{number})")
+        results.append(f"r{number}, ")
+    lines.append(f"results = ({''.join(results)})")
+    lines.append(f"arrays = ({', '.join(passed)}, {''.join(results)})" if passed else f"arrays = ({''.join(results)})")
+    run = f"call({step.address}, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
+    return [*lines, f"if {run}:", "    return MISS"]
+
+
+def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchecked: bool) -> list[str] | None:
+    """Return lines that check the arguments and bind the arrays in them to x0, x1, ...
+
+    `unchecked` leaves out the types of arrays, for a program that looks at them itself.
+    """
+    count, kinds, recording = key
+    lines = [
+        f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING} != {recording}:",
+        "    return MISS",
+    ]
+    if count:
+        lines.append(f"{', '.join(f'a{at}' for at in range(count))}, = args")
+    seen: list[int] = []
+    for at, (kind, leaf) in enumerate(zip(kinds, leaves, strict=True)):
+        if kind[0] == "tensor":
+            _, dtype, shape, tracks, first, *hooks = kind
+            if first != at or type(leaf) is not Tensor or hooks:
+                return None
+            different = "".join(f" or a{at} is a{other}" for other in seen)
+            different += f" or (a{at}._extra is not None and hooks_of(a{at}))" if tracks else ""
+            space["hooks_of"] = hooks_of
+            lines.append(f"if type(a{at}) is not Tensor or a{at}._tracks is not {tracks}{different}:")
+            lines.append("    return MISS")
+            lines.append(f"x{at} = a{at}.array")
+            seen.append(at)
+        elif kind[0] == "array":
+            _, dtype, shape = kind
+            lines.append(f"x{at} = a{at}")
+        elif kind[0] == "moving":
+            space["asarray"] = np.asarray
+            lines += [f"if type(a{at}) is not float:", "    return MISS", f"x{at} = asarray(a{at})"]
+            continue
+        elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
+            lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
+                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip
+            continue
+        else:
+            space[f"o{at}"] = leaf
+            lines += [f"if a{at} is not o{at}:", "    return MISS"]
+            continue
+        if unchecked:
+            continue
+        space[f"d{at}"] = np.dtype(dtype)
+        lines.append(f"if type(x{at}) is not ndarray or x{at}.shape != {shape!r} or x{at}.dtype is not d{at}:")
+        lines.append("    return MISS")
+    return lines
+
+
+def _result(space: dict[str, Any], capture: Capture) -> list[str]:
+    result = capture.result
+    if isinstance(result, Output):
+        made = f"make(results[{result.at}], None, False)" if result.wrapped else f"results[{result.at}]"
+        return [f"return {made}"]
+    if isinstance(result, Given) and result.leaf is None and result.value is None:
+        return ["return None"]
+    space["assembled"], space["capture"] = assembled, capture
+    return ["return assembled(capture.result, results, args, {})"]

@@ -1,0 +1,68 @@
+"""Inputs of a program that Python computes before every call: random draws, and numbers among options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.ir.graph import Var
+
+if TYPE_CHECKING:
+    from glassgrad.compile.front.tracer import Tracer
+
+
+@dataclass(eq=False)
+class Feed:
+    """An input that Python computes before every call: a random draw, a learning rate.
+
+    Attributes:
+        var: the input; None for Python code that only has to run again, such as a schedule's step.
+        draw: returns the array of this call.
+        label: what it is, for printing.
+        pure: whether drawing it once more does no harm.
+    """
+
+    var: Var | None
+    draw: Callable[[], Any]
+    label: str
+    pure: bool = False
+
+
+def number_reader(options: dict[str, Any], name: str, at: int | None = None) -> Callable[[], Any]:
+    """Return a function that gives a number, or one of a tuple, as an array: a new one when the number changed."""
+    known: list[Any] = [None, None]
+
+    def read() -> Any:
+        value = options[name]
+        if value is not known[0]:
+            known[:] = value, np.asarray(value if at is None else value[at], np.float64)
+        return known[1]
+
+    return read
+
+
+class Draws:
+    """Stands for the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
+
+    def __init__(self, tracer: Tracer, generator: Any) -> None:
+        self._tracer = tracer
+        self._generator = generator
+        # Shapes and dtypes are learnt from a stream of its own, so that tracing takes nothing from the real one.
+        self._scratch = np.random.Generator(np.random.PCG64(0))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._scratch, name)
+
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(arg, Symbol) for arg in (*args, *kwargs.values())):
+                raise errors.TRACE_RANDOM_CALL(call=f"{name}()", where=provenance.here())
+            like = np.asarray(method(*args, **kwargs))
+            generator = self._generator
+            return self._tracer.feed(lambda: getattr(generator.rng, name)(*args, **kwargs), like, f"drawn by {name}()")
+
+        return draw

@@ -1,0 +1,352 @@
+"""The end of a trace: reading off the Symbols, while they are in place, what the program takes, writes and returns."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.compile.front import checks
+from glassgrad.compile.front.arguments import Arguments
+from glassgrad.compile.front.captured import Capture, Given, Output, State
+from glassgrad.compile.front.edges import is_constant
+from glassgrad.compile.front.effects import Kept, Moved, Sorted, must_hold
+from glassgrad.compile.front.feeds import Feed
+from glassgrad.compile.front.places import Places
+from glassgrad.compile.front.reach import Reach, reach
+from glassgrad.compile.front.result_gradients import Boundary, Continuation
+from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.front.tracer import _GRAD, Lifted, Tracer
+from glassgrad.compile.ir.graph import Graph, Operand, Var
+from glassgrad.engine import tree
+from glassgrad.engine.node import Freed, Node
+from glassgrad.engine.tensor import Tensor, make
+
+
+class Finish:
+    """Reads everything off the Symbols while they are still in place."""
+
+    def __init__(
+        self, tracer: Tracer, arguments: Arguments, result: Any, found: Reach, places: Places, *, follow: bool,
+        keep_grads: bool,
+    ) -> None:  # fmt: skip
+        self.tracer = tracer
+        self.arguments = arguments
+        self.keep_grads = keep_grads
+        self.outputs: list[Operand] = []
+        self.updates: dict[Var, Var] = {}
+        self.slots: list[State] = []
+        self.grads: list[tuple[Tensor, Tensor | None]] = []
+        self.entry: list[tuple[Tensor, Tensor | None]] = []
+        self.found: list[tuple[Var, Var]] = []
+        self.argument_grads: dict[int, int] = {}
+        self.lifted_ids = {id(entry.ref()): entry for entry in tracer.lifted if entry.ref() is not None}
+        self.tracked: dict[int, Tensor] = {}
+        self.follow = follow
+        self._twins: dict[int, Output] = {}
+        self._shared: dict[int, int] = {}
+        self.result = tree.map_tree(self._leaf, result)
+        self.sorted = self._stored(found, places)
+        places.restore()
+        self._gradients()
+        for entry in tracer.lifted:
+            target = entry.ref()
+            if target is not None:
+                self._update(entry.var, target.array, entry.path or "a tensor")
+        for var, holder in arguments.holders.items():
+            self._update(var, holder.array if isinstance(holder, Tensor) else holder, var.name or "an argument")
+        self.continuation = Continuation(tracer, list(self.tracked.values())) if self.tracked and follow else None
+
+    # --- results --------------------------------------------------------------------------------------
+
+    def _leaf(self, leaf: Any, path: tree.Path) -> Any:
+        if isinstance(leaf, Tensor):
+            return self._tensor(leaf)
+        if isinstance(leaf, Symbol):
+            for var, holder in self.arguments.holders.items():
+                if holder is leaf:
+                    return Given(self.arguments.vars[var])
+            return Output(self._output(leaf), wrapped=False)
+        if isinstance(leaf, np.ndarray) or is_constant(leaf):
+            return Given(None, leaf)
+        raise errors.COMPILE_RESULT(kind=type(leaf).__name__, path=f" at {tree.path_text(path)}" if path else "")
+
+    def _tensor(self, leaf: Tensor) -> Any:
+        at = self.arguments.twins.get(id(leaf))
+        if at is not None:
+            return Given(at)
+        if id(leaf) in self.lifted_ids:
+            return Given(None, leaf)
+        if not isinstance(leaf.array, Symbol):
+            return Given(None, leaf)
+        at = self._output(leaf.array)
+        if leaf._tracks and leaf.node is not None and is_alive(leaf.node):
+            self.tracked[at] = leaf
+        else:
+            self._shared.setdefault(id(leaf.array), at)
+        return self._twin(leaf, at)
+
+    def _twin(self, leaf: Tensor, at: int) -> Output:
+        buffer = (type(leaf), leaf.persistent) if hasattr(leaf, "persistent") else None
+        alone = leaf._tracks and leaf.node is None
+        found = Output(at, wrapped=True, twin=len(self._twins) + 1, buffer=buffer, tracks=alone)
+        return self._twins.setdefault(id(leaf), found)
+
+    def _output(self, symbol: Any) -> int:
+        self.outputs.append(symbol.var if isinstance(symbol, Symbol) else self.tracer.constant(symbol))
+        return len(self.outputs) - 1
+
+    # --- what is stored -------------------------------------------------------------------------------
+
+    def _stored(self, found: Reach, places: Places) -> Sorted:
+        """Describe what the function changed in Python objects; what it stored there are outputs."""
+        known = {id(holder.target) for holder, _ in places.before}
+        changes = Sorted(list(places.changes()), found)
+
+        def spec(value: Any) -> Any:
+            if id(value) in known or is_constant(value):
+                return Kept(value)
+            if isinstance(value, dict | list | tuple):
+                return tree.map_tree(lambda leaf, path: spec(leaf), value)
+            if isinstance(value, Tensor):
+                return self._stored_tensor(value, changes)
+            if isinstance(value, Symbol):
+                return Output(self._shared_output(value), wrapped=False)
+            return Given(None, value) if isinstance(value, np.ndarray) else Kept(value)
+
+        for change in changes.changes:
+            changes.add(change, spec)
+        changes.changes.clear()
+        return changes
+
+    def _stored_tensor(self, leaf: Tensor, changes: Sorted) -> Any:
+        if id(leaf) in self.arguments.twins:
+            return Given(self.arguments.twins[id(leaf)])
+        if id(leaf) in changes.entries:
+            return changes.entries[id(leaf)]
+        lifted = self.lifted_ids.get(id(leaf))
+        if (lifted is not None and lifted.existed) or self.tracer.existed(leaf):
+            return Kept(leaf)
+        known = self._twins.get(id(leaf))
+        if known is not None:
+            return known
+        if type(leaf) is not Tensor and not hasattr(leaf, "persistent"):  # buffers have it
+            raise errors.TRACE_STORED_KIND(kind=type(leaf).__name__, where=provenance.here())
+        if self.follow and leaf._tracks and leaf.node is not None and is_alive(leaf.node):
+            at = self._output(leaf.array)
+            self.tracked[at] = leaf
+            return self._twin(leaf, at)
+        return self._twin(leaf, self._shared_output(leaf.array))
+
+    def _shared_output(self, array: Any) -> int:
+        """Return the output for an array; tensors that share it go on sharing it."""
+        if id(array) not in self._shared:
+            self._shared[id(array)] = self._output(array)
+        return self._shared[id(array)]
+
+    # --- gradients ------------------------------------------------------------------------------------
+
+    def _gradients(self) -> None:
+        for leaf, first, before in self.tracer.grads.first.values():
+            after = _GRAD.__get__(leaf)
+            at = self.arguments.twins.get(id(leaf))
+            if at is not None:
+                if after is not None:
+                    if at in self.arguments.inner:
+                        node = self.arguments.inner[at].node
+                        assert node is not None
+                        raise errors.COMPILE_OUTSIDE_GRAPH(what=f"argument {at}", op=node.name, where=node.place)
+                    self.argument_grads[at] = self._output(after.array)
+                continue
+            if id(leaf) not in self.lifted_ids:
+                continue
+            if first == "read":
+                self.entry.append((leaf, before))
+            if after is not before:
+                self._gradient(leaf, before if first == "read" else None, after)
+
+    def _gradient(self, leaf: Tensor, before: Tensor | None, after: Tensor | None) -> None:
+        if after is not None:
+            self.found.append((self.lifted_ids[id(leaf)].var, self._value(after.array)))
+        if after is not None and before is not None and id(before) in self.lifted_ids:
+            # Added to in place in eager mode: the old tensor gets the sum.
+            self.updates[self.lifted_ids[id(before)].var] = self._value(after.array)
+            self.grads.append((leaf, before))
+            return
+        if after is None or not self.keep_grads:
+            self.grads.append((leaf, None))
+            return
+        path = self.lifted_ids[id(leaf)].path
+        slot = make(np.zeros(after.array.shape, after.array.dtype), None, False)
+        var = self.tracer.builder.input(slot.array.shape, slot.array.dtype, f"{path}.grad" if path else None)
+        self.slots.append(State(slot, var, f"{path}.grad", tracks=False))
+        self.updates[var] = self._value(after.array)
+        self.grads.append((leaf, slot))
+
+    def _value(self, array: Any) -> Var:
+        return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
+
+    # --- state ----------------------------------------------------------------------------------------
+
+    def _update(self, var: Var, array: Any, what: str) -> None:
+        value = self._value(array)
+        if value is var:
+            return
+        if value.shape != var.shape or value.dtype != var.dtype:
+            before, after = (f"{one.dtype}{list(one.shape)}" for one in (var, value))
+            raise errors.TRACE_STATE_CHANGED(what=what, before=before, after=after)
+        self.updates.setdefault(var, value)
+
+    # --- after everything is put back -----------------------------------------------------------------
+
+    def capture(self, function: Callable[..., Any], statics: Mapping[str, Any], before: Reach) -> Capture:
+        """Return the capture; the tracer has restored all tensors by now."""
+        tracer = self.tracer
+        after = reach(function, statics, before)
+        lifted = self._by_input(after)
+        used = self._used()
+        captured = {entry.var: entry.array for entry, state in lifted if state is None and entry.var in used}
+        state = [one for _, one in lifted if one is not None and one.var in used]
+        for one in state:
+            if one.var.name is None and one.path:
+                # Nobody has seen the graph yet: an input may still learn where its tensor was found.
+                object.__setattr__(one.var, "name", one.path)
+        state += self.slots
+        feeds, late = _split(tracer.feeds)
+        arguments = [var for var in self.arguments.vars if var in used]
+        checks.check_overlap(state, self.updates)
+        inputs = [*arguments, *(one.var for one in state), *(feed.var for feed in feeds if feed.var is not None)]
+        boundary = self._boundary(inputs)
+        self._check_stored()
+        graph = Graph(
+            tuple(inputs),
+            tuple(tracer.builder.instrs),
+            tuple(self.outputs),
+            (*tracer.builder.constants, *captured.items()),
+            tuple((var, value) for var, value in self.updates.items() if var not in captured),
+            tracer.builder.name,
+        )
+        moved = self._moved(lifted, state)
+        edges, changed = checks.settled(before, after, tracer)
+        edges = [self.sorted.settled(edge) for edge in edges if self.sorted.keeps(edge)] + self.sorted.guards
+        return Capture(
+            graph=graph,
+            arguments=[self.arguments.vars[var] for var in arguments],
+            moving=frozenset(self.arguments.moving),
+            state=state,
+            written=[at for at, one in enumerate(state) if one.var in self.updates and one not in self.slots],
+            feeds=feeds,
+            after=late,
+            grads=self.grads,
+            argument_grads=self.argument_grads,
+            result=self.result,
+            edges=edges + checks.looked_at(before, tracer),
+            entry=self.entry,
+            cotangents=tracer.cotangents,
+            nodes=tracer.nodes(),
+            gradients=self.found,
+            state_arguments=self.arguments.state,
+            streams=tracer.generators,
+            options=[options for options, _, _ in tracer.numbers.values()],
+            keeps_grads=self.keep_grads,
+            boundary=boundary,
+            once=tracer.once or any(entry.by_function for entry, one in lifted if one is not None),
+            changed=changed,
+            effects=self.sorted.effects,
+            moved=moved,
+        )
+
+    def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:
+        """Return the places that are read anew in every call, each knowing which inputs its tensors are."""
+        inputs = {id(one.tensor): one for _, one in lifted if one is not None and any(one is used for used in state)}
+        found = []
+        for moved in self.sorted.moved:
+            moved.state.update((at, inputs[id(leaf)]) for at, leaf in enumerate(moved.leaves) if id(leaf) in inputs)
+            if any(one.tensor._tracks or one.tensor.node is not None for one in moved.state.values()):
+                # Gradients flow to this one tensor: a call with another one is another program.
+                self.sorted.guards += must_hold(moved.holder, moved.key, moved.value)
+                moved.state.clear()
+            else:
+                found.append(moved)
+            moved.value = None
+        return found
+
+    def _boundary(self, inputs: list[Var]) -> Boundary | None:
+        if self.continuation is None:
+            self.tracked.clear()
+            return None
+        parents: dict[int, Tensor | int] = {**self.arguments.twins}
+        for entry in self.tracer.lifted:
+            leaf = entry.ref()
+            if leaf is not None:
+                parents[id(leaf)] = leaf
+        made = self.continuation.boundary(parents, self.outputs, list(self.tracked), inputs)
+        self.tracked.clear()
+        self.continuation = None
+        return made
+
+    def _by_input(self, after: Reach) -> list[tuple[Lifted, State | None]]:
+        """Pair each lifted input with its state; tensors that did not outlive the trace are constants."""
+        found: dict[Var, tuple[Lifted, State | None]] = {}
+        collected = False
+        for entry in self.tracer.lifted:
+            target = entry.ref()
+            if target is not None and not entry.existed and id(target) not in after.tensors:
+                if not collected:
+                    del target
+                    gc.collect()
+                    collected = True
+                target = entry.ref()
+            known = found.get(entry.var)
+            if target is not None and (known is None or known[1] is None):
+                path = entry.path or checks.short_path(after.tensors.get(id(target), (None, ""))[1])
+                found[entry.var] = entry, State(target, entry.var, path, entry.tracks)
+            elif known is None:
+                found[entry.var] = entry, None
+        return list(found.values())
+
+    def _used(self) -> set[Var]:
+        used = {var for instr in self.tracer.builder.instrs for var in instr.reads()}
+        if self.continuation is not None:
+            used.update(var for instr in self.continuation.instrs for var in instr.reads())
+        used.update(out for out in self.outputs if isinstance(out, Var))
+        used.update(self.updates)
+        used.update(self.updates.values())
+        return used
+
+    def _check_stored(self) -> None:
+        """Raise when a traced value outlives the trace: a later call would leave it as it is."""
+        tracer = self.tracer
+        tracer._arrays.clear()
+        tracer.grads.first.clear()
+        for entry in tracer.lifted:
+            entry.symbol = None
+        self.arguments.holders.clear()
+        if any(ref() is not None for ref in tracer.symbols):
+            gc.collect()
+        for ref in tracer.symbols:
+            left = ref()
+            if left is not None:
+                raise errors.TRACE_STORED(what=left.described(), origin=left.history(), holder=checks.holder(left))
+
+
+def is_alive(node: Any) -> bool:
+    """Tell whether no part of a graph was freed by a backward pass."""
+    seen, waiting = set(), [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Node) and id(one) not in seen:
+            seen.add(id(one))
+            if type(one.saved) is Freed:
+                return False
+            waiting.extend(one.parents)
+    return True
+
+
+def _split(feeds: list[Feed]) -> tuple[list[Feed], list[Callable[[], Any]]]:
+    """Separate the Python code that comes after the last input from what must run before the program."""
+    last = max((at for at, feed in enumerate(feeds) if feed.var is not None), default=-1)
+    return feeds[: last + 1], [feed.draw for feed in feeds[last + 1 :]]

@@ -1,0 +1,160 @@
+"""Where an instruction comes from: the user's line, and in a backward pass the forward op it belongs to.
+
+Stored as code objects and offsets and resolved only for messages and printing, as nodes of the tape do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from glassgrad import provenance
+from glassgrad.compile.ir.graph import Var
+from glassgrad.engine import backward, tape
+from glassgrad.engine.mode import MODE, RECORDING
+from glassgrad.ops import core, names
+from glassgrad.ops.vmap.batched import Batched
+
+FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
+
+_STEP = tape.Walk._step.__code__
+_ACCUMULATE = tape.Walk.accumulate.__code__
+_LEAF = backward._accumulate.__code__
+_MATCH = tape.match_cotangent.__code__
+# Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
+_FORMULAS = tuple(f"{provenance._PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
+_CAPTURE = f"{provenance._PACKAGE}compile{os.sep}capture.py"
+_PLUMBING = {core.__file__, names.__file__}
+_ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The provenance of an instruction.
+
+    Attributes:
+        code, lasti: the user's instruction.
+        outer: the user's instruction that called the function which `code` belongs to.
+        call: counts the user's calls into the library; ops that one call applies have the same number.
+        records: whether the tape recorded ops there: not under `no_grad`, and not what `detach` gives.
+        inner: where inside of the library the op was applied, when a function of the library did; its
+            local variable names are hints for printing.
+        role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
+            adding up several cotangents.
+        rule: the primitive whose rule this is.
+        node: the sequence number on the tape of the forward op whose rule this is.
+        argument: which of its arguments the cotangent is for, where one rule serves one argument.
+    """
+
+    code: CodeType
+    lasti: int
+    inner: tuple[CodeType, int] | None = None
+    role: str = FORWARD
+    rule: str = ""
+    node: int = 0
+    argument: int | None = None
+    outer: tuple[CodeType, int] | None = None
+    call: int = 0
+    records: bool = True
+
+    @property
+    def place(self) -> provenance.Place:
+        """The user's file, line and variable."""
+        return provenance.resolve(self.code, self.lasti)
+
+    @property
+    def inner_variable(self) -> str | None:
+        """The variable that the library's own source assigns the result to."""
+        return provenance.resolve(*self.inner).variable if self.inner is not None else None
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+
+@dataclass(eq=False, slots=True)
+class Calls:
+    """Counts the user's calls into the library.
+
+    The frame that a call began with is kept until the next one, so that its identity says which call this is.
+    """
+
+    number: int = 0
+    entry: FrameType | None = None
+
+    def of(self, entry: FrameType | None) -> int:
+        """Return the number of the call that began with a frame."""
+        if entry is not self.entry:
+            self.entry = entry
+            self.number += 1
+        return self.number
+
+
+@dataclass(slots=True)
+class Here:
+    """What the stack says about the op that is being applied now."""
+
+    origin: Origin
+    node: Any = None
+    cotangent: Any = None
+    saved: tuple[Any, ...] = ()
+
+
+def look(depth: int, calls: Calls) -> Here:
+    """Read the stack from `depth` frames above the caller."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    entry: FrameType | None = None
+    inner: tuple[CodeType, int] | None = None
+    node = cotangent = None
+    saved: tuple[Any, ...] = ()
+    role, rule, argument = FORWARD, "", None
+    while frame is not None:
+        code = frame.f_code
+        if not provenance.is_internal(code.co_filename):
+            break
+        if code is _STEP and node is None:
+            local = frame.f_locals
+            node, cotangent, saved = local["node"], local["g"], local["saved"]
+            role = BACKWARD if role == FORWARD else role
+            rule, argument = node.prim.name, local.get("position")
+        elif role == FORWARD and code in _ROLES:
+            role = _ROLES[code]
+        if inner is None and code.co_filename.startswith(_FORMULAS) and code.co_filename not in _PLUMBING:
+            inner = (code, frame.f_lasti)
+        if frame.f_back is None:
+            break
+        entry, frame = frame, frame.f_back
+    assert frame is not None
+    number = node.seq if node is not None else 0
+    call = calls.of(entry)
+    records = bool(MODE.flags & RECORDING)
+    origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call, records)
+    return Here(origin, node, cotangent, saved)
+
+
+def inside(saved: Any) -> Any:
+    """Return the array inside a saved value: a Tensor where gradients are recorded, and batched inside vmap."""
+    saved = getattr(saved, "array", saved)
+    while type(saved) is Batched:
+        saved = saved.value
+    return saved
+
+
+def _caller(frame: FrameType) -> tuple[CodeType, int] | None:
+    """Return the next of the user's instructions above a frame of the user's."""
+    above = frame.f_back
+    while above is not None and provenance.is_internal(above.f_code.co_filename):
+        if above.f_code.co_filename == _CAPTURE:
+            return None  # whoever has the function traced is no part of it
+        above = above.f_back
+    return None if above is None else (above.f_code, above.f_lasti)
+
+
+def described(var: Var, origin: Any) -> str:
+    """Name a value of a trace for a message."""
+    name = var.name
+    if name is None and isinstance(origin, Origin):
+        name = origin.place.variable
+    return f"'{name}'" if name else "a value"

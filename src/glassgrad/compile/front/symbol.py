@@ -1,0 +1,403 @@
+"""Symbol: what stands in the place of an array while a function is being traced.
+
+A Symbol stands for *memory*, not for a value: operators make new Symbols, and in-place operators change
+which value (`Var`) this one holds, so that every Tensor that shares it sees the write, as Tensors that share
+an ndarray do. A view remembers what it is a view of; a write to either reaches the other.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.compile.front.origin import Origin, described
+from glassgrad.compile.ir.graph import Var, dtype_text
+from glassgrad.engine.tensor import Tensor
+from glassgrad.ops import index, names, shape
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.places import split_index
+
+if TYPE_CHECKING:
+    from glassgrad.compile.front.tracer import Tracer
+
+
+class View:
+    """What a Symbol is a view of: the source, the primitive that made it, and the source's version then."""
+
+    __slots__ = ("params", "prim", "seen", "source")
+
+    def __init__(self, source: Symbol, prim: Primitive, params: dict[str, Any]) -> None:
+        self.source = source
+        self.prim = prim
+        self.params = params
+        self.seen = source.stamp
+
+
+class Symbol:
+    """A traced array: shape and dtype, and the `Var` that is its present value.
+
+    Attributes:
+        tracer: the trace it belongs to.
+        weak: it came from a Python number and takes the dtype of what it meets.
+        written: the tape's sequence number at the last write, and where that was.
+    """
+
+    __slots__ = ("__weakref__", "_value", "tracer", "version", "view", "weak", "written")
+
+    base: ClassVar[None] = None  # as `ndarray.base` of an array that owns its memory
+    __array_priority__: ClassVar[int] = 900
+
+    if TYPE_CHECKING:
+        # Methods are attached from the table of names; a type checker sees them as this.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, tracer: Tracer, value: Var, *, weak: bool = False, view: View | None = None) -> None:
+        self.tracer = tracer
+        self._value = value
+        self.weak = weak
+        self.view = view
+        self.version = 0
+        self.written: tuple[int, Origin] | None = None
+
+    @property  # type: ignore[misc]  # of `object` it can be written
+    def __class__(self) -> Any:
+        """What `isinstance` sees: in the user's code an ndarray, as this stands for one."""
+        return Symbol if provenance.INTERNAL[sys._getframe(1).f_code.co_filename] else np.ndarray
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def stamp(self) -> int:
+        """Changes with every write to the memory this belongs to."""
+        return self.version if self.view is None else self.view.source.stamp
+
+    @property
+    def var(self) -> Var:
+        """The present value; a view of memory that was written since is read anew."""
+        view = self.view
+        if view is not None and view.seen != view.source.stamp:
+            view.seen = view.source.stamp
+            self._value = self.tracer.apply(view.prim, (view.source,), view.params)._value
+        return self._value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._value.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self._value.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self._value.nbytes
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return shape.transpose(self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - the array API's name
+        return shape.matrix_transpose(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d array")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[position] for position in range(len(self))])
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"traced {dtype_text(self.dtype)}{list(self.shape)}"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def written_since(self, seq: int) -> provenance.Place | None:
+        """Return where the memory was overwritten after `seq`, by itself or through a view, if it was."""
+        root = self
+        while root.view is not None:
+            root = root.view.source
+        return root.written[1].place if root.written is not None and root.written[0] > seq else None
+
+    def lies_in_order(self) -> bool:
+        """Tell whether the elements lie in memory in their order, without gaps, as far as views are known."""
+        root, steps = _origin_of(self)
+        return bool(_shown(root, steps).flags.c_contiguous)
+
+    def unshared(self) -> Symbol:
+        """Return memory of its own with the same value, as `copy()` does for an array."""
+        return Symbol(self.tracer, self.var, weak=self.weak)
+
+    __copy__ = unshared
+
+    def astype(self, dtype: Any, **_how: Any) -> Any:
+        """Return the value in another dtype, as `ndarray.astype` does."""
+        return self.unshared() if self.dtype == dtype else shape.astype(self, dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Symbol:
+        return self.unshared()
+
+    # --- reading and writing ------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key is Ellipsis or (isinstance(key, slice) and key == slice(None)) or key == ():
+            self.write(value)
+            return
+        spec, arrays = split_index(key)
+        value = value if hasattr(value, "shape") else self.dtype.type(value)
+        self.write(index.at_set_p(self, value, *arrays, spec=spec))
+
+    def fill(self, value: Any) -> None:
+        """Write one number everywhere."""
+        self.write(value)
+
+    def write(self, value: Any) -> Symbol:
+        """Overwrite the memory; return self."""
+        self.tracer.write(self, value)
+        return self
+
+    # --- what a trace cannot give -------------------------------------------------------------------
+
+    def no_numbers(
+        self, call: str, advice: str = "use a function of glassgrad on the tensor, or do it outside."
+    ) -> Exception:
+        """Return the error to raise where somebody needs the numbers."""
+        return self._refuse(call, advice)
+
+    def _refuse(self, call: str, advice: str) -> Exception:
+        call, advice = _asked(call, advice)
+        return errors.TRACED_VALUE(
+            call=call, where=provenance.here(2), what=self.described(), origin=self.history(), advice=advice
+        )
+
+    def described(self) -> str:
+        """Name the value for a message, by the user's variable where known."""
+        return described(self._value, self.tracer.origin_of(self._value))
+
+    def history(self) -> str:
+        """Say where the value comes from, as a sentence for a message."""
+        where = self.tracer.origin_of(self._value)
+        kind = f"{dtype_text(self.dtype)}{list(self.shape)}"
+        if isinstance(where, Origin):
+            return f"\nIt is {kind}, computed at {where.place}: {where.place.source}"
+        return f"\nIt is {kind}, {where}."
+
+    def __bool__(self) -> bool:
+        raise self._refuse(*_DUNDER["__bool__"])
+
+    def __float__(self) -> float:
+        raise self._refuse(*_DUNDER["__float__"])
+
+    def __int__(self) -> int:
+        raise self._refuse(*_DUNDER["__int__"])
+
+    def __index__(self) -> int:
+        raise self._refuse(*_DUNDER["__index__"])
+
+    def __complex__(self) -> complex:
+        raise self._refuse("complex()", "keep it a tensor, return it, and convert the result.")
+
+    def item(self, *_args: Any) -> Any:
+        raise self._refuse(".item()", "keep it a tensor, return it, and call .item() on the result.")
+
+    def tolist(self) -> Any:
+        raise self._refuse(".tolist()", "return it and call .tolist() on the result.")
+
+    def tobytes(self) -> Any:
+        raise self._refuse(".tobytes()", "return it and call .tobytes() on the result.")
+
+    def nonzero(self) -> Any:
+        raise errors.TRACED_SHAPE(
+            call="a boolean mask or nonzero()", where=provenance.here(1), what=self.described(), origin=self.history(),
+            advice="keep the shape: where(mask, x, 0), masked_fill, or multiply by the mask.",
+        )  # fmt: skip
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise errors.TRACED_NUMPY(
+            call="converting to a NumPy array", where=provenance.here(1), what=self.described(), origin=self.history()
+        )
+
+    # --- NumPy's protocols --------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        prim = _ufuncs().get(ufunc)
+        out = kwargs.pop("out", None)
+        plain_out = out is None or isinstance(out[0], Symbol)
+        if any(isinstance(x, Tensor) for x in inputs):
+            return NotImplemented
+        if method == "__call__" and prim is not None and not kwargs and plain_out:
+            result = prim(*inputs)
+            return result if out is None else out[0].write(result)
+        raise self._no_numpy(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+
+    def __array_function__(self, function: Any, kinds: Any, args: Any, kwargs: Any) -> Any:
+        ours = names.PUBLIC.get(function.__name__)
+        if ours is None or "out" in kwargs:
+            raise self._no_numpy(f"np.{function.__name__}")
+        return ours(*args, **kwargs)
+
+    def _no_numpy(self, call: str) -> Exception:
+        return errors.TRACED_NUMPY(call=call, where=provenance.here(2), what=self.described(), origin=self.history())
+
+
+# What Python calls on a value, what the user wrote for it, and what to write instead.
+_DUNDER = {
+    "__bool__": (
+        "the truth of a value (if, while, assert, and, or, not)",
+        "choose elementwise with where(condition, a, b), or decide outside of the compiled function.",
+    ),
+    "__float__": ("float()", "keep it a tensor, return it, and call float() on the result."),
+    "__int__": ("int()", "keep it a tensor; if it is a size or a count, pass it as a Python int."),
+    "__index__": (
+        "using a value as a Python index",
+        "index a tensor with it (x[i], x.gather), or pass it as a Python int.",
+    ),
+    "__contains__": ("`in`", "compare with == and keep the result a tensor."),
+}
+
+
+@lru_cache(maxsize=1)
+def _ufuncs() -> dict[Any, Primitive]:
+    """Return NumPy's functions that are the forward of a primitive."""
+    named = {prim.forward: prim for prim in REGISTRY.values() if isinstance(prim.forward, str)}
+    named |= {"matmul": REGISTRY["matmul"], "reciprocal": REGISTRY["reciprocal"], "power": REGISTRY["power"]}
+    functions = {getattr(np, name, None): prim for name, prim in named.items() if prim.name != "root"}
+    return {function: prim for function, prim in functions.items() if isinstance(function, np.ufunc)}
+
+
+def _asked(call: str, advice: str) -> tuple[str, str]:
+    """Return the call and advice for what the user wrote, where Tensor's own methods stand in between."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and provenance.is_internal(frame.f_code.co_filename):
+        call, advice = _DUNDER.get(frame.f_code.co_name, (call, advice))
+        frame = frame.f_back
+    return call, advice
+
+
+# --- the interpreter ------------------------------------------------------------------------------
+
+
+def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Append `prim` to the trace that the Symbols among `args` belong to."""
+    for arg in args:
+        if isinstance(arg, Symbol):
+            return arg.tracer.apply(prim, args, params)
+    raise AssertionError("called with a Symbol among the arguments")
+
+
+INTERPRETERS[Symbol] = Interpreter(rank=10, apply=apply)
+
+
+def _binary(prim: Primitive) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, Tensor) else prim(self, other)
+
+    return operator
+
+
+def _reflected(prim: Primitive) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return prim(other, self)
+
+    return operator
+
+
+def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
+    def operator(self: Symbol, other: Any) -> Symbol:
+        return self.write(prim(self, other))
+
+    return operator
+
+
+_OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
+
+
+def _attach() -> None:
+    for name, op in _OPERATORS.items():
+        prim = REGISTRY[op]
+        setattr(Symbol, f"__{name}__", _binary(prim))
+        setattr(Symbol, f"__r{name}__", _reflected(prim))
+        setattr(Symbol, f"__i{name}__", _in_place(prim))
+    for name, op in _COMPARISONS.items():
+        setattr(Symbol, f"__{name}__", _binary(REGISTRY[op]))
+    for name, op in _UNARY.items():
+        setattr(Symbol, f"__{name}__", lambda self, prim=REGISTRY[op]: prim(self))
+    for name, function in names.methods().items():
+        if name not in vars(Symbol):
+            setattr(Symbol, name, function)
+
+
+_attach()
+
+
+def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
+    """Tell whether a reshape looks at the memory of its source; of what lies there in another order it is a copy."""
+    source, steps = _origin_of(source)
+    if all(step.prim.name in {"reshape", "alias"} for step in steps):
+        return True
+    like = _shown(source, steps)
+    return bool(np.may_share_memory(like, like.reshape(shape)))
+
+
+def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
+    """Return what a Symbol is a view of in the end, and the steps from there, the last one first."""
+    steps: list[View] = []
+    while source.view is not None:
+        steps.append(source.view)
+        source = source.view.source
+    return source, steps
+
+
+def _shown(root: Symbol, steps: list[View]) -> Any:
+    """Return an array that is a view of another as a Symbol is of its root: NumPy knows best how elements lie."""
+    like = np.empty(root.shape, np.bool_)
+    for step in reversed(steps):
+        like = step.prim.compute((like,), step.params)
+    return like
+
+
+def undo_view(view: View, value: Any) -> Any:
+    """Return what the source of a view holds after `value` was written to the view."""
+    source, params = view.source, view.params
+    match view.prim.name:
+        case "reshape":
+            return REGISTRY["reshape"](value, shape=source.shape)
+        case "permute_dims":
+            order = tuple(int(axis) for axis in np.argsort(params["axes"]))
+            return REGISTRY["permute_dims"](value, axes=order)
+        case "alias":
+            return value
+        case "getitem":
+            return index.at_set_p(source, value, spec=params["spec"])
+        case "flip":
+            return REGISTRY["flip"](value, axis=params["axis"])
+    return None

@@ -1,0 +1,492 @@
+"""The tracer: what runs a function on Symbols and writes down what it does.
+
+While a tracer is active, every Tensor that an op touches is *lifted*: its array is replaced by a Symbol and
+remembered, to be put back when the trace ends, however it ends. Tensors that existed before are state: inputs of
+the program and, where they were written to, updates.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.compile.front import origin, symbol
+from glassgrad.compile.front.feeds import Draws, Feed, number_reader
+from glassgrad.compile.front.infer import infer
+from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.front.symbol import Symbol, View
+from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Var
+from glassgrad.engine import tape
+from glassgrad.engine.mode import MODE, RECORDING, TRACING
+from glassgrad.engine.node import next_sequence
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
+
+_GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
+_OPTIMIZERS = f"{provenance._PACKAGE}optim"
+# Views in eager mode too, though the tape does not follow writes through them.
+_LOOKING = {"getitem", "sliding_window"}
+_SMALL = 4096  # constants up to this many bytes are copied and shared by content
+
+
+@dataclass(eq=False)
+class Lifted:
+    """A Tensor whose array is a Symbol for the time of the trace.
+
+    `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
+    (an optimizer's first buffers) is state as well. `by_function`: made by the user's code rather than by an
+    optimizer of ours, whose rule is the same afterwards.
+    """
+
+    ref: Callable[[], Tensor | None]
+    array: Any
+    symbol: Symbol | None
+    var: Var
+    path: str
+    tracks: bool
+    existed: bool
+    by_function: bool = False
+
+    def give_back(self) -> None:
+        """Let the Tensor have its array again; a second time does no harm."""
+        target = self.ref()
+        if target is not None:
+            target.array = self.array
+            target._tracks = self.tracks
+
+
+class Tracer:
+    """One trace: collects instructions, constants, lifted tensors and feeds.
+
+    Attributes:
+        builder: holds the instructions so far.
+        lifted: in the order of their first touch.
+        cotangents: forward value -> the total cotangent that the backward walk found for it.
+        calls: numbers the user's calls while the function runs.
+        marks_stops: whether `detach` becomes an instruction, for a graph that is going to be differentiated again.
+        place: where forward instructions are said to come from, while a graph is being replayed.
+        values: tape sequence numbers at which instructions were appended, and the instruction; tells which
+            instruction a node of the tape belongs to.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.builder = GraphBuilder(name)
+        self.lifted: list[Lifted] = []
+        self.feeds: list[Feed] = []
+        self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self.generators: list[Any] = []
+        self.owners: list[Any] = []
+        self.grads = GradWatch(self)
+        self.cotangents: dict[Var, Var] = {}
+        self.symbols: list[weakref.ref[Symbol]] = []
+        self.calls = origin.Calls()
+        self.marks_stops = False
+        self.place: Origin | None = None
+        self.over = False
+        self.once = False
+        self._stamps: list[tuple[int, Instr]] = []
+        self._owned: dict[int, Lifted] = {}
+        self._arrays: dict[int, tuple[Any, Symbol]] = {}
+        self._constants: dict[Any, Var] = {}
+        self._kept: list[Any] = []
+        self.live: dict[int, str] = {}  # arrays that the function closes over, by their ids
+        self.used_arrays: set[int] = set()
+        self._existing: dict[int, Tensor] = {}  # held, so that no new tensor has the id of one that is gone
+        self._producer: dict[Var, Instr] = {}
+        self._labels: dict[Var, str] = {}
+        self._numbers: dict[tuple[int, str, int | None], Var] = {}
+
+    # --- instructions -------------------------------------------------------------------------------
+
+    def apply(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Append one application of a primitive; the interpreter of Symbols."""
+        if prim.decompose is not None:
+            return prim.decompose(*args, **params)
+        here = origin.look(2, self.calls)
+        if self.place is not None and here.origin.role == origin.FORWARD:
+            here.origin = self.place
+        self._check(args, here)
+        weak = any(isinstance(arg, Symbol) and arg.weak for arg in args)
+        if weak:
+            args, weak = self._strengthened(prim, args)
+        operands = tuple(self._operand(arg) for arg in args)
+        avals = infer(prim, args, params)
+        outputs = tuple(self.builder.var(aval.shape, aval.dtype) for aval in avals)
+        self._append(Instr(prim.name, operands, outputs, params, here.origin))
+        if prim.multiple:
+            return tuple(self._symbol(var) for var in outputs)
+        result = self._symbol(outputs[0], weak)
+        looks = (prim.is_view or prim.name in _LOOKING) and len(args) == 1 and isinstance(args[0], Symbol)
+        if looks and (prim.name != "reshape" or symbol.is_in_order(args[0], params["shape"])):
+            result.view = View(args[0], prim, params)
+        return result
+
+    def _append(self, instr: Instr) -> None:
+        self.builder.instrs.append(instr)
+        self._stamps.append((next_sequence(), instr))
+        for var in instr.outputs:
+            self._producer[var] = instr
+
+    def _symbol(self, var: Var, weak: bool = False) -> Symbol:
+        made = Symbol(self, var, weak=weak)
+        self.symbols.append(weakref.ref(made))
+        return made
+
+    def _check(self, args: tuple[Any, ...], here: origin.Here) -> None:
+        for arg in args:
+            if not isinstance(arg, Symbol):
+                continue
+            if arg.tracer.over or self.over:
+                raise errors.TRACE_OVER(what=arg.described(), where=here.origin.place, origin=arg.history())
+            if arg.tracer is not self:
+                raise AssertionError("two traces in one thread")
+        node = here.node
+        if node is None:
+            return
+        made = self.instr_of(node.seq)
+        if made is not None and isinstance(here.cotangent, Symbol) and len(made.outputs) == 1:
+            self.cotangents.setdefault(made.output, here.cotangent.var)
+        for arg in args:
+            written = arg.written_since(node.seq) if isinstance(arg, Symbol) else None
+            if written is not None and any(arg is origin.inside(saved) for saved in here.saved):
+                raise errors.SAVED_OVERWRITTEN(
+                    what=arg.described(),
+                    op=node.prim.name,
+                    saved=node.place,
+                    written=written,
+                    hint="x = x + ...",
+                )
+
+    def instr_of(self, sequence: int) -> Instr | None:
+        """Return the instruction that a node of the tape with this sequence number was recorded for."""
+        low, high = 0, len(self._stamps)
+        while low < high:
+            middle = (low + high) // 2
+            if self._stamps[middle][0] < sequence:
+                low = middle + 1
+            else:
+                high = middle
+        return self._stamps[low - 1][1] if low else None
+
+    def nodes(self) -> dict[int, Instr]:
+        """Return the forward instruction behind every number on the tape that an instruction mentions."""
+        instrs = self.builder.instrs
+        numbers = {instr.where.node for instr in instrs if isinstance(instr.where, Origin) and instr.where.node}
+        return {number: made for number in numbers if (made := self.instr_of(number)) is not None}
+
+    def _strengthened(self, prim: Primitive, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        """Give weak operands the dtype that NumPy gives to Python numbers."""
+        strong = [arg.dtype for arg in args if hasattr(arg, "dtype") and not (isinstance(arg, Symbol) and arg.weak)]
+        if not strong:
+            return args, isinstance(prim, Elementwise)
+        wanted = np.result_type(*strong, 0.0)
+        return (
+            tuple(
+                self.apply(astype_p, (arg.tracer.strong(arg),), {"dtype": wanted})
+                if isinstance(arg, Symbol) and arg.weak
+                else arg
+                for arg in args
+            ),
+            False,
+        )
+
+    def strong(self, weak: Symbol) -> Symbol:
+        """Return the same value as a Symbol that has its dtype for good."""
+        return Symbol(self, weak.var)
+
+    def _operand(self, arg: Any) -> Operand:
+        if isinstance(arg, Symbol):
+            return arg.var
+        if isinstance(arg, bool | int | float | complex) and not isinstance(arg, np.generic):
+            return arg
+        return self.constant(arg)
+
+    def constant(self, value: Any) -> Var:
+        """Capture an array; small ones are shared by content, those that the user can change become inputs."""
+        array = np.asarray(value)
+        owner = array if id(array) in self.live else array.base
+        if id(owner) in self.live and array.dtype != object:
+            return self._closed_over(array, owner)
+        if array.dtype == object:
+            raise errors.COMPILE_RESULT(kind=type(value).__name__, path="")
+        key: Any = id(value)
+        if array.nbytes <= _SMALL:
+            key = (array.dtype, array.shape, array.tobytes())
+            array = array.copy()
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self.builder.constant(array)
+            self._kept.append(value)  # an id must not be used again
+        return known
+
+    def _closed_over(self, array: Any, owner: Any) -> Var:
+        """Return the input for an array that the function closes over, or for a view of one."""
+        self.used_arrays.add(id(owner))
+        shared = self._arrays.get(id(array))
+        if shared is None:
+            holder = make(array, None, False)
+            self._kept.append(holder)
+            path = self.live[id(owner)] if owner is array else ""
+            made = self._state_input(array, path, "an array that the function closes over")
+            self.lifted.append(Lifted(weakref.ref(holder), array, made, made._value, path, False, existed=True))
+            return made.var
+        return shared[1].var
+
+    def origin_of(self, var: Var) -> Any:
+        """Return the `Origin` of a computed value, or a phrase for any other."""
+        instr = self._producer.get(var)
+        return instr.where if instr is not None else self._labels.get(var, "a constant")
+
+    # --- writing ------------------------------------------------------------------------------------
+
+    def write(self, target: Symbol, value: Any) -> None:
+        """Let `target` hold `value` from now on, and whatever it is a view of."""
+        value = self._fitted(target, value)
+        if target.view is not None:
+            undone = symbol.undo_view(target.view, value)
+            if undone is None:
+                raise errors.TRACE_VIEW_WRITE(
+                    where=provenance.here(2), what=target.described(), op=target.view.prim.name
+                )
+            self.write(target.view.source, undone)
+            target.view.seen = target.view.source.stamp
+        target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
+        target.version += 1
+        where = origin.look(2, self.calls).origin
+        target.written = (next_sequence(), where)
+        MUTATIONS.latest = target.written[0]
+
+    def _fitted(self, target: Symbol, value: Any) -> Any:
+        """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""
+        value = value if isinstance(value, Symbol) else np.asarray(value)
+        if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bif":
+            value = value.astype(target.dtype)
+        if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
+            raise self._misfit(target, value)
+        if value.dtype != target.dtype:
+            value = astype_p(value, dtype=target.dtype)
+        if value.shape != target.shape:
+            try:
+                fits = np.broadcast_shapes(value.shape, target.shape) == target.shape
+            except ValueError:
+                fits = False
+            if not fits:
+                raise self._misfit(target, value)
+            value = broadcast_to_p(value, shape=target.shape)
+        return value
+
+    @staticmethod
+    def _misfit(target: Symbol, value: Any) -> Exception:
+        return errors.TRACE_WRITE_SHAPE(
+            where=provenance.here(2), what=target.described(), given=f"{value.dtype}{list(value.shape)}",
+            expected=f"{target.dtype}{list(target.shape)}",
+        )  # fmt: skip
+
+    # --- inputs -------------------------------------------------------------------------------------
+
+    def argument(self, array: Any, name: str, *, weak: bool = False) -> Symbol:
+        """Return a new input for an argument of the call."""
+        var = self.builder.input(array.shape, array.dtype, name)
+        self._labels[var] = "an argument"
+        return self._symbol(var, weak)
+
+    def feed(
+        self, draw: Callable[[], Any], like: Any, label: str, name: str | None = None, *, pure: bool = False
+    ) -> Symbol:
+        """Return a new input that is drawn before every call."""
+        var = self.builder.input(like.shape, like.dtype, name)
+        self.feeds.append(Feed(var, draw, label, pure))
+        self._labels[var] = label
+        return self._symbol(var)
+
+    def lift_number(self, options: dict[str, Any], name: str) -> Any:
+        """Return a Symbol for a number in a dictionary of options, read anew in every call; several for a tuple."""
+        value = options[name]
+        if isinstance(value, Tensor):
+            return value.lifted()
+        if isinstance(value, tuple):
+            return tuple([self._lift_number(options, name, at, one) for at, one in enumerate(value)])
+        return self._lift_number(options, name, None, value)
+
+    def _lift_number(self, options: dict[str, Any], name: str, at: int | None, value: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return value
+        key = (id(options), name, at)
+        if key not in self._numbers:
+            draw = number_reader(options, name, at)
+            label = name if at is None else f"{name}{at + 1}"
+            made = self.feed(draw, np.empty((), np.float64), f"the option {name!r}", label, pure=True)
+            self._numbers[key] = made.var
+            self.numbers.setdefault((id(options), name), (options, name, options[name]))
+        return self._symbol(self._numbers[key])
+
+    def replay(self, call: Callable[[], Any], owner: Any) -> None:
+        """Note Python code that every call has to run at this point, in place of running it now.
+
+        The state of its `owner` changes from call to call and is not guarded.
+        """
+        self.owners.append(owner)
+        self.feeds.append(Feed(None, call, getattr(call, "__qualname__", "a call")))
+        self._numbers.clear()  # it may change them
+
+    def lift(self, target: Tensor, state: bool = False, path: str = "") -> None:
+        """Replace the array of a Tensor by a Symbol, if it is state.
+
+        A tensor that the function made itself, of numbers known while tracing, is a constant and stays as it
+        is, unless the caller says that it is `state`.
+        """
+        array = target.array
+        if type(array) is not np.ndarray:
+            return
+        existed = id(target) in self._existing
+        if not existed and not state:
+            return
+        shared = self._arrays.get(id(array))
+        if shared is not None:
+            made = shared[1]
+        else:
+            label = "state that the function closes over" if existed else "a tensor made in the function"
+            made = self._state_input(array, path, label)
+        self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
+        if not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS):
+            self.lifted[-1].by_function = True
+        target.array = made
+
+    def existed(self, target: Tensor) -> bool:
+        """Tell whether a tensor was there before the trace."""
+        return id(target) in self._existing
+
+    def _state_input(self, array: Any, path: str, label: str) -> Symbol:
+        """Return a new input for an array that is there in every call."""
+        var = self.builder.input(array.shape, array.dtype, path or None)
+        made = self._symbol(var)
+        self._arrays[id(array)] = (array, made)
+        self._labels[var] = label
+        return made
+
+    def path_of(self, target: Tensor, suffix: str) -> str:
+        """Return how the user would write a lifted tensor."""
+        found = next((entry.path for entry in self.lifted if entry.ref() is target), "")
+        return found + suffix if found else ""
+
+    # --- running ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Trace in this thread until the block ends; restore nothing (see `restore`)."""
+        # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
+        self._existing = {id(one): one for one in gc.get_objects() if issubclass(type(one), Tensor)}
+        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop
+        self.grads.start()
+        try:
+            MODE.lift, MODE.lift_number = self.lift, self.lift_number
+            MODE.draws, MODE.replay, MODE.once = self._draws, self.replay, self._only_once
+            MODE.stop = self._stopped if self.marks_stops else None
+            MODE.flags |= TRACING
+            yield
+        finally:
+            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop = before
+            self.grads.stop()
+            self._existing.clear()
+            self.calls.entry = None  # it keeps what the call made
+
+    def _stopped(self, array: Any) -> Any:
+        """Return a view of a value that gradients do not flow through."""
+        if not isinstance(array, Symbol):
+            return array
+        flags = MODE.flags
+        MODE.flags = flags & ~RECORDING
+        try:
+            return alias_p(array)
+        finally:
+            MODE.flags = flags
+
+    def _draws(self, generator: Any) -> Any:
+        if not any(known is generator for known in self.generators):
+            self.generators.append(generator)
+        return Draws(self, generator)
+
+    def _only_once(self) -> None:
+        self.once = True
+
+    def restore(self) -> None:
+        """Give every lifted Tensor its array back, and every leaf its gradient."""
+        self.over = True
+        interrupted = None
+        for give_back in (*(entry.give_back for entry in self.lifted), self.grads.restore):
+            while True:
+                try:
+                    give_back()
+                    break
+                except KeyboardInterrupt as error:
+                    # A second Ctrl-C must not leave half of the parameters behind, and waits until all is back.
+                    interrupted = error
+        if interrupted is not None:
+            raise interrupted
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+class GradWatch:
+    """Learns which gradients of leaves a function reads and writes, by standing in for the slot of `Tensor`.
+
+    Only so can the tracer know whether a gradient left by the call before matters: after `zero_grad()` it does
+    not, and a second call is the same program; otherwise the function adds to it.
+
+    Attributes:
+        first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
+
+    def start(self) -> None:
+        """Watch from now on. Other threads are not affected, but for a little time."""
+        slot = _GRAD
+
+        def read(target: Tensor) -> Any:
+            grad = slot.__get__(target)
+            if MODE.flags & TRACING:
+                self._note(target, "read")
+                if grad is not None and target.node is None:
+                    self.tracer.lift(grad, path=self.tracer.path_of(target, ".grad"))
+            return grad
+
+        def write(target: Tensor, grad: Any) -> None:
+            if MODE.flags & TRACING:
+                self._note(target, "write")
+            slot.__set__(target, grad)
+
+        setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
+
+    def stop(self) -> None:
+        """Put the slot back."""
+        setattr(Tensor, "_grad", _GRAD)  # noqa: B010 - put back as it was
+
+    def _note(self, target: Tensor, what: str) -> None:
+        key = id(target)
+        if key in self.first:
+            return
+        try:
+            before = _GRAD.__get__(target)
+        except AttributeError:  # being constructed
+            return
+        if target.node is None and target._tracks:
+            self.first[key] = (target, what, before)
+
+    def restore(self) -> None:
+        """Give every leaf the gradient it had."""
+        for target, _, before in self.first.values():
+            _GRAD.__set__(target, before)

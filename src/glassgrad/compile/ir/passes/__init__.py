@@ -1,0 +1,28 @@
+"""Passes: pure functions from graph to graph, each verified after it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.passes.clean import eliminate_common, eliminate_dead, settle
+from glassgrad.compile.ir.passes.decompose import decompose
+from glassgrad.compile.ir.passes.fold import fold
+from glassgrad.compile.ir.passes.simplify import simplify
+
+Pass = Callable[[Graph], Graph]
+
+# What every emitter gets: numbers folded, identities used, nothing computed twice or for nothing.
+STANDARD: tuple[Pass, ...] = (eliminate_dead, fold, simplify, eliminate_common, fold, simplify, eliminate_dead, settle)
+
+
+def run(graph: Graph, passes: Sequence[Pass] = STANDARD, check: Callable[[Graph], object] | None = None) -> Graph:
+    """Apply passes in order; `check` is called on every result."""
+    for one in passes:
+        graph = one(graph)
+        if check is not None:
+            check(graph)
+    return graph
+
+
+__all__ = ["STANDARD", "Pass", "decompose", "eliminate_common", "eliminate_dead", "fold", "run", "settle", "simplify"]

@@ -1,0 +1,142 @@
+"""What passes are made of: copying a graph instruction by instruction, with other values in place of some."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.ops.core import PRIMITIVES
+
+
+class Rewriter:
+    """Collects the instructions of a new graph.
+
+    Attributes:
+        instrs: the new instructions so far.
+        constants: the new constants.
+        known: the array behind each constant Var.
+        producer: the new instruction behind each Var.
+        opaque: values that rewrites may not look behind, because somebody wants to see them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.instrs: list[Instr] = []
+        self.constants: list[tuple[Var, Any]] = list(graph.constants)
+        self.known: dict[Var, Any] = dict(graph.constants)
+        self.producer: dict[Var, Instr] = {}
+        self.opaque: set[Var] = set()
+        self._instead: dict[Var, Operand] = {}
+        self._shared: dict[Any, Var] = {}
+
+    @cached_property
+    def uses(self) -> Counter[Operand]:
+        """How often each value of the old graph is read or returned."""
+        found: Counter[Operand] = Counter(operand for instr in self.graph.instrs for operand in instr.reads())
+        found.update(self.graph.results())
+        return found
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        return itertools.count(1 + max((var.id for var in all_vars(self.graph)), default=-1))
+
+    def now(self, operand: Operand) -> Operand:
+        """Return what stands for an operand of the old graph in the new one."""
+        while isinstance(operand, Var) and operand in self._instead:
+            operand = self._instead[operand]
+        return operand
+
+    def behind(self, operand: Operand) -> Instr | None:
+        """Return the instruction that makes an operand, for a rewrite to look at."""
+        return self.producer.get(operand) if isinstance(operand, Var) and operand not in self.opaque else None
+
+    def keep(self, instr: Instr) -> Instr:
+        """Append an instruction of the old graph, its operands brought up to date."""
+        if not self._instead.keys().isdisjoint(instr.reads()):
+            instr = replace(instr, inputs=tuple(map(self.now, instr.inputs)))
+        return self._append(instr)
+
+    def _append(self, instr: Instr) -> Instr:
+        self.instrs.append(instr)
+        for var in instr.outputs:
+            self.producer[var] = instr
+        return instr
+
+    def instead(self, old: Var, new: Operand) -> None:
+        """Let `new` stand for a value of the old graph."""
+        self._instead[old] = new
+        if old in self.opaque and isinstance(new, Var):
+            self.opaque.add(new)
+
+    def apply(self, op: str, *inputs: Operand, like: Instr | None = None, **params: Any) -> Var:
+        """Append a new instruction; its type follows from the primitive, its place from `like`."""
+        with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+            aval = PRIMITIVES[op].abstract(*inputs, **params)
+        var = self.var(aval.shape, aval.dtype)
+        self._append(Instr(op, tuple(inputs), (var,), params, None if like is None else like.where))
+        return var
+
+    def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
+        """Return a new Var."""
+        return Var(next(self._numbers), tuple(shape), np.dtype(dtype), name)
+
+    def constant(self, value: Any, name: str | None = None) -> Var:
+        """Return a constant, the same one for equal small arrays."""
+        array = np.asarray(value)
+        key = (array.dtype, array.shape, array.tobytes() if array.nbytes <= 4096 else id(value))
+        if key not in self._shared:
+            var = self._shared[key] = self.var(array.shape, array.dtype, name)
+            self.constants.append((var, array))
+            self.known[var] = array
+        return self._shared[key]
+
+    def finish(
+        self, outputs: Sequence[Operand] | None = None, updates: Sequence[tuple[Var, Var]] | None = None
+    ) -> Graph:
+        """Return the new graph, without constants that nobody reads; results as in the old one if not given."""
+        given = self.graph.outputs if outputs is None else outputs
+        written = self.graph.updates if updates is None else updates
+        outputs = tuple(map(self.now, given))
+        updates = tuple((target, self._var(self.now(value))) for target, value in written)
+        constants = self._constants_read(outputs, updates)
+        return Graph(self.graph.inputs, tuple(self.instrs), outputs, constants, updates, self.graph.name)
+
+    def _constants_read(
+        self, outputs: Sequence[Operand], updates: Sequence[tuple[Var, Var]]
+    ) -> tuple[tuple[Var, Any], ...]:
+        if not self.constants:
+            return ()
+        read = {var for instr in self.instrs for var in instr.reads()}
+        read.update(out for out in outputs if isinstance(out, Var))
+        read.update(value for _, value in updates)
+        return tuple((var, value) for var, value in self.constants if var in read)
+
+    def _var(self, operand: Operand) -> Var:
+        return operand if isinstance(operand, Var) else self.constant(operand)
+
+
+def all_vars(graph: Graph) -> Iterable[Var]:
+    """Iterate over everything that is defined."""
+    yield from graph.inputs
+    yield from (var for var, _ in graph.constants)
+    for instr in graph.instrs:
+        yield from instr.outputs
+
+
+def frozen(value: Any) -> Any:
+    """Return a parameter in a form that can be a key."""
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.shape, value.tobytes())
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen, value))
+    if isinstance(value, Mapping):
+        return tuple((key, frozen(value[key])) for key in sorted(value))
+    # 1, 1.0 and True are equal as keys and differ as parameters.
+    return (type(value).__name__, value)

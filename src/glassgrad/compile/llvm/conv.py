@@ -1,0 +1,231 @@
+"""Convolutions in two dimensions: windows as columns, an image or a few at a time, and a matrix product for each.
+
+An image's windows (channels times kernel, by positions) are gathered in scratch memory, where they stay in the cache
+for the product that follows. The transposes run the same steps in another order: the product first and then adding the
+columns back where they came from, or the product of columns and gradient, summed over images.
+
+Small images go together: a product with few columns would read all weights for little work. Their columns lie side by
+side, and what belongs to the other side of the product is brought into that order, or out of it, in scratch memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, shape_of
+from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.llvm.ir import BITS, Builder
+from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.plan.indices import Index, row_strides
+from glassgrad.compile.plan.kernels import Kernel
+from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
+
+if TYPE_CHECKING:
+    from glassgrad.compile.llvm.step import StepModule
+    from glassgrad.compile.plan.schedule import Task
+
+
+class ConvCode(SolidCode):
+    """conv2d, and what the transposes share with it. Images are the units of work."""
+
+    label = "conv"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        shape = shape_of(self.instr)
+        assert shape is not None
+        self.shape = shape
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        return shape_of(instr) is not None
+
+    @property
+    def flops(self) -> int:
+        return self.shape.flops
+
+    def time(self) -> float:
+        return 200.0 + self.shape.flops / 80.0
+
+    def units(self) -> int:
+        return self.shape.images // self.shape.together
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        units = self.units()
+        if units < 2:
+            return []
+        bounds = even_bounds(units, shares)
+        each = self.shape.together if self.instr.op != "conv2d_weight_parts" else 1
+        regions = {}
+        operands = [(operand.root, operand.shape) for operand in self.kernel.operands if operand is not None]
+        for var, shape in [*operands, (self.instr.output, self.instr.output.shape)]:
+            root = alias.get(var, var)
+            index = Index(0, tuple((axis, stride) for axis, stride in enumerate(row_strides(shape)) if shape[axis] > 1))
+            is_weight = self.instr.op != "conv2d_weight_parts" and shape == self._w()
+            by_unit = shape and shape[0] == units * each and not is_weight
+            extents = dict(enumerate(shape))
+            ends = [end * each for end in bounds]
+            regions[root] = region_of(index, [(0, ends[-1])], ends, extents, root.size) if by_unit else None
+        return [Cut("images", bounds, regions)]
+
+    def _w(self) -> tuple[int, ...]:
+        operand = self.kernel.operands[1]
+        assert operand is not None
+        return operand.shape
+
+    # --- scratch: bordered image, columns, outputs side by side, packed panels -----------------------
+
+    @property
+    def scratch(self) -> int:
+        return (self._start_of_panel() + 64) * BITS[self.shape.kind] // 8 + self.gemm().scratch
+
+    def _start_of_columns(self) -> int:
+        return -(-self.shape.bordered // 16) * 16
+
+    def _start_of_staged(self) -> int:
+        return -(-(self._start_of_columns() + self.shape.columns) // 16) * 16
+
+    def _start_of_panel(self) -> int:
+        return -(-(self._start_of_staged() + self.shape.staged) // 16) * 16
+
+    def gemm(self) -> Gemm:
+        """The product of one unit of images (and group)."""
+        shape = self.shape
+        m, k, n = shape.outputs // shape.groups, shape.rows // shape.groups, shape.width
+        pack = m > 64 or (n * BITS[shape.kind] // 8 % 1024 == 0 and m > 18)
+        return Gemm(shape.kind, k, (k, 1), (n, 1), n, (m,), (n,), shape.lanes, tile_shape(n, shape.lanes), pack)
+
+    # --- emission ----------------------------------------------------------------------------------
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        """Loop over the share's units."""
+        operands = [step.operand_pointer(b, operand) for operand in self.kernel.operands if operand is not None]
+        pointers = [*operands, step.pointer(b, self.instr.output), step.scratch_pointer(b)]
+        writer = ConvWriter(step.module, self.shape)
+        with writer.code.loop("%lo", "%hi", 1) as loop:
+            self.unit(step, writer, loop.counter.text)
+        writer.b.raw("ret void")
+        body = "\n".join(["entry:", *writer.b.lines])
+        head = "(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
+        name = step.helper(lambda name: f"define internal void @{name}{head} {{\n{body}\n}}\n")
+        arguments = ", ".join(f"ptr {pointer}" for pointer in pointers)
+        b.raw(f"call void @{name}({arguments}, i64 {bounds[0]}, i64 {bounds[1]})")
+
+    def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
+        """Emit the images of one unit: first = x, second = w."""
+        shape = self.shape
+        columns = self.windows(step, writer, self._inputs(writer, "%first", number), "gather")
+        result = self._outputs(writer, "%result", number)
+        m, k = shape.outputs // shape.groups, shape.rows // shape.groups
+        target = self.staged(step, writer, result, "")
+        self.products(step, writer, ("%second", m * k), (columns, k * shape.width), (target, m * shape.width))
+        self.staged(step, writer, result, "back")
+
+    def _inputs(self, writer: ConvWriter, base: str, number: str) -> str:
+        shape = self.shape
+        return writer.at(base, writer.sum((number, shape.together * shape.channels * shape.size[0] * shape.size[1])))
+
+    def _outputs(self, writer: ConvWriter, base: str, number: str) -> str:
+        return writer.at(base, writer.sum((number, self.shape.outputs * self.shape.width)))
+
+    def windows(self, step: StepModule, writer: ConvWriter, images: str, what: str) -> str:
+        """Call the gathering or spreading of each image's windows; return the address of the columns."""
+        shape = self.shape
+        inner = ConvWriter(step.module, shape)
+        if what == "gather":
+            text = inner.gather_text("NAME")
+        else:
+            small = shape.positions < ENOUGH_COLUMNS and shape.stride == (1, 1)
+            text = inner.collect_text("NAME") if small else inner.spread_text("NAME")
+        columns = writer.at("%scratch", self._start_of_columns())
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+
+        def one(known: list[str]) -> None:
+            image = writer.at(images, writer.sum((known[0], shape.channels * shape.size[0] * shape.size[1])))
+            place = writer.at(columns, writer.sum((known[0], shape.positions)))
+            writer.b.raw(f"call void @{name}(ptr {image}, ptr %scratch, ptr {place})")
+
+        if shape.together == 1:
+            one(["0"])
+        else:
+            writer.nest([shape.together], one)
+        return columns
+
+    def staged(self, step: StepModule, writer: ConvWriter, images: str, move: str) -> str:
+        """Return where the outputs of a unit lie side by side, after moving them there ("in") or away ("back")."""
+        if self.shape.together == 1:
+            return images
+        place = writer.at("%scratch", self._start_of_staged())
+        if move:
+            text = ConvWriter(step.module, self.shape).stage_text("NAME", back=move == "back")
+            name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+            writer.b.raw(f"call void @{name}(ptr {images}, ptr {place}, ptr null)")
+        return place
+
+    def products(
+        self, step: StepModule, writer: ConvWriter, a: tuple[str, int], b: tuple[str, int], c: tuple[str, int]
+    ) -> None:
+        """Call the product of every group; each side is (address, elements from group to group)."""
+        gemm = self.gemm()
+        text = GemmWriter(step.module, gemm).definition("NAME")
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        panel = writer.at("%scratch", self._start_of_panel())
+        for group in range(self.shape.groups):
+            left, right, result = (writer.at(place, group * further) for place, further in (a, b, c))
+            product_call(
+                writer.b, gemm, name, (left, right, result, panel), (str(gemm.rows[0]), str(gemm.columns[0]))
+            )
+
+
+class ConvInputCode(ConvCode):
+    """The transpose with respect to the input: first = gradient, second = w."""
+
+    def gemm(self) -> Gemm:
+        shape = self.shape
+        m, k, n = shape.rows // shape.groups, shape.outputs // shape.groups, shape.width
+        tile = tile_shape(n, shape.lanes)
+        far = m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * shape.lanes
+        pack = m > 64
+        return Gemm(shape.kind, k, (1, m), (n, 1), n, (m,), (n,), shape.lanes, tile, pack, far)
+
+    def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
+        shape = self.shape
+        gradient = self.staged(step, writer, self._outputs(writer, "%first", number), "in")
+        columns = writer.at("%scratch", self._start_of_columns())
+        m, k = shape.rows // shape.groups, shape.outputs // shape.groups
+        self.products(step, writer, ("%second", m * k), (gradient, k * shape.width), (columns, m * shape.width))
+        self.windows(step, writer, self._inputs(writer, "%result", number), "spread")
+
+
+class ConvWeightCode(ConvCode):
+    """The transpose with respect to the weight, in parts of several units each: first = x, second = gradient."""
+
+    def units(self) -> int:
+        return self.instr.output.shape[0]
+
+    def gemm(self) -> Gemm:
+        shape = self.shape
+        m, k, n = shape.outputs // shape.groups, shape.width, shape.rows // shape.groups
+        tile = tile_shape(n, shape.lanes)
+        return Gemm(shape.kind, k, (k, 1), (1, k), n, (m,), (n,), shape.lanes, tile, pack=True, accumulate=True)
+
+    def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
+        shape = self.shape
+        parts, units = self.units(), shape.images // shape.together
+        m, n = shape.outputs // shape.groups, shape.rows // shape.groups
+        size = shape.groups * m * n
+        result = writer.at("%result", writer.sum((number, size)))
+        writer.clear(result, size)
+        b = writer.b
+        first = b.define(f"mul i64 {number}, {units}", "i64").text
+        first = b.define(f"udiv i64 {first}, {parts}", "i64").text
+        last = b.define(f"mul i64 {b.define(f'add i64 {number}, 1', 'i64').text}, {units}", "i64").text
+        last = b.define(f"udiv i64 {last}, {parts}", "i64").text
+        any_left = b.define(f"icmp ult i64 {first}, {last}", "b1").text
+        with Branch(writer.code, any_left), writer.code.loop(first, last, 1) as loop:
+            some = loop.counter.text
+            columns = self.windows(step, writer, self._inputs(writer, "%first", some), "gather")
+            gradient = self.staged(step, writer, self._outputs(writer, "%second", some), "in")
+            self.products(step, writer, (gradient, m * shape.width), (columns, n * shape.width), (result, m * n))

@@ -1,0 +1,195 @@
+"""Kernels that are no loop nests: matrix products, scatters, calls of the host. One class each.
+
+A class says whether it can take an instruction, how long one thread takes, where the work can be cut, and emits it for
+a share. `SOLIDS` maps ops to classes; what is in no table is computed by the host, with NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.blas import blas
+from glassgrad.compile.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
+from glassgrad.compile.llvm.cuts import product_cuts, product_time
+from glassgrad.compile.llvm.gemm import Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.llvm.ir import BITS, Builder
+from glassgrad.compile.llvm.matmul import (
+    Call,
+    accepts,
+    call_blas,
+    can_multiply,
+    emit_product,
+    layouts,
+    product_of,
+)  # fmt: skip
+from glassgrad.compile.llvm.pool import SpreadCode
+from glassgrad.compile.llvm.scatter import ScatterWriter, scatter_of
+from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.plan.indices import Index, row_strides
+from glassgrad.compile.plan.kernels import Kernel
+from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
+from glassgrad.compile.plan.view_chains import Strided
+
+if TYPE_CHECKING:
+    from glassgrad.compile.llvm.step import StepModule
+    from glassgrad.compile.plan.schedule import Task
+
+
+# Elements of A that are packed at most.
+_MOST_PACKED = 1 << 20
+# Bytes of a share of C from which on its tiles are far away when their sums are ready.
+_FAR = 1 << 19
+
+
+class ProductCode(SolidCode):
+    """A matrix product: our own code where vectors have 64 bytes and 32 registers to hold them, else by BLAS."""
+
+    label = "product"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self.product = product_of(self.instr, kernel.operands)
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        return can_multiply(instr)
+
+    @staticmethod
+    def accepts(instr: Instr, position: int, strided: Strided) -> bool:
+        return accepts(strided)
+
+    @property
+    def flops(self) -> int:
+        return self.product.flops
+
+    def time(self) -> float:
+        return product_time(self.product)
+
+    def units(self) -> int:
+        return self.product.m
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        return product_cuts(self.product, alias.get(self.instr.output, self.instr.output), shares)
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        roots = (self.product.a.root, self.product.b.root, self.instr.output)
+        a_pointer, b_pointer, c_pointer = (step.pointer(b, root) for root in roots)
+        by = "all" if task.cut is None else task.cut.axis
+        if self._is_own():
+            call = self._own(step, b, task)
+        else:
+            call = call_blas(self.product, step.blas_pointer(b, self.product.kind))
+        emit_product(b, self.product, (a_pointer, b_pointer, c_pointer), (*bounds, by), call)
+
+    def _is_own(self) -> bool:
+        return not blas().pointers or (host().vector_bytes == 64 and not blas().always)
+
+    @property
+    def scratch(self) -> int:
+        return self._gemm((self.product.m,), (self.product.n,)).scratch if self._is_own() else 0
+
+    def _gemm(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Gemm:
+        product = self.product
+        (ta, lda), (tb, ldb) = layouts(product)
+        lanes = max(host().vector_bytes * 8 // BITS[product.kind], 1)
+        c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
+        shape = tile_shape(product.n, lanes, far=c_is_far)
+        # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.
+        pack = tb or max(rows) > 64
+        # An A whose columns lie in order and far apart misses the cache at every step, unless it is packed, too.
+        far = lda * BITS[product.kind] // 8 >= 1024 and product.n > shape.vectors * lanes
+        pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
+        return Gemm(
+            product.kind, product.k, (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1), product.n, rows,
+            columns, lanes, shape, pack, pack_a, fetch=c_is_far,
+        )  # fmt: skip
+
+    def _own(self, step: StepModule, b: Builder, task: Task) -> Call:
+        rows: tuple[int, ...] = (self.product.m,)
+        columns: tuple[int, ...] = (self.product.n,)
+        if task.cut is not None and task.cut.axis != "batch":
+            bounds = task.cut.bounds
+            sizes = tuple(sorted({high - low for low, high in pairwise(bounds)} - {0}))
+            rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
+        gemm = self._gemm(rows, columns)
+        text = GemmWriter(step.module, gemm).definition("NAME")
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        panel = step.scratch_pointer(b)
+
+        def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:
+            product_call(b, gemm, name, (*places, panel), (m, n))
+
+        return call
+
+
+class ScatterCode(SolidCode):
+    """Adding or writing at computed places."""
+
+    label = "scatter"
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        scatter = scatter_of(self.instr)
+        assert scatter is not None
+        self.scatter = scatter
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        return scatter_of(instr) is not None
+
+    @property
+    def flops(self) -> int:
+        return math.prod(self.scatter.values)
+
+    def time(self) -> float:
+        return 50.0 + self.instr.output.nbytes / 20 + math.prod(self.scatter.values) * 0.5
+
+    def units(self) -> int:
+        return self.scatter.shape[0] if self.scatter.shape else 1
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        shape = self.scatter.shape
+        if not shape or shape[0] < 2:
+            return []
+        bounds = even_bounds(shape[0], shares)
+        index = Index(0, tuple(enumerate(row_strides(shape))))
+        out = self.instr.output
+        region = region_of(index, [(0, shape[0])], bounds, dict(enumerate(shape)), out.size)
+        return [Cut("rows", bounds, {alias.get(out, out): region})]
+
+    def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
+        text = ScatterWriter(step.module, self.scatter).definition("NAME")
+        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        operands = [operand for operand in self.kernel.operands if operand is not None]
+        pointers = [step.operand_pointer(b, operand) for operand in operands]
+        base = pointers.pop(0) if self.scatter.base else "null"
+        out = step.pointer(b, self.instr.output)
+        arguments = [f"ptr {pointer}" for pointer in (out, base, *pointers)]
+        b.raw(f"call void @{name}({', '.join(arguments)}, i64 {bounds[0]}, i64 {bounds[1]})")
+
+
+class HostCode(SolidCode):
+    """An op without native code: the step stops, Python computes it with NumPy, and the step goes on."""
+
+    label = "host"
+
+    def time(self) -> float:
+        return 5000.0
+
+
+SOLIDS: dict[str, type[SolidCode]] = {
+    "matmul": ProductCode,
+    "put_add": ScatterCode,
+    "put_along_add": ScatterCode,
+    "at_set": ScatterCode,
+    "conv2d": ConvCode,
+    "conv2d_input": ConvInputCode,
+    "conv2d_weight_parts": ConvWeightCode,
+    "max_pool2d_scatter": SpreadCode,
+    "sum_spread2d": SpreadCode,
+}

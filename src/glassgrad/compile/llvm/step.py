@@ -1,0 +1,220 @@
+"""A schedule as one module: kernels as functions, phases that call them on a share, the table of phases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.cuts import nest_cuts, nest_time, recut_tiles
+from glassgrad.compile.llvm.ir import Builder, Function, Module
+from glassgrad.compile.llvm.loops import NestPlan, plan_nest
+from glassgrad.compile.llvm.nest_code import NestFunction, emit_nest
+from glassgrad.compile.llvm.solid import SOLIDS, HostCode
+from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.support import slot_offset
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.plan.kernels import Kernel, Plan
+from glassgrad.compile.plan.schedule import Schedule, Task
+from glassgrad.compile.plan.view_chains import Strided
+
+BLAS_KINDS = ("f32", "f64")
+
+
+def accepts_layout(instr: Instr, position: int, strided: Strided) -> bool:
+    """Tell whether a solid op can read an operand as it lies."""
+    solid = SOLIDS.get(instr.op)
+    return strided.contiguous if solid is None else solid.accepts(instr, position, strided)
+
+
+@dataclass(eq=False)
+class Code:
+    """How one kernel is emitted: a nest with its layout and function, or code of another kind."""
+
+    layout: NestPlan | None = None
+    function: NestFunction | None = None
+    name: str = ""
+    solid: SolidCode | None = None
+
+
+class StepModule:
+    """The code of a step, made in two moves: `tasks` says what the schedule needs to know, `emit` writes the phases.
+
+    Attributes:
+        slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
+        scratch: bytes of scratch memory of one share.
+    """
+
+    def __init__(self, plan: Plan, shares: int) -> None:
+        self.plan = plan
+        self.is_host = plan.fusion.is_host
+        self.shares = shares
+        self.module = Module(host().vector_bytes)
+        self.code: dict[Kernel, Code] = {}
+        self.slots: dict[Var, int] = {}
+        self.alias: Mapping[Var, Var] = {}
+        self._functions: dict[str, str] = {}
+        for kernel in plan.kernels:
+            self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
+        needs = [code.layout.scratch for code in self.code.values() if code.layout is not None]
+        needs += [code.solid.scratch for code in self.code.values() if code.solid is not None]
+        self.scratch = -(-max(needs, default=0) // 64) * 64
+        self.phases = 0
+
+    # --- kernels ---------------------------------------------------------------------------------
+
+    def _nest(self, kernel: Kernel) -> Code:
+        assert kernel.nest is not None
+        layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
+        function = emit_nest(self.module, kernel.nest, layout)
+        return Code(layout, function, self.helper(function.definition))
+
+    def helper(self, definition: Callable[[str], str]) -> str:
+        """Add a function to the module, unless one with the same text is there; return its name."""
+        digest = hashlib.sha256(definition("").encode()).hexdigest()
+        name = self._functions.get(digest)
+        if name is None:
+            name = self._functions[digest] = f"kernel{len(self._functions)}"
+            self.module.definitions[name] = definition(name)
+        return name
+
+    def _solid(self, kernel: Kernel) -> Code:
+        instr = kernel.instrs[0]
+        solid = SOLIDS.get(instr.op)
+        return Code(solid=HostCode(kernel) if solid is None or self.is_host(instr) else solid(kernel))
+
+    def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
+        """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""
+        self.alias = alias
+        return {kernel: self._task(kernel, code) for kernel, code in self.code.items()}
+
+    def _task(self, kernel: Kernel, code: Code) -> Task:
+        if code.solid is not None:
+            cuts = code.solid.cuts(self.shares, self.alias)
+            return Task(kernel, code.solid.time(), cuts, by_host=isinstance(code.solid, HostCode))
+        nest, layout = kernel.nest, code.layout
+        assert nest is not None
+        assert layout is not None
+        task = Task(kernel, nest_time(nest, layout), nest_cuts(nest, layout, self.shares, self.alias))
+        if layout.flexible:
+            task.recut = lambda region: recut_tiles(nest, layout, region, self.alias)
+        return task
+
+    # --- phases ------------------------------------------------------------------------------------
+
+    def emit(self, schedule: Schedule, pinned: Sequence[Var]) -> str:
+        """Write the phases; return the module. Slots are given to `pinned` first."""
+        for var in pinned:
+            self.slots.setdefault(var, len(self.slots))
+        for _, task in schedule.tasks():
+            for var in sorted(task.kernel.writes, key=lambda var: var.id):
+                self.slots.setdefault(self.alias.get(var, var), len(self.slots))
+        native = [tasks for tasks in schedule.phases if not (tasks and tasks[0].by_host)]
+        names = [self._phase(number, tasks) for number, tasks in enumerate(native)]
+        self.phases = len(names)
+        entries = ", ".join(f"ptr @{name}" for name in names)
+        self.module.definitions["phases"] = f"@phases = constant [{len(names)} x ptr] [{entries}]\n"
+        self.module.definitions["phases_of"] = "define ptr @phases_of() {\n  ret ptr @phases\n}\n"
+        return "\n".join([host().header(), self.module.text(), host().attributes()])
+
+    @property
+    def functions(self) -> int:
+        """Number of distinct kernel functions."""
+        return len(self._functions)
+
+    @property
+    def scratch_slot(self) -> int:
+        return len(self.slots) + len(BLAS_KINDS)
+
+    def _phase(self, number: int, tasks: Sequence[Task]) -> str:
+        b = Builder(Function(self.module))
+        for task in tasks:
+            self._guarded(b, task)
+        b.raw("ret void")
+        name = f"phase{number}"
+        body = "\n".join(["entry:", *b.lines])
+        # Nothing but calls: to translate them with care takes as long as a third of the kernels, and saves no time.
+        head = f"define internal void @{name}(ptr %ctx, i64 %share) noinline optnone #0"
+        self.module.definitions[name] = f"{head} {{\n{body}\n}}\n"
+        return name
+
+    def _guarded(self, b: Builder, task: Task) -> None:
+        """Emit a task for the shares that take part in it."""
+        if self.shares == 1:
+            self._perform(b, task, *self._whole(task))
+            return
+        go, after = b.function.fresh("go"), b.function.fresh("next")
+        if task.cut is None:
+            condition = b.define(f"icmp eq i64 %share, {task.share}", "b1").text
+            low, high = self._whole(task)
+        else:
+            low, high = self._bounds(b, task.cut.bounds)
+            condition = b.define(f"icmp ult i64 {low}, {high}", "b1").text
+        b.raw(f"br i1 {condition}, label %{go}, label %{after}")
+        b.start(go)
+        self._perform(b, task, low, high)
+        b.raw(f"br label %{after}")
+        b.start(after)
+
+    def _whole(self, task: Task) -> tuple[str, str]:
+        code = self.code[task.kernel]
+        if code.layout is not None:
+            return "0", str(code.layout.units)
+        assert code.solid is not None
+        return "0", str(code.solid.units())
+
+    def _bounds(self, b: Builder, ends: Sequence[int]) -> tuple[str, str]:
+        """Load [lo, hi) of this share."""
+        name = f"bounds_{'_'.join(map(str, ends))}"
+        values = ", ".join(f"i64 {end}" for end in ends)
+        self.module.definitions[name] = f"@{name} = internal constant [{len(ends)} x i64] [{values}]\n"
+        first = b.pointer(f"getelementptr i64, ptr @{name}, i64 %share")
+        second = b.pointer(f"getelementptr i64, ptr {first}, i64 1")
+        return b.define(f"load i64, ptr {first}", "i64").text, b.define(f"load i64, ptr {second}", "i64").text
+
+    def _perform(self, b: Builder, task: Task, low: str, high: str) -> None:
+        code = self.code[task.kernel]
+        if code.solid is not None:
+            code.solid.emit(self, b, task, (low, high))
+        else:
+            self._call_nest(b, task.kernel, code, (low, high))
+
+    def pointer(self, b: Builder, var: Var) -> str:
+        """Load an array's address from the context."""
+        return self._slot_pointer(b, self.slots[self.alias.get(var, var)])
+
+    def _slot_pointer(self, b: Builder, slot: int) -> str:
+        place = b.pointer(f"getelementptr i8, ptr %ctx, i64 {slot_offset(self.shares, slot)}")
+        return b.pointer(f"load ptr, ptr {place}, align 8")
+
+    def _call_nest(self, b: Builder, kernel: Kernel, code: Code, bounds: tuple[str, str]) -> None:
+        assert code.layout is not None
+        assert code.function is not None
+        assert kernel.nest is not None
+        pointers = [self.pointer(b, root) for root in code.function.roots]
+        scratch = "null"
+        if code.layout.scratch:
+            scratch = self.scratch_pointer(b)
+        extent = kernel.nest.extents[code.layout.axis] if code.layout.axis is not None else 1
+        arguments = [f"ptr {pointer}" for pointer in pointers]
+        arguments += [f"ptr {scratch}", f"i64 {bounds[0]}", f"i64 {bounds[1]}", f"i64 {extent}"]
+        b.raw(f"call void @{code.name}({', '.join(arguments)})")
+
+    def scratch_pointer(self, b: Builder) -> str:
+        """Return the address of this share's scratch memory."""
+        if not self.scratch:
+            return "null"
+        base = self._slot_pointer(b, self.scratch_slot)
+        offset = b.define(f"mul i64 %share, {self.scratch}", "i64").text
+        return b.pointer(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def operand_pointer(self, b: Builder, operand: Strided) -> str:
+        """Return the address of an operand's first element."""
+        pointer = self.pointer(b, operand.root)
+        offset = operand.offset * operand.root.dtype.itemsize
+        return b.pointer(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
+
+    def blas_pointer(self, b: Builder, kind: str) -> str:
+        """Load the address of the matrix product for an element kind."""
+        return self._slot_pointer(b, len(self.slots) + BLAS_KINDS.index(kind))

@@ -1,0 +1,441 @@
+"""How every op is lowered: one entry an op.
+
+*Loops* become expressions in a loop nest: elementwise ops, reductions, and ops that read their operand at other
+places (pad, concat, gather, roll, ...). *Views* (in `access`) only move indices. Everything in `solid` is code of
+its own: matrix products, scatters, windows. What has no entry anywhere is computed by the host, see `host`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Instr, Operand, Var
+from glassgrad.compile.llvm.composite import COMPOSITES
+from glassgrad.compile.llvm.scalar import ELEMENTWISE, identity_of
+from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
+from glassgrad.compile.plan.fusion import same_point
+from glassgrad.compile.plan.indices import VIEWS, Extents, Index, Indices, broadcast, slice_indices, spec_entries
+from glassgrad.compile.plan.nests import Expr
+from glassgrad.ops.places import IndexArray, Slice
+
+KindRule = Callable[[NestBuilder, Instr], str]
+
+
+def result_kind(builder: NestBuilder, instr: Instr) -> str:
+    """Compute in the kind of the result."""
+    return builder.kind(instr.output.dtype)
+
+
+def common_kind(builder: NestBuilder, instr: Instr) -> str:
+    """Compute in the kind NumPy would promote the operands to."""
+    dtypes: list[Any] = [operand.dtype if isinstance(operand, Var) else operand for operand in instr.inputs]
+    return builder.kind(np.result_type(*dtypes))
+
+
+def _elementwise(kind_of: KindRule = result_kind, data: Callable[[Instr], Any] | None = None) -> LoopLowering:
+    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+        kind = kind_of(builder, instr)
+        args = [builder.read(operand, _at(operand, out), kind) for operand in instr.inputs]
+        wanted = builder.kind(instr.output.dtype)
+        made = "b1" if kind_of is common_kind or instr.op in _TESTS else kind
+        value = builder.exprs.apply(instr.op, args, made, None if data is None else data(instr))
+        return builder.exprs.cast(value, wanted)
+
+    return LoopLowering(same_point, build=build)
+
+
+def _at(operand: Operand, out: Indices) -> Indices:
+    return broadcast(out, operand.shape) if isinstance(operand, Var) else ()
+
+
+_TESTS = {"isnan", "isinf", "isfinite", "signbit"}
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def _bool_kind(builder: NestBuilder, instr: Instr) -> str:
+    return "b1"
+
+
+def _where(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    mask, yes, no = instr.inputs
+    args = [
+        builder.read(mask, _at(mask, out), "b1"),
+        builder.read(yes, _at(yes, out), kind),
+        builder.read(no, _at(no, out), kind),
+    ]
+    return builder.exprs.apply("where", args, kind)
+
+
+def _power(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    base, exponent = instr.inputs
+    kind = builder.kind(instr.output.dtype)
+    left = builder.read(base, _at(base, out), kind)
+    # A square root and small whole powers; other half powers differ from pow at 0 and -Inf.
+    if kind[0] == "f" and isinstance(exponent, int | float) and _is_simple(exponent):
+        return builder.exprs.apply("constant_power", [left], kind, float(exponent))
+    return builder.exprs.apply("power", [left, builder.read(exponent, _at(exponent, out), kind)], kind)
+
+
+def _is_simple(exponent: float) -> bool:
+    return abs(exponent) <= 8 and (exponent == 0.5 or exponent == int(exponent))
+
+
+def _astype(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    value = builder.read(instr.inputs[0], _at(instr.inputs[0], out))
+    kind = builder.kind(instr.output.dtype)
+    return value if value.kind == kind else builder.exprs.apply("cast", [value], kind, kind)
+
+
+def _reduction(how: str) -> LoopLowering:
+    return LoopLowering(reduces=True, how=how)
+
+
+# --- ops that read their operand elsewhere ----------------------------------------------------------
+
+
+def _in_memory(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    """The operand must lie in memory: it is read at places other than the one computed."""
+    return None
+
+
+def _copied_view() -> LoopLowering:
+    """A view whose result has to lie in memory in order: a loop that reads its source through the view."""
+
+    def reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+        source = instr.inputs[0]
+        assert isinstance(source, Var)
+        return VIEWS[instr.op](instr, out, source.shape, extents)
+
+    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+        source = instr.inputs[0]
+        assert isinstance(source, Var)
+        if builder.fusion.chain.in_order(source) and instr.op == "reshape":
+            # Memory in order stays in order: only the position counts, which every index expresses.
+            return builder.read_in_order(source, instr.output, out)
+        return builder.read(source, VIEWS[instr.op](instr, out, source.shape, builder.group.extents))
+
+    return LoopLowering(reads, build=build)
+
+
+def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    source = instr.inputs[0]
+    assert isinstance(source, Var)
+    shifted, mask = [], None
+    for index, (before, after), extent in zip(out, instr.params["widths"], source.shape, strict=True):
+        shifted.append(index.shifted(-before))
+        if before or after:
+            mask = _both(builder, mask, builder.exprs.within(shifted[-1], 0, extent))
+    kind = builder.kind(instr.output.dtype)
+    value = builder.exprs.cast(builder.read_at_computed(source, shifted, mask), kind)
+    fill = builder.exprs.const(instr.params.get("value", 0), kind)
+    return value if mask is None else builder.exprs.apply("where", [mask, value, fill], kind)
+
+
+def _both(builder: NestBuilder, a: Expr | None, b: Expr) -> Expr:
+    return b if a is None else builder.exprs.apply("logical_and", [a, b], "b1")
+
+
+def _concat(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    axis = instr.params["axis"]
+    start, result = 0, None
+    for part in instr.inputs:
+        assert isinstance(part, Var)
+        extent = part.shape[axis]
+        if extent == 0:
+            continue
+        mask = builder.exprs.within(out[axis], start, start + extent)
+        indices = [*out[:axis], out[axis].shifted(-start), *out[axis + 1 :]]
+        value = builder.exprs.cast(builder.read_at_computed(part, indices, mask), kind)
+        result = value if result is None else builder.exprs.apply("where", [mask, value, result], kind)
+        start += extent
+    assert result is not None
+    return result
+
+
+def _roll(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    """Each rolled axis is cut where it wraps: one of two reads counts."""
+    source = instr.inputs[0]
+    assert isinstance(source, Var)
+    indices: list[Index | Expr] = list(out)
+    for shift, axis in zip(instr.params["shift"], instr.params["axis"], strict=True):
+        extent = source.shape[axis]
+        current = indices[axis]
+        position = current if isinstance(current, Expr) else builder.exprs.counter(current)
+        moved = builder.exprs.apply("add", [position, builder.exprs.const(-shift % extent, "i64")], "i64")
+        wrapped = builder.exprs.apply("subtract", [moved, builder.exprs.const(extent, "i64")], "i64")
+        over = builder.exprs.apply("greater_equal", [moved, builder.exprs.const(extent, "i64")], "b1")
+        indices[axis] = builder.exprs.apply("where", [over, wrapped, moved], "i64")
+    return builder.read_at_computed(source, indices)
+
+
+def _triangle(lower: bool) -> LoopLowering:
+    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+        kind = builder.kind(instr.output.dtype)
+        value = builder.read(instr.inputs[0], out, kind)
+        row = builder.exprs.counter(out[-2].shifted(instr.params["diagonal"]))
+        column = builder.exprs.counter(out[-1])
+        keep = builder.exprs.apply("less_equal" if lower else "greater_equal", [column, row], "b1")
+        return builder.exprs.apply("where", [keep, value, builder.exprs.const(0, kind)], kind)
+
+    return LoopLowering(same_point, build=build)
+
+
+def _one_hot(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    index = builder.read(instr.inputs[0], out[:-1], "i64")
+    same = builder.exprs.apply("equal", [index, builder.exprs.counter(out[-1])], "b1")
+    return builder.exprs.cast(same, builder.kind(instr.output.dtype))
+
+
+def _one_hot_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    return out[:-1]
+
+
+# --- gather -----------------------------------------------------------------------------------------
+
+
+def wrapped_index(builder: NestBuilder, operand: Operand, indices: Indices, extent: int) -> Expr:
+    """Read an index as NumPy does: negative ones count from the end."""
+    value = builder.read(operand, indices, "i64")
+    return builder.exprs.apply("wrap", [value], "i64", extent)
+
+
+def array_layout(instr: Instr, source: Sequence[int]) -> tuple[list[Any], int, int]:
+    """Return (entries per axis of the source or None for a new axis, position, rank) of the arrays' dimensions.
+
+    NumPy puts the dimensions of index arrays where the first of them stands, or in front when they are apart.
+    """
+    entries = spec_entries(instr.params["spec"], tuple(source))
+    # An integer beside an array counts as an index array of no dimensions.
+    fancy = [place for place, part in enumerate(entries) if isinstance(part, IndexArray | int)]
+    count = sum(isinstance(part, IndexArray) for part in entries)
+    arrays = [operand for operand in instr.inputs if isinstance(operand, Var)][-count:]
+    rank = max(array.ndim for array in arrays)
+    together = fancy == list(range(fancy[0], fancy[-1] + 1))
+    position = 0
+    if together:
+        position = sum(1 for part in entries[: fancy[0]] if part is None or type(part) is Slice)
+    return entries, position, rank
+
+
+def gather_indices(
+    builder: NestBuilder, instr: Instr, arrays: Sequence[Operand], out: Indices, source: Sequence[int]
+) -> list[Index | Expr]:
+    """Return the source's indices of an element of ``source[spec]``."""
+    entries, position, rank = array_layout(instr, source)
+    where = out[position : position + rank]
+    plain = iter([*out[:position], *out[position + rank :]])
+    supply = iter(arrays)
+    found: list[Index | Expr] = []
+    for part in entries:
+        if part is None:
+            next(plain)
+            continue
+        extent = source[len(found)]
+        if isinstance(part, IndexArray):
+            array = next(supply)
+            found.append(wrapped_index(builder, array, _at(array, where), extent))
+        elif isinstance(part, int):
+            found.append(Index(part % extent))
+        else:
+            first, _, step = slice(*part).indices(extent)
+            found.append(next(plain).scaled(step).shifted(first))
+    return found
+
+
+def _getitem(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    source, *arrays = instr.inputs
+    assert isinstance(source, Var)
+    if not arrays:
+        return builder.read(source, slice_indices(instr.params["spec"], out, source.shape))
+    return builder.read_at_computed(source, gather_indices(builder, instr, arrays, out, source.shape))
+
+
+def _getitem_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    source = instr.inputs[0]
+    assert isinstance(source, Var)
+    if len(instr.inputs) == 1:
+        return slice_indices(instr.params["spec"], out, source.shape)
+    if position == 0:
+        return None
+    _, start, rank = array_layout(instr, source.shape)
+    operand = instr.inputs[position]
+    return _at(operand, out[start : start + rank])
+
+
+def _take_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    source, index = instr.inputs
+    axis = instr.params["axis"]
+    assert isinstance(source, Var)
+    indices: list[Index | Expr] = list(broadcast(out, source.shape))
+    indices[axis] = wrapped_index(builder, index, _at(index, out), source.shape[axis])
+    return builder.read_at_computed(source, indices)
+
+
+def _take_along_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    return same_point(instr, position, out, extents) if position == 1 else None
+
+
+def _full(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    if instr.inputs:
+        return builder.read(instr.inputs[0], (), kind)
+    return builder.exprs.const(instr.params.get("value", 0), kind)
+
+
+def _arange(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    value = builder.exprs.cast(builder.exprs.counter(out[0]), kind)
+    step = builder.exprs.const(instr.params.get("step", 1), kind)
+    start = builder.exprs.const(instr.params.get("start", 0), kind)
+    return builder.exprs.apply("add", [builder.exprs.apply("multiply", [value, step], kind), start], kind)
+
+
+# --- windows and single places ----------------------------------------------------------------------
+
+
+def _at_place(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    """Whether an element is the one that the index of its row names."""
+    index = instr.inputs[-1]
+    place = wrapped_index(builder, index, _at(index, out), instr.output.shape[instr.params["axis"]])
+    return builder.exprs.apply("equal", [place, builder.exprs.counter(out[instr.params["axis"]])], "b1")
+
+
+def _put_one_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    kind = builder.kind(instr.output.dtype)
+    value = builder.read(instr.inputs[0], _at(instr.inputs[0], out), kind)
+    return builder.exprs.apply("where", [_at_place(builder, instr, out), value, builder.exprs.const(0, kind)], kind)
+
+
+def _window(builder: NestBuilder, instr: Instr, out: Indices) -> tuple[Expr | None, list[Index | Expr]]:
+    """Return whether an element lies in the slice ``spec`` of the result, and its indices in there."""
+    shape = instr.output.shape
+    mask: Expr | None = None
+    inside: list[Index | Expr] = []
+    axis = 0
+    for part in spec_entries(instr.params["spec"], shape):
+        if part is None:
+            inside.append(Index())
+            continue
+        index, extent = out[axis], shape[axis]
+        axis += 1
+        if type(part) is not Slice:
+            mask = _both(builder, mask, builder.exprs.within(index.shifted(-(int(part) % extent)), 0, 1))
+            continue
+        start, stop, step = slice(*part).indices(extent)
+        count = len(range(start, stop, step))
+        if abs(step) == 1:
+            place: Index | Expr = index.shifted(-start).scaled(step)
+            if (start, count) != (0, extent):
+                mask = _both(builder, mask, builder.exprs.within(index.shifted(-start).scaled(step), 0, count))
+        else:
+            place, hit = _strided_place(builder, index.shifted(-start), step, count)
+            mask = _both(builder, mask, hit)
+        inside.append(place)
+    return mask, inside
+
+
+def _strided_place(builder: NestBuilder, index: Index, step: int, count: int) -> tuple[Expr, Expr]:
+    exprs = builder.exprs
+    distance, wide = exprs.counter(index), exprs.const(step, "i64")
+    place = exprs.apply("floor_divide", [distance, wide], "i64")
+    exact = exprs.apply("equal", [exprs.apply("multiply", [place, wide], "i64"), distance], "b1")
+    hit = exprs.apply("logical_and", [exact, exprs.apply("within", [place], "b1", (0, count))], "b1")
+    return exprs.apply("where", [hit, place, exprs.const(0, "i64")], "i64"), hit
+
+
+def _put_slice(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    """The value inside the slice; around it zeros, or for `set_slice` the array."""
+    value = instr.inputs[-1]
+    assert isinstance(value, Var)
+    kind = builder.kind(instr.output.dtype)
+    mask, inside = _window(builder, instr, out)
+    placed = builder.exprs.cast(builder.read_at_computed(value, inside, mask), kind)
+    if mask is None:
+        return placed
+    around = builder.exprs.const(0, kind) if len(instr.inputs) == 1 else builder.read(instr.inputs[0], out, kind)
+    return builder.exprs.apply("where", [mask, placed, around], kind)
+
+
+def _set_slice_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    return out if position == 0 else None
+
+
+# --- pooling ------------------------------------------------------------------------------------------
+
+
+def _taps(builder: NestBuilder, instr: Instr, out: Indices) -> Iterable[tuple[Expr, Expr | None]]:
+    """Iterate over the elements of a window: (value, does it lie inside the image)."""
+    source, p = instr.inputs[0], instr.params
+    assert isinstance(source, Var)
+    for i in range(p["kernel"][0]):
+        for j in range(p["kernel"][1]):
+            mask, place = None, list[Index | Expr](out[:-2])
+            for axis, tap in ((0, i), (1, j)):
+                extent = source.shape[axis - 2]
+                shift = tap * p["dilation"][axis] - p["padding"][axis][0]
+                index = out[axis - 2].scaled(p["stride"][axis]).shifted(shift)
+                last = (instr.output.shape[axis - 2] - 1) * p["stride"][axis] + shift
+                if shift < 0 or last >= extent:
+                    mask = _both(builder, mask, builder.exprs.within(index, 0, extent))
+                place.append(index)
+            yield builder.read_at_computed(source, place, mask), mask
+
+
+def _pool(how: str) -> LoopLowering:
+    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+        kind = builder.kind(instr.output.dtype)
+        outside = builder.exprs.const(0 if how == "add" else identity_of("maximum", kind), kind)
+        total: Expr | None = None
+        for value, mask in _taps(builder, instr, out):
+            value = builder.exprs.cast(value, kind)
+            if mask is not None:
+                value = builder.exprs.apply("where", [mask, value, outside], kind)
+            total = value if total is None else builder.exprs.apply(how, [total, value], kind)
+        assert total is not None
+        return total
+
+    return LoopLowering(_in_memory, build=build)
+
+
+# --- the table ---------------------------------------------------------------------------------------
+
+def _kind_of_first(builder: Any, instr: Instr) -> str:
+    tested: Any = instr.inputs[0]  # an array: a test of a number is done while tracing
+    kind: str = builder.kind(tested.dtype)
+    return kind
+
+
+LOOPS: dict[str, LoopLowering] = {
+    **COMPOSITES,
+    **{op: _elementwise() for op in ELEMENTWISE if op not in {"cast", "within", "wrap", "constant_power"}},
+    **{op: _elementwise(common_kind) for op in _COMPARISONS},
+    **{op: _elementwise(_kind_of_first) for op in _TESTS},
+    **{op: _elementwise(_bool_kind) for op in ("logical_and", "logical_or", "logical_xor", "logical_not")},
+    "clip": _elementwise(data=lambda instr: (instr.params["low"], instr.params["high"])),
+    "power": LoopLowering(same_point, build=_power),
+    "where": LoopLowering(same_point, build=_where),
+    "astype": LoopLowering(same_point, build=_astype),
+    "sum": _reduction("add"), "max": _reduction("maximum"), "min": _reduction("minimum"),
+    "prod": _reduction("multiply"), "any": _reduction("or"), "all": _reduction("and"),
+    "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),
+    "pad": LoopLowering(_in_memory, build=_pad),
+    "concat": LoopLowering(_in_memory, build=_concat),
+    "roll": LoopLowering(_in_memory, build=_roll),
+    "tril": _triangle(lower=True), "triu": _triangle(lower=False),
+    "at_place": LoopLowering(same_point, build=_at_place),
+    "put_one_along": LoopLowering(same_point, build=_put_one_along),
+    "put_slice": LoopLowering(_in_memory, build=_put_slice),
+    "set_slice": LoopLowering(_set_slice_reads, build=_put_slice),
+    "max_pool2d": _pool("maximum"), "sum_pool2d": _pool("add"),
+    "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
+    "getitem": LoopLowering(_getitem_reads, build=_getitem),
+    "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),
+    **{op: _copied_view() for op in VIEWS if op != "getitem"},
+    "full": LoopLowering(same_point, build=_full),
+    "arange": LoopLowering(same_point, build=_arange),
+}  # fmt: skip

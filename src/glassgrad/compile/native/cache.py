@@ -1,0 +1,187 @@
+"""Compiled steps on disk: a second process that compiles the same graph finds the machine code there.
+
+An entry's name is a hash of everything that the code depends on: the graph as it was traced (or the module's text), the
+processor and its features, and the versions of glassgrad and LLVM. An entry is written under another name and moved
+into place, so that readers see all of it or nothing, however many write at once; a checksum over its name, its header
+and its code finds files that were damaged or renamed since. Whatever goes wrong with the disk, compiling goes on
+without it.
+
+Machine code is run as it is found, so only what this user wrote is read: `compile.private` refuses folders and files
+that somebody else could have written, with one warning.
+
+The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to
+an empty string turns the cache off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from glassgrad.compile.native import private
+
+_MAGIC = b"glassgrad native 2\n"
+_SUFFIX = ".native"
+_KEPT_BYTES = 256 << 20
+_STALE_SECONDS = 3600.0
+
+# The folder is the user's, who may keep other things there: only names like these are ever removed.
+_ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
+_UNFINISHED = re.compile(r"\.[0-9a-f]{64}\.[a-z0-9_]+\.new")
+
+
+def folder() -> Path | None:
+    """Return where entries lie; None when the cache is off or the folder is not to be trusted."""
+    named = os.environ.get("GLASSGRAD_CACHE_DIR")
+    if named == "":
+        return None
+    base = Path(named) if named is not None else _user_folder()
+    return None if base is None else private.trusted(base / "native")
+
+
+def _user_folder() -> Path | None:
+    base = os.environ.get("XDG_CACHE_HOME")
+    # A relative path would name another folder after each `cd`, as one that was unpacked with somebody's project.
+    if base and private.is_absolute(Path(base), "XDG_CACHE_HOME"):
+        return Path(base) / "glassgrad"
+    try:
+        return Path.home() / ".cache" / "glassgrad"
+    except RuntimeError:  # there is no home
+        return None
+
+
+@lru_cache(maxsize=1)
+def _versions() -> str:
+    """Return what identifies the compiler: versions, and the state of its own source files and of those of the ops."""
+    import llvmlite
+    from llvmlite.binding import llvm_version_info
+
+    from glassgrad._version import __version__
+
+    here = Path(__file__).parent.parent
+    sources = []
+    for path in sorted([*(here / "compile").rglob("*.py"), *(here / "ops").rglob("*.py")]):
+        with contextlib.suppress(OSError):  # removed while we looked
+            found = path.stat()
+            sources.append(f"{path.relative_to(here)} {found.st_size} {found.st_mtime_ns}")
+    return "\n".join([__version__, llvmlite.__version__, str(llvm_version_info), *sources])
+
+
+def key_of(*parts: object) -> str:
+    """Return the name of an entry for what its code depends on."""
+    from glassgrad.compile.llvm.target import host
+
+    machine = host()
+    whole = [_versions(), machine.triple, machine.cpu, machine.features, *map(str, parts)]
+    return hashlib.sha256("\x1e".join(whole).encode()).hexdigest()
+
+
+def read(key: str) -> tuple[dict[str, Any], bytes] | None:
+    """Return the header and the code of an entry; None when there is none or it is damaged."""
+    place = folder()
+    if place is None:
+        return None
+    path = place / f"{key}{_SUFFIX}"
+    data = private.read(path, _KEPT_BYTES)
+    if data is None:
+        return None
+    entry = _unpacked(key, data)
+    if entry is None:
+        forget(key)
+    else:
+        with contextlib.suppress(OSError):  # removed, or not ours: only its age is lost
+            os.utime(path)  # entries that are used are kept longest
+    return entry
+
+
+def forget(key: str) -> None:
+    """Remove an entry that turned out to be damaged."""
+    place = folder()
+    if place is not None:
+        with contextlib.suppress(OSError):  # another process was quicker
+            (place / f"{key}{_SUFFIX}").unlink()
+
+
+def _packed(key: str, header: dict[str, Any], code: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    body = len(text).to_bytes(8, "little") + text + code
+    return _MAGIC + _digest(key, body) + body
+
+
+def _digest(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + body).digest()
+
+
+def _unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes] | None:
+    start = len(_MAGIC)
+    digest, body = data[start : start + 32], data[start + 32 :]
+    if not data.startswith(_MAGIC) or _digest(key, body) != digest:
+        return None
+    size = int.from_bytes(body[:8], "little")
+    try:
+        header = json.loads(body[8 : 8 + size])
+    except (ValueError, RecursionError):  # the second from lists in lists in lists
+        return None
+    return (header, body[8 + size :]) if isinstance(header, dict) else None
+
+
+def write(key: str, header: dict[str, Any], code: bytes) -> None:
+    """Store an entry; does nothing where that is impossible."""
+    place = folder()
+    if place is None:
+        return
+    content = _packed(key, header, code)
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no error
+        private.make(place)
+        handle, temporary = tempfile.mkstemp(prefix=f".{key}.", suffix=".new", dir=place)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, place / f"{key}{_SUFFIX}")  # noqa: PTH105 - one call, atomic
+        except OSError:
+            with contextlib.suppress(OSError):  # what is left is swept when it is old
+                os.unlink(temporary)  # noqa: PTH108 - beside the call above
+            return
+        _prune(place)
+
+
+def _prune(place: Path) -> None:
+    """Remove the entries that were not used for longest, once there are too many, and what killed processes left."""
+    found = []
+    for path in place.iterdir():
+        with contextlib.suppress(OSError):  # removed while we looked
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode):
+                continue
+            if _ENTRY.fullmatch(path.name):
+                found.append((about.st_mtime, about.st_size, path))
+            elif _UNFINISHED.fullmatch(path.name) and about.st_mtime < time.time() - _STALE_SECONDS:
+                path.unlink()
+    excess = sum(size for _, size, _ in found) - _KEPT_BYTES
+    for _, size, path in sorted(found):
+        if excess <= 0:
+            return
+        with contextlib.suppress(OSError):  # another process was quicker
+            path.unlink()
+            excess -= size
+
+
+def code_for(text: str, compile_text: Callable[[str], bytes]) -> tuple[bytes, bool]:
+    """Return the code of a module, from the disk if it is there, and whether it was."""
+    key = key_of("module", text)
+    entry = read(key)
+    if entry is not None:
+        return entry[1], True
+    code = compile_text(text)
+    write(key, {}, code)
+    return code, False

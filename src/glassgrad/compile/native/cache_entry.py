@@ -1,0 +1,139 @@
+"""A compiled step as an entry of the cache: its layout as plain data, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.compile.llvm.blas import GEMM, blas
+from glassgrad.compile.native.executable import Layout
+from glassgrad.compile.native.rows import Stats
+from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
+
+# Constants that the compiler made itself and that are larger are not worth storing.
+_MOST_BYTES = 1 << 20
+
+
+def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | None:
+    """Return what an entry says besides its code; None for a step that cannot be stored.
+
+    `graph` is the one that the entry is found by: its inputs and constants need not be stored.
+    """
+    if any(host is not None for _, host in layout.segments):
+        return None  # it calls Python functions
+    variables = list(layout.slots)
+    number = {var: place for place, var in enumerate(variables)}
+    own = {var: place for place, (var, _) in enumerate(graph.constants)}
+    constants: list[Any] = []
+    for var, value in layout.constants:
+        if var in own:
+            constants.append([number[var], own[var]])
+            continue
+        array = np.ascontiguousarray(value, var.dtype)
+        if array.nbytes > _MOST_BYTES:
+            return None
+        constants.append([number[var], array.tobytes().hex()])
+    return {
+        "vars": [[list(var.shape), var.dtype.str] for var in variables],
+        "slots": [layout.slots[var] for var in variables],
+        "inputs": [number[var] for var in layout.inputs],
+        "outputs": [number[var] for var in layout.outputs],
+        "written": [number[var] for var in layout.inputs if var in layout.written],
+        "buffers": [[number[var], offset] for var, offset in layout.buffers.items()],
+        "constants": constants,
+        "segments": [count for count, _ in layout.segments],
+        "guards": len(layout.guards),
+        "checks": [[number[check.var], check.extent, check.low, check.spare] for check in layout.checks],
+        "sizes": [layout.shares, layout.phases, layout.arena, layout.scratch],
+        "stats": {one.name: getattr(stats, one.name) for one in fields(stats) if one.name != "extra"},
+    }
+
+
+def to_layout(
+    graph: Graph, header: dict[str, Any], uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
+) -> tuple[Layout, Stats]:
+    """Return the layout that an entry describes, for a graph with the same structure; `uses` as in `Layout`.
+
+    Raises `ValueError`, `TypeError`, `LookupError` or `OverflowError` for a header that `to_header` cannot have made.
+    """
+    variables = _variables(graph, header)
+    count = len(variables)
+
+    def var(place: Any) -> Var:
+        return variables[_number(place, count)]
+
+    shares, phases, arena, scratch = header["sizes"]
+    slots = [_number(slot, count) for slot in header["slots"]]
+    outputs = [var(place) for place in header["outputs"]]
+    guards = _number(header["guards"], len(outputs) + 1)
+    layout = Layout(
+        shares=_number(shares, _MOST_SHARES, 1), phases=_number(phases, _FAR, 1),
+        slots=dict(zip(variables, slots, strict=True)),
+        pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=graph.inputs, outputs=outputs,
+        written={var(place) for place in header["written"]},
+        buffers={var(place): _number(offset, _FAR) for place, offset in header["buffers"]},
+        constants=[_constant(var(place), source, graph) for place, source in header["constants"]],
+        checks=[IndexBounds(var(place), *_bounds(*bounds)) for place, *bounds in header["checks"]],
+        segments=[(_number(turns, phases + 1), None) for turns in header["segments"]],
+        arena=_number(arena, _FAR), scratch=_number(scratch, _FAR), guards=outputs[len(outputs) - guards :], uses=uses,
+    )  # fmt: skip
+    _check_memory(layout)
+    return layout, _stats(header["stats"])
+
+
+# More than there can be: sizes of memory, and threads.
+_FAR, _MOST_SHARES = 1 << 48, 1 << 12
+
+
+def _number(value: Any, below: int, low: int = 0) -> int:
+    if type(value) is not int or not low <= value < below:
+        raise ValueError(f"{value!r} is not from {low} to {below - 1}")
+    return value
+
+
+def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
+    """Return the Vars of an entry, its inputs being those of the graph."""
+    variables = [
+        Var(-1 - place, tuple(_number(extent, _FAR) for extent in shape), np.dtype(str(dtype)))
+        for place, (shape, dtype) in enumerate(header["vars"])
+    ]
+    for place, var in zip(header["inputs"], graph.inputs, strict=True):
+        stored = variables[_number(place, len(variables))]
+        if stored.shape != var.shape or stored.dtype != var.dtype:
+            raise ValueError(f"{stored} is stored for {var}")
+        variables[place] = var
+    return variables
+
+
+def _constant(var: Var, source: Any, graph: Graph) -> tuple[Var, Any]:
+    if isinstance(source, str):
+        return var, np.frombuffer(bytes.fromhex(source), var.dtype).reshape(var.shape)
+    value = graph.constants[_number(source, len(graph.constants))][1]
+    if np.shape(value) != var.shape:
+        raise ValueError(f"{var} is not of the shape of constant {source}")
+    return var, value
+
+
+def _bounds(extent: Any, low: Any, spare: Any) -> tuple[int, int, int | None]:
+    return _number(extent, _FAR), _number(low, 1, -_FAR), None if spare is None else _number(spare, _FAR, -_FAR)
+
+
+def _check_memory(layout: Layout) -> None:
+    """Raise `ValueError` unless each Var has a place of its own to point to, and that place is there."""
+    known = {*layout.inputs, *layout.outputs, *layout.buffers, *(var for var, _ in layout.constants)}
+    if len(set(layout.slots.values())) < len(layout.slots) or not known <= layout.slots.keys():
+        raise ValueError("two Vars share a slot")
+    if not layout.written <= set(layout.inputs) or any(check.var not in layout.inputs for check in layout.checks):
+        raise ValueError("what is no argument is treated as one")
+    if any(offset + var.nbytes > layout.arena for var, offset in layout.buffers.items()):
+        raise ValueError("a buffer lies outside the memory")
+
+
+def _stats(stored: dict[str, Any]) -> Stats:
+    if not all(isinstance(value, int | float) for value in stored.values()):
+        raise ValueError("a total that is no number")
+    return Stats(**stored)

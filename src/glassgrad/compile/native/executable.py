@@ -1,0 +1,358 @@
+"""Compiled code with its memory: contexts, arguments, turns of native code and host.
+
+A call costs a tuple and one foreign call: the arguments' addresses are read, and their types and shapes compared, in
+native code straight from NumPy's array objects. Where they do not match, Python looks again, converts what it can and
+explains the rest.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.ir.graph import Var, type_text
+from glassgrad.compile.llvm import support
+from glassgrad.compile.llvm.target import LoadedCode
+from glassgrad.compile.locks import free_in_children
+from glassgrad.compile.native import runtime
+from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
+
+_Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
+_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+
+
+@lru_cache(maxsize=1)
+def object_layout() -> tuple[int, int]:
+    """Return where tuples keep their items and arrays their address, found by looking.
+
+    Raises `RuntimeError` on an interpreter whose objects look different.
+    """
+    array = np.zeros(3, np.float32)
+    pair = (array, array)
+    items = _find(id(pair), [id(array), id(array)])
+    data = _find(id(array), [int(array.ctypes.data)])
+    return items, data
+
+
+def _find(address: int, wanted: list[int]) -> int:
+    words = (ctypes.c_int64 * 10).from_address(address)
+    for place in range(1, 10 - len(wanted)):
+        if [words[place + number] for number in range(len(wanted))] == wanted:
+            return place * 8
+    raise RuntimeError("tuples or arrays are laid out in an unknown way")
+
+
+class Context:
+    """The memory block that compiled code works from; see `emit.llvm.support`."""
+
+    def __init__(self, shares: int, slots: int) -> None:
+        self.shares = shares
+        self.memory = runtime.aligned(support.context_bytes(shares, slots))
+        self.words = self.memory.view(np.int64)
+        self.address = int(self.memory.ctypes.data)
+        self.keep: list[Any] = []
+
+    def set(self, offset: int, value: int) -> None:
+        """Write a word of the header."""
+        self.words[offset // 8] = value
+
+    def set_slot(self, slot: int, address: int) -> None:
+        """Say where an array lies."""
+        self.set(support.slot_offset(self.shares, slot), address)
+
+    def table(self, rows: Sequence[Sequence[int]]) -> int:
+        """Store a table of words; return its address."""
+        array = np.array(rows, np.int64).reshape(-1)
+        self.keep.append(array)
+        return int(array.ctypes.data)
+
+    def describe_arguments(self, arguments: Sequence[tuple[int, Var, bool]]) -> None:
+        """State what the call takes: (slot, type, is it written) of each array."""
+        items, data = object_layout()
+        rows = []
+        for slot, var, written in arguments:
+            shape = np.array(var.shape, np.int64)
+            descr = np.dtype(var.dtype)
+            self.keep += [shape, descr]
+            flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if written else 0)
+            rows.append([support.slot_offset(self.shares, slot), id(descr), var.ndim, int(shape.ctypes.data), flags, 0])
+        self.set(support.ARG_COUNT, len(rows))
+        self.set(support.ARGS, self.table(rows))
+        self.set(support.ARRAY_TYPE, id(np.ndarray))
+        self.set(support.TUPLE_ITEMS, items)
+        self.set(support.ARRAY_DATA, data)
+
+    def describe_checks(self, checks: Sequence[tuple[int, IndexBounds]]) -> None:
+        """State which arguments, in which slots, are indices."""
+        rows = []
+        for slot, check in checks:
+            # Without a value of its own, one that is in range anyway.
+            spare = check.low if check.spare is None else check.spare
+            place = support.slot_offset(self.shares, slot)
+            var = check.var
+            size = var.dtype.itemsize
+            kind = size + support.UNSIGNED if var.dtype.kind == "u" and size < 8 else size
+            rows.append([place, var.size, kind, check.extent - check.low, check.low, spare])
+        self.set(support.CHECK_COUNT, len(rows))
+        self.set(support.CHECKS, self.table(rows))
+
+    def reset_counters(self) -> None:
+        """Forget a step that was not finished."""
+        self.set(support.DONE, 0)
+        self.set(support.TARGET, 0)
+        for share in range(self.shares):
+            self.set(support.CLAIMS + share * support.CLAIM_SIZE, 0)
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
+
+    Operands and results are (Var, offset, shape, strides) blocks of arrays.
+    """
+
+    compute: Callable[..., Any]
+    operands: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+@dataclass
+class Layout:
+    """Everything a `NativeStep` is made of, besides its code.
+
+    Attributes:
+        checks: the indices among the arguments.
+        guards: results that tell whether the indices the step computes are in range.
+        uses: finds both kinds of indices in the graph once more, with what it takes to say what is wrong with one.
+    """
+
+    shares: int
+    phases: int
+    slots: Mapping[Var, int]
+    pointers: Sequence[int]
+    inputs: Sequence[Var]
+    outputs: Sequence[Var]
+    written: set[Var]
+    buffers: Mapping[Var, int]
+    constants: Sequence[tuple[Var, Any]]
+    checks: Sequence[IndexBounds]
+    segments: Sequence[tuple[int, HostCall | None]]
+    arena: int
+    scratch: int
+    guards: Sequence[Var]
+    uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
+
+
+class NativeStep:
+    """A compiled program and its memory. Calling it is safe from any number of threads; calls run one by one.
+
+    Attributes:
+        inputs: the types of the arguments.
+        outputs: the types of the results.
+        lock: held while the step runs. Who calls it under a reentrant lock of their own may put that here.
+        address: of the context.
+        first: how many phases the first turn of native code has.
+        call, resume: native code that checks arguments and runs such a turn, and that runs more of it; see
+            `emit.llvm.support`.
+    """
+
+    def __init__(self, code: bytes, layout: Layout) -> None:
+        self.layout = layout
+        self.inputs = tuple(layout.inputs)
+        self.outputs = tuple(layout.outputs)
+        self.shares = layout.shares
+        self._code = LoadedCode(code)
+        self.lock: Any = free_in_children(threading.Lock())
+        self._templates = [(out.shape, out.dtype) for out in layout.outputs]
+        self.context = self._make_context()
+        support_code = runtime.support_code()
+        self.call = _Call(support_code.address("call_step"))
+        self.resume = _Resume(support_code.address("resume"))
+        self.address = self.context.address
+        self.first = layout.segments[0][0] if layout.segments else 0
+        self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
+        self._pool: runtime.Pool | None = None
+        _steps.add(self)
+        weakref.finalize(self, _release, self.context, self._code, self.memory)
+
+    def _make_context(self) -> Context:
+        layout = self.layout
+        slots = layout.slots
+        context = Context(layout.shares, len(slots) + len(layout.pointers) + 1)
+        context.set(support.SHARES, layout.shares)
+        context.set(support.PHASES, layout.phases)
+        context.set(support.TABLE, int(_Address(self._code.address("phases_of"))()))
+        arguments = [(slots[var], var, var in layout.written) for var in layout.inputs]
+        arguments += [(slots[var], var, True) for var in layout.outputs]
+        context.describe_arguments(arguments)
+        context.describe_checks([(slots[check.var], check) for check in layout.checks])
+        self.memory = runtime.aligned(layout.arena + layout.shares * layout.scratch)
+        base = int(self.memory.ctypes.data)
+        for var, offset in layout.buffers.items():
+            context.set_slot(slots[var], base + offset)
+        self._constants: dict[Var, Any] = {}
+        for var, value in layout.constants:
+            array = self._constants[var] = np.ascontiguousarray(value, var.dtype)
+            context.set_slot(slots[var], int(array.ctypes.data))
+        for number, address in enumerate([*layout.pointers, base + layout.arena]):
+            context.set_slot(len(slots) + number, address)
+        return context
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        if len(arrays) != len(self.inputs):
+            # Native code would read beyond the end of the tuple.
+            raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
+        results = tuple([np.empty(shape, dtype) for shape, dtype in self._templates])
+        with self.lock:
+            status = self.run(arrays + results)
+            if status:
+                self._run_again(arrays, results, status)
+        if self.layout.guards:
+            results = self._check_guards(results)
+        return results
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a call is one turn of native code: nothing for the host to do, nothing to look at afterwards."""
+        return self._simple and not self.layout.guards
+
+    # --- running -------------------------------------------------------------------------------------
+
+    def run(self, arguments: tuple[Any, ...]) -> int:
+        """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
+        if self.shares == 1:
+            return self._segments(arguments, 1)
+        pool = self._pool
+        if pool is None or pool is not runtime._pool:
+            pool = self._pool = runtime.pool()
+            self.context.set(support.POOL, pool.address)
+            pool.ensure(self.shares - 1)
+        if not pool.lock.acquire(blocking=False):
+            # Another step has the threads; alone is better than in a queue.
+            return self._segments(arguments, 1)
+        try:
+            return self._segments(arguments, 0)
+        finally:
+            pool.lock.release()
+            if pool.left:
+                pool.sweep()
+
+    def _segments(self, arguments: tuple[Any, ...], alone: int) -> int:
+        status: int = self.call(self.address, id(arguments), alone, self.first)
+        if self._simple or status:
+            return status
+        arrays = dict(zip((*self.inputs, *self.outputs), arguments, strict=True))
+        finished = False
+        try:
+            for number, (count, host) in enumerate(self.layout.segments):
+                if number and count:
+                    self.resume(self.address, alone, count)
+                if host is not None:
+                    self._on_host(host, arrays)
+            finished = True
+        finally:
+            if not finished:
+                self._abandon(alone)
+        return 0
+
+    def _abandon(self, alone: int) -> None:
+        """Bring the counters back to the beginning of a step after the host failed in the middle of one."""
+        pool = self._pool
+        if pool is not None and not alone:
+            pool.expel()
+        self.context.reset_counters()
+
+    def _on_host(self, host: HostCall, arrays: Mapping[Var, Any]) -> None:
+        operands = [
+            self._block(operand, arrays) if isinstance(operand, tuple) else operand for operand in host.operands
+        ]
+        with np.errstate(all="ignore"):  # native code does not warn either
+            made = host.compute(*operands)
+        parts = made if isinstance(made, tuple) else (made,)
+        for block, part in zip(host.results, parts, strict=False):
+            self._block(block, arrays)[...] = part
+
+    def _block(self, block: Any, arrays: Mapping[Var, Any]) -> Any:
+        var, offset, shape, strides = block
+        whole = arrays.get(var)
+        if whole is None:
+            whole = self._constants.get(var)
+        if whole is None:
+            start = self.layout.buffers[var]
+            whole = self.memory[start : start + var.nbytes].view(var.dtype)
+        flat = whole.reshape(-1)[offset:]
+        steps = tuple(stride * var.dtype.itemsize for stride in strides)
+        return np.lib.stride_tricks.as_strided(flat, shape, steps)
+
+    # --- arguments that did not fit ------------------------------------------------------------------
+
+    def _run_again(self, arrays: tuple[Any, ...], results: tuple[Any, ...], status: int) -> None:
+        """Convert arguments and run, or raise what is wrong with them."""
+        pairs = enumerate(zip(arrays, self.inputs, strict=True))
+        fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
+        for check in self._uses[0]:
+            check.verify(fitted[self.inputs.index(check.var)])
+        # Positions that are never used may hold anything: run without the quick check.
+        count = self.context.words[support.CHECK_COUNT // 8].item()
+        self.context.set(support.CHECK_COUNT, 0)
+        try:
+            status = self.run(fitted + results)
+        finally:
+            self.context.set(support.CHECK_COUNT, count)
+        if status:
+            raise AssertionError(f"argument {status} was converted and still does not fit")
+
+    def _fit(self, value: Any, var: Var, number: int) -> Any:
+        array = np.asarray(value)
+        if array.shape != var.shape or array.dtype != var.dtype:
+            given = f"{array.dtype}{list(array.shape)}"
+            raise errors.STEP_ARGUMENT(number=number, name=var.name or "", given=given, expected=type_text(var))
+        fits = array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
+        if var in self.layout.written and not fits:
+            raise errors.STEP_STATE(number=number, name=var.name or "")
+        return np.require(array, requirements=["C", "A"])
+
+    def _check_guards(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        count = len(self.layout.guards)
+        if not all(results[-count:]):
+            for result, index in zip(results[-count:], self._uses[1], strict=True):
+                if not result:
+                    raise errors.STEP_COMPUTED_INDEX(where=index.where)
+        return results[:-count]
+
+    @cached_property
+    def _uses(self) -> tuple[list[IndexCheck], list[Computed]]:
+        # For a step from the disk the graph has to be prepared for that, so not before somebody needs it.
+        return self.layout.uses()
+
+
+def _release(context: Context, *alive: Any) -> None:
+    """Keep workers away from memory that is about to be freed."""
+    pool = runtime._pool
+    if pool is not None:
+        pool.forget(context.address, (context, alive))
+
+
+_steps: weakref.WeakSet[NativeStep] = weakref.WeakSet()
+
+
+def _forget_runs_after_fork() -> None:
+    # Another thread of the parent may have been in the middle of a step.
+    for step in list(_steps):
+        step.context.reset_counters()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_runs_after_fork)

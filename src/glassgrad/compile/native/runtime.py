@@ -1,0 +1,140 @@
+"""Running compiled code: the pool of threads, and the callable that a compiled graph becomes."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import ctypes
+import os
+import threading
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.llvm import support
+from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.native import cache
+
+_Work = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_Wake = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@lru_cache(maxsize=1)
+def support_code() -> LoadedCode:
+    """Return the native half of the runtime."""
+    text = "\n".join([host().header(), support.support_text()])
+    return LoadedCode(cache.code_for(text, host().compile)[0])
+
+
+def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:
+    """Return an array of zeros whose memory starts at a multiple of `alignment` bytes."""
+    size = np.dtype(dtype).itemsize * count
+    raw = np.zeros(size + alignment, np.uint8)
+    start = -int(raw.ctypes.data) % alignment
+    return raw[start : start + size].view(dtype)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use: its affinity, cut by the control group's quota."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()[:2]
+    except (OSError, ValueError):
+        return count
+    return count if quota == "max" else max(1, min(count, round(int(quota) / int(period))))
+
+
+class Pool:
+    """Worker threads that wait in native code, without the interpreter lock, for steps to take part in.
+
+    Attributes:
+        lock: held while a step runs on several threads; one at a time does.
+        left: contexts to forget, with what they need until then.
+    """
+
+    def __init__(self) -> None:
+        self.memory = aligned(support.POOL_BYTES)
+        # The threads read it until the process is gone, whatever becomes of this object.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
+        self.address = int(self.memory.ctypes.data)
+        self.lock = threading.Lock()
+        self.left: list[tuple[int, Any]] = []
+        self.workers = 0
+        self._work = _Work(support_code().address("work"))
+        self._wake = _Wake(support_code().address("wake_all"))
+
+    def ensure(self, workers: int) -> None:
+        """Start threads until there are that many."""
+        while self.workers < workers:
+            self.workers += 1
+            _thread.start_new_thread(self._work, (self.address, self.workers))
+
+    def word(self, offset: int) -> Any:
+        """Return a counter of the pool as an array of one."""
+        return self.memory[offset : offset + 8].view(np.int64)
+
+    def forget(self, context: int, alive: Any) -> None:
+        """Make sure that no worker touches a context again, and keep what it needs alive until then.
+
+        The garbage collector calls this at any moment, even in a thread that holds the lock in the middle of another
+        step, so it must not wait.
+        """
+        self.left.append((context, alive))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Forget contexts, unless a step is running; it sweeps when it is done."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            while self.left:
+                context, _alive = self.left.pop()
+                if int(self.word(support.JOB)[0]) == context:
+                    self.expel()
+        finally:
+            self.lock.release()
+
+    def expel(self) -> None:
+        """Take the job away and wait until no worker is in it. The caller holds the lock."""
+        self.word(support.JOB)[0] = 0
+        while int(self.word(support.INSIDE)[0]):
+            time.sleep(0)
+
+    def stop(self) -> None:
+        """Send the threads home; called once, when the process ends."""
+        self.word(support.STOP)[0] = 1
+        self._wake(self.address)
+
+
+_pool: Pool | None = None
+_pool_guard = threading.Lock()
+
+
+def pool() -> Pool:
+    """Return the pool of this process."""
+    global _pool
+    with _pool_guard:
+        if _pool is None:
+            _pool = Pool()
+        return _pool
+
+
+def _forget_pool_after_fork() -> None:
+    # The child has the memory of the threads but not the threads.
+    global _pool, _pool_guard
+    _pool, _pool_guard = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool_after_fork)
+
+
+def _stop() -> None:
+    if _pool is not None:
+        _pool.stop()
+
+
+atexit.register(_stop)

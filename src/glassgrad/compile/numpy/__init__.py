@@ -1,0 +1,1 @@
+"""The NumPy target that runs: a graph as a generated Python function."""

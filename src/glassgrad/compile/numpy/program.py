@@ -1,0 +1,162 @@
+"""The graph as a NumPy program that runs: the emitter for where no native code can be made.
+
+One line an instruction; a value that is used once, on the next line of thought, is written into its place. All
+new values are computed before any input is written to, so a program that fails leaves its inputs as they were.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import re
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
+from glassgrad.compile.locks import free_in_children
+from glassgrad.compile.numpy import text
+from glassgrad.compile.numpy.templates import HELPERS, TEMPLATES, helper_text
+from glassgrad.compile.numpy.text import ATOM, Text
+from glassgrad.compile.plan.index_checks import find_checks
+from glassgrad.ops.core import PRIMITIVES
+
+_numbers = itertools.count(1)
+# Ops that the program leaves to eager mode's kernels although they have a text: the text takes one number at a time, or
+# NumPy decides number by number, and the processor guesses wrong.
+_BY_KERNEL = frozenset({"erf", "erfc", "gelu", "gammaln", "where"})
+# Ops whose text is short and whose result is used once go into the expression that uses them.
+_INLINE_WIDTH = 60
+# Bytes from which a value is worth a line that deletes it.
+_LARGE = 1 << 16
+_NAME = re.compile(r"\bv\d+\b")
+
+
+class NumpyStep:
+    """A graph as a Python function over NumPy arrays; same calling convention as the native step.
+
+    Attributes:
+        graph: what runs.
+        inputs, outputs: the types of arguments and results.
+        source: the program.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.inputs = graph.inputs
+        self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
+        writer = Writer(graph)
+        self.source = writer.source()
+        filename = f"{provenance._PACKAGE}<step {next(_numbers)}>"
+        # So that tracebacks show the generated lines.
+        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
+        space: dict[str, Any] = {**writer.values, **writer.called}
+        exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
+        self._function = space["step"]
+        self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0] if check.low == 0]
+        self._lock = free_in_children(threading.Lock())
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        for place, check in self._checks:
+            check.verify(arrays[place])
+        with self._lock:
+            results = self._function(*arrays)
+        return tuple([np.asarray(result) for result in results])
+
+
+class Writer:
+    """Writes the program.
+
+    Attributes:
+        values: constants, by the names they have in the program.
+        called: functions of the registry that the program calls for want of NumPy text.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = {var: f"v{number}" for number, var in enumerate(display_names(graph))}
+        self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
+        self.uses.update(graph.results())
+        self.position = {instr: number for number, instr in enumerate(graph.instrs)}
+        self.inlined: dict[Var, Text] = {}
+        self.values: dict[str, Any] = {}
+        self.called: dict[str, Any] = {}
+        self.helpers: set[str] = set()
+
+    def source(self) -> str:
+        """Return the whole program."""
+        lines = self._body()
+        arguments = ", ".join(self.names[var] for var in self.graph.inputs)
+        for var, value in self.graph.constants:
+            self.values[self.names[var]] = value
+        parts = ["import math", "", "import numpy as np", "", ""]
+        if self.helpers:
+            parts += [helper_text(self.helpers), ""]
+        return "\n".join([*parts, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
+
+    def _body(self) -> list[str]:
+        lines = []
+        users = self.graph.users()
+        for instr in self.graph.instrs:
+            result = self.write(instr)
+            out = instr.outputs[0]
+            if len(instr.outputs) == 1 and self._goes_inline(out, result, users.get(out, [])):
+                self.inlined[out] = result
+                continue
+            targets = ", ".join(self.names[var] for var in instr.outputs)
+            lines.append(f"{targets} = {result.code}")
+        writes = [f"{self.names[target]}[...] = {self.operand(value).code}" for target, value in self.graph.updates]
+        if writes:
+            # Ctrl-C between two of them must not leave half a step: everything is computed, so write all again.
+            again = [f"    {line}" for line in writes]
+            writes = ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
+        outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
+        end = [*writes, f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"]
+        return [*self._letting_go(lines, end), *end]
+
+    def _letting_go(self, lines: list[str], end: list[str]) -> list[str]:
+        """Return `lines` with large values deleted after their last use, if that is not at the end.
+
+        Memory that is mapped, and still in the cache, then serves the next value.
+        """
+        outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= _LARGE]
+        large = {self.names[out] for out in outputs}
+        last = {name: at for at, line in enumerate([*lines, *end]) for name in _NAME.findall(line) if name in large}
+        gone: list[list[str]] = [[] for _ in [*lines, *end]]
+        for name, at in last.items():
+            gone[at].append(name)
+        pairs = zip(lines, gone, strict=False)
+        return [part for line, names in pairs for part in ([line, f"del {', '.join(names)}"] if names else [line])]
+
+    def _goes_inline(self, out: Var, result: Text, users: list[Instr]) -> bool:
+        return (
+            self.uses[out] == 1 and len(users) == 1 and len(result.code) <= _INLINE_WIDTH and result.level >= ATOM - 7
+        )
+
+    def operand(self, operand: Operand) -> Text:
+        """Return an operand as text."""
+        if not isinstance(operand, Var):
+            return text.number(operand)
+        return self.inlined.get(operand) or Text(self.names[operand])
+
+    def write(self, instr: Instr) -> Text:
+        """Return an instruction as an expression."""
+        operands = [self.operand(operand) for operand in instr.inputs]
+        template = None if instr.op in _BY_KERNEL else TEMPLATES.get(instr.op)
+        if template is not None:
+            written = template(instr, operands)
+            if instr.op in HELPERS and written.code.startswith(f"{instr.op}("):
+                self.helpers.add(instr.op)
+            return written
+        name = f"op_{instr.op}"
+        self.called[name] = PRIMITIVES[instr.op].evaluate
+        options = {}
+        for key, value in instr.params.items():
+            given = f"{name}_{key}_{len(self.values)}"
+            self.values[given] = value
+            options[key] = Text(given)
+        return text.call(name, *operands, **options)

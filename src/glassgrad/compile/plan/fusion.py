@@ -1,0 +1,446 @@
+"""Which instructions share a loop nest.
+
+Every elementwise instruction and every reduction starts as a group of its own. Going from the last
+instruction to the first, each group is merged into a group that reads its result, when both can run in one
+loop nest: a nest has *outer* axes and, innermost, *inner* axes; a value of the group varies over all of them or
+over the outer ones only, and every reduction of the group reduces exactly the inner ones. Softmax, layer norm,
+batch norm or an optimizer's update so become one nest each. What a group computes and others need is stored.
+
+Groups whose instruction is not a loop (a matrix product, a scatter) stay alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine, broadcast
+from glassgrad.compile.plan.view_chains import ViewChain
+
+# A group with a reduction over many elements and few independent results must not also hold the consumers of
+# those results: only the results are independent work, and threads would have nothing to share.
+_FEW_RESULTS = 16
+_SMALL_NEST = 16384
+_MAX_MEMBERS = 120
+
+# A chain of scalars goes into a reader's nest only where that is so small that nobody would share it, and only if
+# it has no other reader, who would have to wait for the rest of the nest.
+_SMALL_SHARED = 2048
+_SCALARS = 64
+
+_axes = itertools.count(1)
+
+Reads = Callable[[Instr, int, Indices, Extents], Indices | None]
+
+
+def same_point(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
+    """The rule of elementwise ops: every operand is read where NumPy's broadcasting puts it."""
+    operand = instr.inputs[position]
+    return broadcast(out, operand.shape) if isinstance(operand, Var) else None
+
+
+@dataclass(frozen=True)
+class LoopOp:
+    """How an op takes part in loop nests.
+
+    `reads` gives the indices at which an operand is read, or None when it must lie in memory first.
+    `reduces` tells whether the op reduces the axes in its parameter ``axis``.
+    """
+
+    reads: Reads = same_point
+    reduces: bool = False
+
+
+@dataclass(eq=False)
+class Group:
+    """Instructions that run in one loop nest, or one instruction that is no loop (`solid`).
+
+    `bases` are what the members read, through whatever views.
+    """
+
+    members: list[Instr]
+    extents: dict[Axis, int] = field(default_factory=dict)
+    inner: frozenset[Axis] = frozenset()
+    bases: frozenset[Var] = frozenset()
+    indices: dict[Var, Indices] = field(default_factory=dict)
+    reduced: dict[Var, Indices] = field(default_factory=dict)
+    solid: bool = False
+    first: int = 0
+    last: int = 0
+
+    @property
+    def outer(self) -> frozenset[Axis]:
+        return frozenset(self.extents) - self.inner
+
+    @property
+    def has_reduction(self) -> bool:
+        return bool(self.reduced)
+
+    def count(self, axes: Iterable[Axis]) -> int:
+        return math.prod(self.extents[axis] for axis in axes)
+
+    def substitute(self, replacement: Mapping[Axis, Index]) -> None:
+        """Rewrite all indices; the caller adjusts `extents` and `inner`."""
+        for table in (self.indices, self.reduced):
+            for var, indices in table.items():
+                table[var] = tuple(index.substituted(replacement) for index in indices)
+
+    def split(self, axis: Axis, inner: int) -> None:
+        """Replace an axis by two, the inner one of extent `inner`."""
+        high, low = next(_axes), next(_axes)
+        extent = self.extents.pop(axis)
+        self.extents[high], self.extents[low] = extent // inner, inner
+        self.substitute({axis: Index(0, ((high, inner), (low, 1)))})
+        if axis in self.inner:
+            self.inner = self.inner - {axis} | {high, low}
+
+    def copy(self) -> Group:
+        return Group(
+            list(self.members), dict(self.extents), self.inner, self.bases, dict(self.indices), dict(self.reduced),
+            self.solid, self.first, self.last,
+        )  # fmt: skip
+
+
+def operand_indices(group: Group, instr: Instr, position: int, table: Mapping[str, LoopOp]) -> Indices | None:
+    """Return where a member reads one of its operands; None when it must lie in memory."""
+    out = group.indices[instr.output]
+    loop = table[instr.op]
+    if not loop.reduces:
+        return loop.reads(instr, position, out, group.extents)
+    return reduction_indices(instr, out, group.reduced[instr.output])
+
+
+def reduction_indices(instr: Instr, out: Indices, reduced: Indices) -> Indices:
+    """Return the indices of a reduction's operand from those of its result and of the reduced axes."""
+    source = instr.inputs[0]
+    assert isinstance(source, Var)
+    axes, keep = instr.params["axis"], instr.params["keepdims"]
+    kept, summed = iter(out), iter(reduced)
+    found = []
+    for position in range(source.ndim):
+        if position in axes:
+            found.append(next(summed))
+            if keep:
+                next(kept)
+        else:
+            found.append(next(kept))
+    return tuple(found)
+
+
+class Fusion:
+    """The grouping of a graph; see the module docstring.
+
+    Attributes:
+        views: instructions that are read through rather than run.
+        groups: the result, in an order in which they can run.
+        group_of: the group of each instruction that is not a view.
+    """
+
+    def __init__(
+        self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
+    ) -> None:
+        self.graph = graph
+        self.table = table
+        self.views = views
+        self.is_host = is_host
+        self.producer = graph.producers()
+        self.chain = ViewChain(views, self.producer)
+        self.group_of: dict[Instr, Group] = {}
+        self.position = {instr: number for number, instr in enumerate(graph.instrs)}
+        # What each instruction reads: the operand's position and the Var behind its views, which stay as they are.
+        self._reads: dict[Instr, list[tuple[int, Var, Var]]] = {}
+        self.users: dict[Var, list[Instr]] = {}
+        for instr in graph.instrs:
+            if instr not in views:
+                operands = [(at, var) for at, var in enumerate(instr.inputs) if isinstance(var, Var)]
+                self._reads[instr] = [(at, var, self.base(var)) for at, var in operands]
+                self.group_of[instr] = group = self._single(instr)
+                for base in group.bases:
+                    self.users.setdefault(base, []).append(instr)
+        self._readers: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
+        self._feeders: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
+        for group, feeders in self._feeders.items():
+            feeders.update(self.group_of[self.producer[base]] for base in group.bases if base in self.producer)
+            for maker in feeders:
+                self._readers[maker].add(group)
+
+    # --- structure ---------------------------------------------------------------------------------
+
+    def base(self, var: Var) -> Var:
+        """Return the Var behind a chain of views."""
+        return self.chain.base(var)
+
+    def _single(self, instr: Instr) -> Group:
+        position = self.position[instr]
+        bases = frozenset(base for _, _, base in self._reads[instr])
+        loop = self.table.get(instr.op)
+        if loop is None or len(instr.outputs) != 1 or self.is_host(instr):
+            return Group([instr], bases=bases, solid=True, first=position, last=position)
+        group = Group([instr], bases=bases, first=position, last=position)
+        group.indices[instr.output] = self._fresh(group, instr.output.shape)
+        if loop.reduces:
+            source = instr.inputs[0]
+            assert isinstance(source, Var)
+            shape = [source.shape[axis] for axis in sorted(instr.params["axis"])]
+            before = set(group.extents)
+            group.reduced[instr.output] = self._fresh(group, shape)
+            group.inner = frozenset(set(group.extents) - before)
+        return group
+
+    @staticmethod
+    def _fresh(group: Group, shape: Sequence[int]) -> Indices:
+        indices = []
+        for extent in shape:
+            if extent == 1:
+                indices.append(Index())
+                continue
+            axis = next(_axes)
+            group.extents[axis] = extent
+            indices.append(Index(0, ((axis, 1),)))
+        return tuple(indices)
+
+    def readers(self, group: Group) -> list[Group]:
+        """Return the groups that read a group's results, the earliest first."""
+        return sorted(self._readers[group], key=lambda other: other.first)
+
+    def depends_otherwise(self, goal: Group, start: Group) -> bool:
+        """Tell whether `goal` depends on `start` through a third group."""
+        seen = self._readers[start] - {goal}
+        stack = list(seen)
+        while stack:
+            further = self._readers[stack.pop()]
+            if goal in further:
+                return True
+            stack += further - seen
+            seen |= further
+        return False
+
+    def _put(self, merged: Group, parts: tuple[Group, Group]) -> None:
+        """Let one group take the place of two."""
+        for instr in merged.members:
+            self.group_of[instr] = merged
+        for mine, theirs in ((self._readers, self._feeders), (self._feeders, self._readers)):
+            mine[merged] = (mine.pop(parts[0]) | mine.pop(parts[1])).difference(parts)
+            for other in mine[merged]:
+                theirs[other] = theirs[other].difference(parts) | {merged}
+
+    # --- merging -----------------------------------------------------------------------------------
+
+    def run(self) -> list[Group]:
+        """Merge what can be merged; return the groups in order."""
+        for instr in reversed(self.graph.instrs):
+            if instr not in self.views:
+                self._merge_into_readers(self.group_of[instr])
+        changed = True
+        while changed:
+            changed = False
+            for group in self.ordered():
+                if self.group_of[group.members[0]] is group:  # not merged away in this round
+                    changed |= self._merge_into_readers(group)
+        return self.ordered()
+
+    def _merge_into_readers(self, group: Group) -> bool:
+        if group.solid:
+            return False
+        readers = self.readers(group)
+        if len(readers) > 1 and not group.has_reduction and math.prod(group.extents.values()) <= _SCALARS:
+            return False
+        for reader in readers:
+            if reader.solid or self.depends_otherwise(reader, group):
+                continue
+            merged = merge(self, group, reader)
+            if merged is not None:
+                self._put(merged, (group, reader))
+                return True
+        return False
+
+    def ordered(self) -> list[Group]:
+        """Return all groups, each after those it reads from; among free ones the order of the program."""
+        groups = list(dict.fromkeys(self.group_of.values()))
+        order: list[Group] = []
+        done: set[Group] = set()
+        pending = sorted(groups, key=lambda group: group.last)
+        while pending:
+            rest = []
+            for group in pending:
+                if self._feeders[group] <= done:
+                    order.append(group)
+                    done.add(group)
+                else:
+                    rest.append(group)
+            assert len(rest) < len(pending), "groups depend on each other"
+            pending = rest
+        return order
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def reads_of(self, group: Group, wanted: Var | None = None) -> list[tuple[Var, Indices | None]]:
+        """Return what the members read, as (base, indices); indices are None where they are not affine.
+
+        Raises `NeedsSplit` when an axis of the group has to be split to express a read.
+        """
+        found: list[tuple[Var, Indices | None]] = []
+        for instr in group.members:
+            for position, operand, base in self._reads[instr]:
+                if wanted is not None and base is not wanted:
+                    continue
+                try:
+                    indices = operand_indices(group, instr, position, self.table)
+                    if indices is not None:
+                        indices = self.chain.indices(operand, indices, group.extents)[1]
+                except NotAffine:
+                    indices = None
+                found.append((base, indices))
+        return found
+
+
+def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
+    """Return one group that does the work of both, or None when one loop nest cannot.
+
+    `maker` computes something that `reader` reads.
+    """
+    if len(maker.members) + len(reader.members) > _MAX_MEMBERS:
+        return None
+    maker, reader = maker.copy(), reader.copy()
+    while True:
+        try:
+            return _merge(fusion, maker, reader)
+        except NeedsSplit as request:
+            group = maker if request.axis in maker.extents else reader
+            group.split(request.axis, request.inner)
+
+
+def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
+    names: dict[Axis, Axis] = {}  # axes of the maker -> axes of the reader
+    shared = {var: fusion.reads_of(reader, var) for var in maker.indices if var in reader.bases}
+    for var, reads in shared.items():
+        for _, indices in reads:
+            if indices is None or not _unify(maker.indices[var], indices, (maker.extents, reader.extents), names):
+                return None
+    if not _match_rest(fusion, maker, reader, names):
+        return None
+    inner = _inner_axes(maker, reader, names)
+    if inner is None:
+        return None
+    joined = _joined(maker, reader, names, inner)
+    return joined if _reduces_inner_axes(joined) else None
+
+
+def _reduces_inner_axes(group: Group) -> bool:
+    """Tell whether every reduction is over exactly the inner axes: a pass over them adds up all of its turns."""
+    return all(
+        frozenset[Axis]().union(*(index.axes for index in reduced)) == group.inner for reduced in group.reduced.values()
+    )
+
+
+def _unify(
+    made: Indices, read: Indices, extents: tuple[Mapping[Axis, int], Mapping[Axis, int]], names: dict[Axis, Axis]
+) -> bool:
+    """Find out which axes of maker and reader are the same, so that `made` and `read` are the same place."""
+    for ours, theirs in zip(made, read, strict=True):
+        if ours.offset != theirs.offset:
+            return False
+        left = sorted(ours.terms, key=lambda term: term[1])
+        right = sorted(theirs.terms, key=lambda term: term[1])
+        while left and right:
+            (a, stride_a), (b, stride_b) = left.pop(0), right.pop(0)
+            if stride_a != stride_b:
+                return False
+            size_a, size_b = extents[0][a], extents[1][b]
+            if size_a > size_b and size_a % size_b == 0 and right:
+                raise NeedsSplit(a, size_b)
+            if size_b > size_a and size_b % size_a == 0 and left:
+                raise NeedsSplit(b, size_a)
+            if size_a != size_b or names.setdefault(a, b) != b:
+                return False
+        if left or right:
+            return False
+    return len(set(names.values())) == len(names)
+
+
+def _match_rest(fusion: Fusion, maker: Group, reader: Group, names: dict[Axis, Axis]) -> bool:
+    """Pair the maker's inner axes with the reader's remaining ones where both have some.
+
+    The pairing is free as far as the results go; reading an array at the same place in both is what makes it
+    a good one, so arrays that both read decide first.
+    """
+    free = [axis for axis in maker.extents if axis not in names]
+    rest = [axis for axis in reader.extents if axis not in names.values()]
+    if not free or not rest:
+        return not free or set(free) == maker.inner
+    theirs = {base: indices for base, indices in fusion.reads_of(reader) if indices is not None}
+    for base, indices in fusion.reads_of(maker):
+        if indices is not None and base in theirs:
+            trial = dict(names)
+            if _unify(indices, theirs[base], (maker.extents, reader.extents), trial):
+                names.update(trial)
+    free = [axis for axis in maker.extents if axis not in names]
+    rest = [axis for axis in reader.extents if axis not in names.values()]
+    if [maker.extents[axis] for axis in free] != [reader.extents[axis] for axis in rest]:
+        return False
+    names.update(zip(free, rest, strict=True))
+    return True
+
+
+def _inner_axes(maker: Group, reader: Group, names: Mapping[Axis, Axis]) -> frozenset[Axis] | None:
+    """Return the inner axes of the merged group, in the maker's names where it has them; None if impossible."""
+    made_inner = frozenset(names.get(axis, axis) for axis in maker.inner)
+    unmatched = frozenset(reader.extents) - frozenset(names.values())
+    # At most one of the three is not empty, or they agree: a nest has two levels, not three.
+    wanted = {candidate for candidate in (made_inner, reader.inner, unmatched) if candidate}
+    if len(wanted) > 1 or (unmatched and maker.inner):
+        return None
+    if unmatched and not reader.inner and not _is_innermost(reader, unmatched):
+        return None
+    inner = next(iter(wanted), frozenset())
+    return inner if _has_enough_results(maker, reader, names, inner) else None
+
+
+def _is_innermost(reader: Group, axes: frozenset[Axis]) -> bool:
+    """Tell whether the axes are the fastest of the reader's results."""
+    for indices in reader.indices.values():
+        order = [axis for index in indices for axis, _ in sorted(index.terms, key=lambda term: -term[1])]
+        if set(order) == set(reader.extents):
+            return set(order[len(order) - len(axes) :]) == axes
+    return False
+
+
+def _has_enough_results(
+    maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]
+) -> bool:
+    extents = {**reader.extents, **{names.get(axis, axis): extent for axis, extent in maker.extents.items()}}
+    total = math.prod(extents.values())
+    results = math.prod(extent for axis, extent in extents.items() if axis not in inner)
+    reduces = maker.has_reduction or reader.has_reduction
+    if total <= (_SMALL_NEST if reduces else _SMALL_SHARED) or results >= _FEW_RESULTS or not inner:
+        return True
+    # A reduction with few results may take in what feeds it, and what follows on the results only.
+    if maker.has_reduction:
+        return not any(axis in inner for axis in reader.extents)
+    return reader.has_reduction
+
+
+def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]) -> Group:
+    maker.substitute({axis: Index(0, ((name, 1),)) for axis, name in names.items()})
+    extents = {names.get(axis, axis): extent for axis, extent in maker.extents.items()}
+    return Group(
+        members=[*maker.members, *reader.members],
+        extents={**reader.extents, **extents},
+        inner=inner,
+        bases=maker.bases | reader.bases,
+        indices={**maker.indices, **reader.indices},
+        reduced={**maker.reduced, **reader.reduced},
+        first=min(maker.first, reader.first),
+        last=max(maker.last, reader.last),
+    )
+
+
+def fuse(
+    graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
+) -> tuple[Fusion, list[Group]]:
+    """Group the instructions of a graph; see `Fusion`."""
+    fusion = Fusion(graph, table, views, is_host)
+    return fusion, fusion.run()

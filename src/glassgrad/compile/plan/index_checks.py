@@ -1,0 +1,211 @@
+"""Indices that a program uses: which of its inputs to check before it runs, and which values while it runs.
+
+Native code clamps indices so that it never leaves an array; these checks are what turns a wrong index into an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.plan.indices import spec_entries
+from glassgrad.compile.plan.view_chains import is_view
+from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.places import PLACES, IndexArray
+
+
+@dataclass(frozen=True)
+class IndexBounds:
+    """An argument that is used as an index into an axis of `extent` places: what native code compares it with.
+
+    Attributes:
+        low: the least index allowed; -extent where negative ones count from the end.
+        spare: one value that need not be an index, because the program puts another into its place.
+    """
+
+    var: Var
+    extent: int
+    low: int = 0
+    spare: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexCheck(IndexBounds):
+    """The same with what it takes to say what is wrong.
+
+    Attributes:
+        select: returns the part of the array that really is an index.
+        where: the line that uses it.
+    """
+
+    select: Callable[[Any], Any]
+    where: Any = None
+
+    def verify(self, array: Any) -> None:
+        """Raise if an index in the argument is out of range."""
+        part = np.asarray(self.select(array))
+        wrong = (part < self.low) | (part >= self.extent)
+        if self.spare is not None:
+            wrong &= part != self.spare
+        if not wrong.any():
+            return
+        worst = part[wrong].flat[0]
+        if self.spare is not None and self.low == 0:
+            raise errors.CLASS_OUT_OF_RANGE(
+                op=f"labels {self.var.name or ''}".strip(), label=worst, classes=self.extent, last=self.extent - 1,
+                where=self.where,
+            )  # fmt: skip
+        raise _wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
+
+
+def _wrong_index(index: Any, low: int, extent: int, name: str, where: Any) -> Exception:
+    return errors.STEP_INDEX(index=index, extent=extent, low=low, high=extent - 1, name=name, where=where)
+
+
+def index_uses(instr: Instr) -> Iterable[tuple[Operand, int, int]]:
+    """Iterate over the operands that are indices: with the least value allowed and the extent of the axis."""
+    match instr.op:
+        case "getitem":
+            source = instr.inputs[0]
+            shape = source.shape if isinstance(source, Var) else ()
+            yield from _of_spec(instr, shape, 1)
+        case "put_add":
+            yield from _of_spec(instr, instr.output.shape, 1)
+        case "at_set":
+            yield from _of_spec(instr, instr.output.shape, 2)
+        case "take_along_axis":
+            source = instr.inputs[0]
+            assert isinstance(source, Var)
+            yield instr.inputs[1], 0, _extent(source.shape, instr)
+        case "put_along_add":
+            yield instr.inputs[1], 0, _extent(instr.output.shape, instr)
+        case "put_along_axis" | "scatter_extreme":
+            yield instr.inputs[2], 0, _extent(instr.output.shape, instr)
+        case "one_hot":
+            yield instr.inputs[0], 0, instr.params["count"]
+
+
+def _extent(shape: tuple[int, ...], instr: Instr) -> int:
+    return shape[instr.params["axis"]] if shape else 1
+
+
+def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[Operand, int, int]]:
+    arrays = iter(instr.inputs[skip:])
+    axis = 0
+    for part in spec_entries(instr.params["spec"], shape):
+        if part is None:
+            continue
+        if isinstance(part, IndexArray):
+            yield next(arrays), 0 if part is PLACES else -shape[axis], shape[axis]
+        axis += 1
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An index that the program computes, so that it can be checked only when it has run."""
+
+    var: Var
+    low: int
+    extent: int
+    where: Any
+
+
+def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
+    """Return the checks of inputs, and the indices that the program computes."""
+    producer = graph.producers()
+    inputs, constants = set(graph.inputs), dict(graph.constants)
+    checks: dict[tuple[Var, int, Var], IndexCheck] = {}
+    computed: dict[tuple[Var, int, int], Computed] = {}
+    for instr in graph.instrs:
+        for operand, low, extent in index_uses(instr):
+            if not isinstance(operand, Var) or not operand.size:
+                continue
+            base, select = _origin(operand, producer)
+            chosen = _labels(base, producer)
+            if base in inputs:
+                check = IndexCheck(base, extent, low, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
+            elif chosen is not None and chosen[0] in inputs:
+                base, select, spare = chosen
+                check = IndexCheck(base, extent, low, spare, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
+            elif base in constants:
+                _check_constant(np.asarray(constants[base]), low, extent, instr)
+            else:
+                computed.setdefault((operand, low, extent), Computed(operand, low, extent, instr.where))
+    # What is wrong with a label is said in those words, even if it is an index elsewhere, too.
+    return sorted(checks.values(), key=lambda check: check.low < 0), list(computed.values())
+
+
+def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any], int] | None:
+    """Return (argument, selection, ignored value) behind ``where(labels != ignored, labels, 0)``, which losses write.
+
+    So labels are checked before the step has changed anything, and not by the values that it computes.
+    """
+    choice = producer.get(index)
+    if choice is None or choice.op != "where" or choice.inputs[2] != 0:
+        return None
+    keep, labels, _ = choice.inputs
+    test = producer.get(keep) if isinstance(keep, Var) else None
+    if test is None or test.op != "not_equal" or test.inputs[0] is not labels or not isinstance(labels, Var):
+        return None
+    spare = test.inputs[1]
+    if not isinstance(spare, int) or labels.dtype.kind not in "iu" or labels.dtype == np.uint64:
+        return None
+    base, select = _origin(labels, producer)
+    return base, select, spare
+
+
+def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
+    if values.size and (values.min() < low or values.max() >= extent):
+        worst = values.min() if values.min() < low else values.max()
+        raise _wrong_index(worst, low, extent, "a constant", instr.where)
+
+
+def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
+    """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
+    steps: list[Instr] = []
+    while (instr := producer.get(var)) is not None and (is_view(instr) or _widens(instr)):
+        steps.append(instr)
+        source = instr.inputs[0]
+        assert isinstance(source, Var)
+        var = source
+
+    def select(array: Any) -> Any:
+        for step in reversed(steps):
+            array = PRIMITIVES[step.op].evaluate(array, **step.params)
+        return array
+
+    return var, select
+
+
+def _widens(instr: Instr) -> bool:
+    """Tell whether an instruction gives integers a dtype that holds all of them."""
+    source = instr.inputs[0] if instr.op == "astype" else None
+    integers = isinstance(source, Var) and source.dtype.kind in "iu" and instr.output.dtype.kind in "iu"
+    return integers and np.can_cast(source.dtype, instr.output.dtype, "safe")  # type: ignore[union-attr]  # a Var
+
+
+def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
+    """Add an output for every computed index that tells whether all its values are in range."""
+    if not computed:
+        return graph
+    rewriter = Rewriter(graph)
+    for instr in graph.instrs:
+        rewriter.keep(instr)
+    flags: list[Operand] = []
+    for index in computed:
+        var = index.var
+        # Small and unsigned types do not hold the bounds.
+        wide = var if var.dtype == np.int64 else rewriter.apply("astype", var, dtype=np.dtype(np.int64))
+        low = rewriter.apply("greater_equal", wide, index.low)
+        inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, index.extent))
+        axes = tuple(range(var.ndim))
+        flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
+    return replace(rewriter.finish(), outputs=(*graph.outputs, *flags))

@@ -1,0 +1,226 @@
+"""From a graph to kernels: what is read through views, what is fused, what is stored.
+
+A `Kernel` is one unit the machine runs: a loop nest, or one *solid* instruction (a matrix product, a scatter, a
+call of the host). Which Vars have memory of their own follows from the grouping: those that another kernel reads
+and those that must exist when the program ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.plan.build_nest import KindOf, LoopLowering, build_nest
+from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point
+from glassgrad.compile.plan.indices import Index, NeedsSplit, NotAffine
+from glassgrad.compile.plan.nests import Access, Expressions, Nest, Store
+from glassgrad.compile.plan.view_chains import Strided, ViewChain, is_view
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One unit of work.
+
+    Attributes:
+        instrs: the instructions it performs.
+        nest: the loops, for a loop kernel.
+        operands: how each operand of a solid instruction lies in memory, None for numbers.
+        reads, writes: the Vars with memory that it touches.
+    """
+
+    instrs: list[Instr]
+    nest: Nest | None = None
+    operands: list[Strided | None] = field(default_factory=list)
+    reads: set[Var] = field(default_factory=set)
+    writes: set[Var] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        ops = [instr.op for instr in self.instrs]
+        return ops[0] if len(ops) == 1 else "+".join(ops)
+
+
+@dataclass(eq=False)
+class Plan:
+    """The kernels of a graph in an order in which they can run."""
+
+    graph: Graph
+    kernels: list[Kernel]
+    fusion: Fusion
+
+
+Accepts = Callable[[Instr, int, Strided], bool]
+
+
+@dataclass(frozen=True)
+class Lowerings:
+    """What the emitter can do: loop ops, element kinds, and which layouts solid ops take as they are."""
+
+    loops: Mapping[str, LoopLowering]
+    kind_of: KindOf
+    accepts: Accepts
+    costs: Mapping[str, int]
+    is_host: Callable[[Instr], bool] = lambda instr: False
+
+
+def make_plan(graph: Graph, lowerings: Lowerings) -> Plan:
+    """Plan a graph whose ops are all lowerable."""
+    views = choose_views(graph, lowerings)
+    keep = set(graph.results())
+    fusion, groups = fuse(graph, lowerings.loops, views, lowerings.is_host)
+    inlined = _recomputed(fusion, groups, keep)
+    kernels = [_kernel(fusion, group, lowerings, inlined, keep) for group in groups]
+    return Plan(graph, [kernel for kernel in kernels if kernel is not None], fusion)
+
+
+# --- views --------------------------------------------------------------------------------------
+
+
+def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
+    """Return the view instructions that are read through; the others become copies."""
+    views = {instr for instr in graph.instrs if is_view(instr) and not lowerings.is_host(instr)}
+    chain = ViewChain(views, graph.producers())
+    for var in graph.results():
+        maker = chain.producer.get(var)
+        if maker is not None:
+            views.discard(maker)
+    for instr in graph.instrs:
+        _until_affine(chain, instr)
+    for instr in graph.instrs:
+        if instr in views:
+            continue
+        for position, operand in enumerate(instr.inputs):
+            if isinstance(operand, Var) and not _fits(chain, instr, position, operand, lowerings):
+                views.discard(_to_store(chain, instr, position, lowerings))
+    return views
+
+
+def _to_store(chain: ViewChain, instr: Instr, position: int, lowerings: Lowerings) -> Instr:
+    """Return the view below an operand to give memory to, so that the rest of the chain can be read through.
+
+    The smallest one; among equals the one nearest to the base, which other readers have most likely in common.
+    """
+    operand = instr.inputs[position]
+    assert isinstance(operand, Var)
+    best, var = chain.producer[operand], operand
+    while (step := chain.step(var)) is not None:
+        chain.views.discard(step[0])
+        fits = _fits(chain, instr, position, operand, lowerings)
+        chain.views.add(step[0])
+        if fits and step[0].output.size <= best.output.size:
+            best = step[0]
+        var = step[1]
+    return best
+
+
+def _until_affine(chain: ViewChain, instr: Instr) -> None:
+    """Give memory to sources of reshapes until the view can be read by affine indices."""
+    while instr in chain.views and not chain.is_affine(instr.output):
+        assert chain.failed is not None
+        found = chain.step(chain.failed.output)
+        inner = chain.step(found[1]) if found is not None else None
+        chain.views.discard(instr if inner is None else inner[0])
+
+
+def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, lowerings: Lowerings) -> bool:
+    """Tell whether an operand can be read as it lies."""
+    if chain.step(operand) is None:
+        return True
+    loop = None if lowerings.is_host(instr) else lowerings.loops.get(instr.op)
+    if loop is None:
+        found = chain.strided(operand)
+        return found is not None and lowerings.accepts(instr, position, found)
+    if loop.reduces:
+        return True
+    extents = dict(enumerate(instr.output.shape))
+    sample = tuple(Index(0, ((axis, 1),)) if extent != 1 else Index() for axis, extent in extents.items())
+    try:
+        return loop.reads(instr, position, sample, extents) is not None or chain.in_order(operand)
+    except NeedsSplit:
+        return True
+    except NotAffine:
+        return chain.in_order(operand)
+
+
+# Values of so many elements are worth computing again where they are needed ...
+_MANY = 1 << 14
+# ... if that takes no more than one of these.
+_CHEAP = frozenset({"add", "subtract", "multiply"})
+
+
+def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]:
+    """Return large values that every reader computes for itself, in one operation from what lies in memory anyway.
+
+    A layer norm keeps its centred input and the scale of each row, so the normalised input need not be kept, too.
+    """
+    stored = {
+        instr.output
+        for group in groups
+        if not group.solid
+        for instr in group.members
+        if _is_stored(fusion, group, instr, keep, set())
+    }
+    found: set[Var] = set()
+    needed = set(keep)
+    for var in sorted(stored, key=lambda var: var.id):
+        instr = fusion.producer[var]
+        operands = [part for part in instr.inputs if isinstance(part, Var) and part in stored - found]
+        cheap = var.size >= _MANY and instr.op in _CHEAP and len(operands) == 2
+        small = any(part.size * 16 <= var.size for part in operands)
+        if cheap and small and var not in needed and _read_in_place(fusion, var):
+            found.add(var)
+            needed.update(operands)
+    return found
+
+
+def _read_in_place(fusion: Fusion, var: Var) -> bool:
+    """Tell whether all that is read of a value is its elements one by one, so that it need not lie in memory."""
+    for user in fusion.users.get(var, ()):
+        loop = fusion.table.get(user.op)
+        if fusion.group_of[user].solid or loop is None or not (loop.reduces or loop.reads is same_point):
+            return False
+    return True
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def _kernel(
+    fusion: Fusion, group: Group, lowerings: Lowerings, inlined: set[Var], keep: set[Var]
+) -> Kernel | None:
+    if group.solid:
+        instr = group.members[0]
+        return _solid_kernel(fusion, instr) if any(out.size for out in instr.outputs) else None
+    stored = [instr.output for instr in group.members if _is_stored(fusion, group, instr, keep, inlined)]
+    if not any(var.size for var in stored):
+        return None
+    nest = build_nest(fusion, group, stored, lowerings.loops, lowerings.kind_of, inlined, lowerings.costs)
+    reads = {access.root for access, is_store in nest.accesses() if not is_store}
+    return Kernel(list(group.members), nest, reads=reads, writes=set(stored))
+
+
+def _is_stored(fusion: Fusion, group: Group, instr: Instr, keep: set[Var], inlined: set[Var]) -> bool:
+    var = instr.output
+    if var in keep:
+        return True
+    if var in inlined:
+        return False
+    return any(fusion.group_of[user] is not group for user in fusion.users.get(var, ()))
+
+
+def _solid_kernel(fusion: Fusion, instr: Instr) -> Kernel:
+    operands = [fusion.chain.strided(operand) if isinstance(operand, Var) else None for operand in instr.inputs]
+    reads = {operand.root for operand in operands if operand is not None}
+    return Kernel([instr], None, operands, reads, set(instr.outputs))
+
+
+def copy_kernel(source: Var, target: Var, kind: str) -> Kernel:
+    """Return a kernel that copies one array into the memory of another."""
+    axis = 0
+    index = Index(0, ((axis, 1),)) if source.size != 1 else Index()
+    extents = {axis: source.size} if source.size != 1 else {}
+    value = Expressions({}).load(source, index, kind)
+    nest = Nest(extents, list(extents), [], [Store(value, Access(target, index))], [], "copy", ["copy"])
+    instr = Instr("copy", (source,), (target,))
+    return Kernel([instr], nest, reads={source}, writes={target})

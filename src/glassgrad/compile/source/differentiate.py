@@ -1,0 +1,236 @@
+"""A traced forward pass, replayed with a tape: the same instructions, and the backward pass of its loss after them.
+
+Replaying separates what a function computes from how its backward pass is derived, so that `recognise` can put a
+composite with a closed-form gradient in the place of the steps a user wrote.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.front.origin import FORWARD, Origin
+from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.front.tracer import Tracer
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.passes import eliminate_dead
+from glassgrad.compile.ir.passes.rules import parsed
+from glassgrad.compile.ir.passes.simplify import simplified
+from glassgrad.engine import tape
+from glassgrad.engine.mode import MODE, RECORDING, TRACING
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.core import PRIMITIVES
+
+Replace = Callable[["Replay", Instr], bool]
+
+
+@dataclass(eq=False)
+class Derived:
+    """A program with a backward pass, and what belongs to what in it.
+
+    Attributes:
+        graph: the program.
+        gradients: inputs and what the backward pass found for them.
+        cotangents: forward value -> the total cotangent found for it.
+        nodes: number on the tape -> the forward instruction that was recorded there.
+        seed: the cotangent of the loss, if it is an input.
+    """
+
+    graph: Graph
+    gradients: list[tuple[Var, Var]]
+    cotangents: dict[Var, Var]
+    nodes: dict[int, Instr]
+    seed: Var | None = None
+
+    def forward_of(self, instr: Instr) -> Instr | None:
+        """Return the forward instruction whose rule a backward instruction belongs to."""
+        return self.nodes.get(instr.where.node) if isinstance(instr.where, Origin) else None
+
+
+class Replay:
+    """Runs a graph's instructions on Tensors of Symbols.
+
+    Attributes:
+        values: what each value of the graph is now: a Tensor, or an array.
+    """
+
+    def __init__(self, graph: Graph, leaves: Sequence[Var], replace: Replace | None = None) -> None:
+        self.graph = graph
+        self.tracer = Tracer(graph.name)
+        # As Symbols, so that the rules of a layer that begins with a constant look like those of the others.
+        self.values: dict[Var, Any] = {
+            var: Symbol(self.tracer, self.tracer.constant(value)) if value.ndim and value.dtype.kind == "f" else value
+            for var, value in graph.constants
+        }
+        self.replace = replace
+        for var in graph.inputs:
+            symbol = self.tracer.argument(var, var.name or f"x{var.id}")
+            self.values[var] = make(symbol, None, var in leaves)
+        self.leaves = [var for var in graph.inputs if var in leaves]
+
+    def value(self, operand: Operand) -> Any:
+        """Return what an operand of the graph is now."""
+        return self.values[operand] if isinstance(operand, Var) else operand
+
+    def run(self, instr: Instr) -> Any:
+        """Apply one instruction as a user would, on the tape or off it; return the results."""
+        args = [self.value(operand) for operand in instr.inputs]
+        if isinstance(instr.where, Origin) and not instr.where.records:
+            args = [make(arg.array, None, False) if isinstance(arg, Tensor) else arg for arg in args]
+            if instr.op == "alias":
+                return args[0]
+        self.tracer.place = instr.where
+        result = PRIMITIVES[instr.op](*args, **instr.params)
+        self.tracer.place = None
+        return result
+
+    def keep(self, instr: Instr) -> None:
+        """Apply one instruction and note its results."""
+        result = self.run(instr)
+        results = result if len(instr.outputs) > 1 else (result,)
+        self.values.update(zip(instr.outputs, results, strict=True))
+
+    def derive(self, loss: Var) -> Derived:
+        """Replay everything and walk back from the loss."""
+        with _tracing(self.tracer):
+            for instr in self.graph.instrs:
+                if self.replace is None or not self.replace(self, instr):
+                    self.keep(instr)
+            root = self.values[loss]
+            if root.node is None:
+                raise errors.SOURCE_GRADIENT(what=next((leaf.name for leaf in self.leaves if leaf.name), "an input"))
+            seed = self.tracer.argument(root.array, "dloss")
+            walk = _NotingWalk(self.tracer)
+            walk.seed(root.node, seed)
+            found = walk.run()
+        self.tracer.calls.entry = None
+        return self._derived(root, seed.var, found)
+
+    def _derived(self, root: Tensor, seed: Var, found: Mapping[Any, Any]) -> Derived:
+        tracer = self.tracer
+        pairs = []
+        for var in self.leaves:
+            g = found.get(self.values[var])
+            if g is not None:
+                pairs.append((self.var_of(var), self._var(g)))
+        graph = eliminate_dead(tracer.builder.build([root.array.var, *(g for _, g in pairs)]))
+        cotangents = {root.array.var: seed, **tracer.cotangents}
+        return Derived(graph, pairs, cotangents, tracer.nodes(), seed)
+
+    def _var(self, array: Any) -> Var:
+        return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
+
+    def var_of(self, var: Var) -> Var:
+        """Return the value here that stands for a value of the traced graph."""
+        return self._var(self.values[var].array)
+
+
+class _NotingWalk(tape.Walk):
+    """A backward walk that tells the tracer the total cotangent of every node, also where no rule has work to do."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(True, False)
+        self.tracer = tracer
+
+    def _step(self, node: Any, g: Any, saved: tuple[Any, ...]) -> None:
+        made = self.tracer.instr_of(node.seq)
+        if made is not None and isinstance(g, Symbol) and len(made.outputs) == 1:
+            self.tracer.cotangents.setdefault(made.output, g.var)
+        super()._step(node, g, saved)
+
+
+def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) -> Derived:
+    """Simplify the backward pass, and leave the forward pass as the user wrote it.
+
+    Cotangents of the `named` forward values stay visible. Unless `seeded`, the cotangent of the loss is left out
+    as the 1 that it is.
+    """
+    graph = derived.graph
+    if not seeded and derived.seed is not None:
+        graph = _with_one(graph, derived.seed)
+    rewriter = simplified(
+        graph,
+        lambda instr: isinstance(instr.where, Origin) and (instr.where.role != FORWARD or _does_nothing(instr)),
+        more=_FOR_READING,
+        opaque={derived.cotangents[var] for var in named if var in derived.cotangents},
+    )
+    graph = eliminate_dead(rewriter.finish())
+    cotangents: dict[Var, Var] = {}
+    for value, total in derived.cotangents.items():
+        value_now, total_now = rewriter.now(value), rewriter.now(total)
+        if isinstance(value_now, Var) and isinstance(total_now, Var):
+            cotangents.setdefault(value_now, total_now)
+    producers = graph.producers()
+    nodes = {number: producers.get(rewriter.now(made.outputs[0]), made) for number, made in derived.nodes.items()}  # type: ignore[arg-type]  # a number is made by nothing
+    pairs = [(leaf, now) for leaf, g in derived.gradients if isinstance(now := rewriter.now(g), Var)]
+    return Derived(graph, pairs, cotangents, nodes, derived.seed)
+
+
+def _does_nothing(instr: Instr) -> bool:
+    """Tell whether a function of the library reshaped something to the shape that it has."""
+    source = instr.inputs[0]
+    same = instr.op == "reshape" and isinstance(source, Var) and source.shape == instr.output.shape
+    return same and isinstance(instr.where, Origin) and instr.where.inner is not None
+
+
+# What can be computed of a number that stands for an array with equal elements.
+_UNIFORM: dict[str, Callable[..., Any]] = {
+    "negative": operator.neg, "multiply": operator.mul, "divide": operator.truediv, "add": operator.add,
+    "subtract": operator.sub, "reshape": lambda x: x, "broadcast_to": lambda x: x,
+}  # fmt: skip
+_TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
+
+
+def _with_one(graph: Graph, seed: Var) -> Graph:
+    """Write the number 1 in place of the cotangent of the loss, and numbers for what follows from it alone."""
+    uniform: dict[Operand, Any] = {seed: 1}
+    results = set(graph.results())
+    constants: dict[Var, Any] = dict(graph.constants)
+    instrs = []
+
+    def filled(var: Operand, value: Any) -> Operand:
+        assert isinstance(var, Var)
+        constants[var] = np.full(var.shape, value, var.dtype)
+        return var
+
+    for instr in graph.instrs:
+        values = [uniform.get(operand, operand) for operand in instr.inputs]
+        left = [value for value in values if isinstance(value, Var)]
+        concerned = any(operand in uniform for operand in instr.inputs)
+        if concerned and not left and instr.op in _UNIFORM and instr.outputs[0] not in results:
+            uniform[instr.output] = _UNIFORM[instr.op](*values)
+            continue
+        if concerned and not (instr.op in _TAKES_NUMBERS and left and left[0].shape == instr.output.shape):
+            values = [filled(x, uniform[x]) if x in uniform else x for x in instr.inputs]
+        instrs.append(replace(instr, inputs=tuple(values)) if concerned else instr)
+    inputs = tuple(var for var in graph.inputs if var is not seed)
+    return Graph(inputs, tuple(instrs), graph.outputs, tuple(constants.items()), graph.updates, graph.name)
+
+
+# Shorter to read, and not the same to the last bit.
+_FOR_READING = tuple(
+    parsed(left, right)
+    for left, right in (
+        ("x * reciprocal(y)", "x / y"),
+        ("reciprocal(x) * y", "y / x"),
+        ("x * (n * y ** -1)", "n * x / y"),
+        ("x + x", "2 * x"),
+    )
+)
+
+
+@contextmanager
+def _tracing(tracer: Tracer) -> Iterator[None]:
+    """Let ops on Symbols append to a tracer; nothing of the user's runs inside."""
+    before = MODE.flags, MODE.lift
+    MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
+    try:
+        yield
+    finally:
+        MODE.flags, MODE.lift = before

@@ -1,0 +1,181 @@
+"""A generated program as a file: docstring, helpers, the function, and a check of itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from glassgrad.compile.numpy.templates import helper_text
+from glassgrad.compile.source.layout import WIDTH, commented, filled
+from glassgrad.compile.source.lines import Body, Line
+from glassgrad.compile.source.repeats import index_text, pattern
+
+
+class Source(str):
+    """A program in NumPy as text, with the numbers that it is checked against.
+
+    Attributes:
+        data: the inputs and the recorded results, by name; also what goes in as a list, by the name of the list.
+        arguments: the names of its function's arguments, in order.
+        notes: which simplifications were made.
+        entry: the name of its function.
+    """
+
+    data: dict[str, Any]
+    arguments: tuple[str, ...]
+    notes: tuple[str, ...]
+    entry: str
+
+    __slots__ = ("arguments", "data", "entry", "notes")
+
+    def __new__(
+        cls, text: str, data: Mapping[str, Any], arguments: Iterable[str], notes: Iterable[str], entry: str
+    ) -> Self:
+        made = super().__new__(cls, text)
+        made.data = dict(data)
+        made.arguments = tuple(arguments)
+        made.notes = tuple(notes)
+        made.entry = entry
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program, and its numbers beside it as an .npz of the same name; then ``python path`` checks it."""
+        path = os.fspath(path)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a plain text file
+            file.write(self)
+        arrays = {name: value for name, value in self.data.items() if not isinstance(value, list)}
+        np.savez(os.path.splitext(path)[0] + ".npz", **arrays)  # noqa: PTH122 - beside the name above
+
+    def function(self) -> Callable[..., Any]:
+        """Return the program's function: it takes the inputs in the order of its signature."""
+        space: dict[str, Any] = {"__name__": "glassgrad_source"}
+        exec(compile(str(self), "<glassgrad source>", "exec"), space)  # noqa: S102 - our own text
+        made: Callable[..., Any] = space[self.entry]
+        return made
+
+
+def dictionary(name: str, items: Mapping[str, str], indent: str = "    ") -> list[str]:
+    """Return the lines of an assignment of a dictionary; entries of one list are written as a comprehension."""
+    listed = _comprehended(items)
+    line = f"{indent}{name} = {{{', '.join(listed)}}}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{indent}{name} = {{", *(f"{indent}    {one}," for one in listed), f"{indent}}}"]
+
+
+def _comprehended(items: Mapping[str, str]) -> list[str]:
+    """Return the entries of a dictionary, those of one list together."""
+    by_list: dict[str, list[tuple[str, int]]] = {}
+    for key, value in items.items():
+        match = _ENTRY.fullmatch(value)
+        if match is not None:
+            by_list.setdefault(match[1], []).append((key, int(match[2])))
+    whole: dict[str, str] = {}
+    for name, entries in by_list.items():
+        found = pattern([key for key, _ in entries])
+        if len(entries) > 1 and found is not None and [at for _, at in entries] == list(range(len(entries))):
+            front, after, slope, first = found
+            number = "{" + index_text("i", slope, first) + "}"
+            whole[name] = f'**{{f"{front}{number}{after}": {name}[i] for i in range({len(entries)})}}'
+    listed: dict[str, None] = {}
+    for key, value in items.items():
+        name = value.partition("[")[0]
+        listed[whole[name] if name in whole and name != value else f'"{key}": {value}'] = None
+    return list(listed)
+
+
+_ENTRY = re.compile(r"(\w+)\[(\d+)\]")
+
+
+def signature(name: str, arguments: Sequence[str]) -> list[str]:
+    """Return the first line of a function, or several if it is long."""
+    line = f"def {name}({', '.join(arguments)}):"
+    return [line] if len(line) <= WIDTH else [f"def {name}(", *filled(arguments, "    "), "):"]
+
+
+def head(title: str, notes: Sequence[str], body: Body) -> list[str]:
+    """Return everything in front of the function: docstring, imports, helpers."""
+    lines = [f'"""{title}"""'] if not notes else [f'"""{title}', "", *(f"    {note}" for note in notes), '"""']
+    helpers = helper_text(body.helpers).rstrip() if body.helpers else ""
+    imports = ["import math"] if "math." in helpers else []
+    imports.append("from pathlib import Path")
+    return [*lines, "", *imports, "", "import numpy as np", "", "", *([helpers, "", ""] if helpers else [])]
+
+
+_HEADINGS = {
+    "forward": "forward",
+    "backward": "backward: the forward line, and [the rule of its op]",
+    "update": "after the backward pass",
+    "write back": "new values of the state",
+}
+
+
+def sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return lines of Python under headings, each section with the lines it has to begin with."""
+    text: list[str] = []
+    for section, grouped in itertools.groupby(lines, key=lambda line: line.section):
+        text += ["", f"    # {_HEADINGS[section]}", *first.get(section, ())]
+        text += commented([(line.code, line.source, line.comment) for line in grouped])
+    return [*text[1:], ""]
+
+
+_MAIN = '''
+
+def main():
+    """Compute everything again and compare it with what was recorded."""
+    data = np.load(Path(__file__).with_suffix(".npz"))
+    {arguments}
+    {results} = {entry}({call})
+    found = {found}
+    # A gradient that is nothing but rounding errors is measured by the largest of all.
+    least = max(float(np.abs(data[name]).max(initial=0.0)) for name in found) / 100
+    worst = 0.0
+    for name, value in found.items():
+        scale = max(float(np.abs(data[name]).max(initial=0.0)), least)
+        error = float(np.abs(value - data[name]).max(initial=0.0)) / scale
+        worst = max(worst, error)
+        print(f"{{name:{width}}} {{str(np.shape(value)):>16}}  error {{error:.1e}}")
+    if worst > {tolerance}:
+        raise SystemExit("the results differ from the recorded ones")
+    print("everything agrees with what was recorded")
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def main_text(
+    entry: str, inputs: Mapping[str, Sequence[str]], results: str, found: str, names: Sequence[str], tolerance: float
+) -> str:
+    """Return the part of a program that checks it.
+
+    `inputs` tells for each argument the names under which it was recorded: its own, or those of a list's entries.
+    """
+    width = max(map(len, names))
+    lists = {name: one for name, one in inputs.items() if list(one) != [name]}
+    listed = [f'"{name}"' for name in inputs if name not in lists]
+    line = f"names = [{', '.join(listed)}]"
+    lines = [line] if len(line) < WIDTH else ["names = [", *filled(listed, "        "), "    ]"]
+    call = "*(data[name] for name in names)"
+    if lists:
+        lines.append("    inputs = {name: data[name] for name in names}")
+        lines += [f'    inputs["{name}"] = [{_entries(one)}]' for name, one in lists.items()]
+        call = "**inputs"
+    return _MAIN.format(
+        entry=entry, arguments="\n".join(lines), call=call, results=results, found=found, width=width,
+        tolerance=tolerance,
+    )  # fmt: skip
+
+
+def _entries(names: Sequence[str]) -> str:
+    found = pattern(names)
+    assert found is not None, "only names that differ in one number become a list"
+    front, after, slope, first = found
+    number = "{" + index_text("i", slope, first) + "}"
+    return f'data[f"{front}{number}{after}"] for i in range({len(names)})'

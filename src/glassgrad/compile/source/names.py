@@ -1,0 +1,67 @@
+"""Names for the values of a program that a person reads: the user's where there are some."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+from glassgrad.compile.numpy.templates import HELPERS
+
+# Functions of Python that a program calls, or that a reader would take for Python's own.
+_CALLED = {
+    "abs", "all", "any", "bool", "complex", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "pow",
+    "print", "range", "reversed", "round", "slice", "str", "sum", "tuple", "zip",
+}  # fmt: skip
+# Names that no value of a program may have.
+RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *_CALLED} | set(keyword.kwlist)
+
+
+class Namer:
+    """Hands out identifiers, each once.
+
+    Attributes:
+        base: name -> what was wanted, without the number that keeps it apart from others.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = RESERVED | set(taken)
+        self.base: dict[str, str] = {}
+
+    def take(self, wanted: str, base: str | None = None) -> str:
+        """Return the wanted name, or it with a number if it is gone."""
+        name = identifier(wanted)
+        base = base or name
+        if name in self.taken:
+            number = 2
+            while f"{name}_{number}" in self.taken:
+                number += 1
+            name = f"{name}_{number}"
+        self.taken.add(name)
+        self.base[name] = base
+        return name
+
+    def free(self, wanted: str) -> bool:
+        """Tell whether a name is still there to take."""
+        return wanted.isidentifier() and wanted not in self.taken
+
+
+def identifier(text: str) -> str:
+    """Return an identifier that resembles a path such as ``state['exp_avg']`` or ``blocks.0.weight``."""
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name and not name[0].isdigit() else f"v{name}"
+
+
+def input_names(paths: list[str]) -> list[str]:
+    """Return identifiers for paths to state, without what they all begin with.
+
+    ``model.hidden.weight`` becomes ``hidden_weight``; a path that would begin with a digit keeps its root.
+    """
+    roots = {path.split(".")[0] for path in paths if "." in path}
+    namer = Namer()
+    names = []
+    for path in paths:
+        rest = path.partition(".")[2]
+        short = rest if len(roots) == 1 and rest and not rest[0].isdigit() else path
+        names.append(namer.take(short))
+    return names

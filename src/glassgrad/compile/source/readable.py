@@ -1,0 +1,291 @@
+"""Programs to read: `glassgrad.backward_source`, and the source of a compiled function."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.against_eager import reference
+from glassgrad.compile.api import parameter_names
+from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.captured import Capture, Output
+from glassgrad.compile.front.finish import is_alive
+from glassgrad.compile.front.origin import FORWARD
+from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.ir.passes import eliminate_dead
+from glassgrad.compile.locks import TRACING_LOCK
+from glassgrad.compile.source import document, torch_fx
+from glassgrad.compile.source.differentiate import Derived, Replay, tidy
+from glassgrad.compile.source.document import Source
+from glassgrad.compile.source.hints import drawn_hint
+from glassgrad.compile.source.lines import Body, role_of
+from glassgrad.compile.source.names import input_names
+from glassgrad.compile.source.recognise import Recogniser
+from glassgrad.compile.source.rollup import Roller
+from glassgrad.compile.source.runs import assigned, forward_runs
+from glassgrad.compile.source.source import BodyWriter
+from glassgrad.engine import tree
+from glassgrad.engine.backward import grad
+from glassgrad.engine.tensor import Tensor
+
+_ALIKE = 0.01  # how far gradients may be apart, measured by the largest, that differ by rounding only
+
+
+def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> Callable[..., Source]:
+    """Return a function that writes out `function` and its backward pass as a NumPy program.
+
+    Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
+    NumPy: forward lines in the order and under the names of the user's, gradients named ``d...``, each line of the
+    backward pass with the forward line it belongs to and its rule. `Source.save` writes it with the recorded
+    numbers beside it, against which the file checks itself when it is run.
+
+    Args:
+        function: returns a loss, one element, that requires a gradient; a PyTorch module that does so may be given,
+            too, if it is made of layers, functions and methods that are here as well.
+        simplify: write gradients in closed form where one is known (softmax with negative log likelihood,
+            normalisation); `Source.notes` says which.
+
+    Raises:
+        CompileError: when the function cannot be traced, has no such loss, or uses an op without NumPy text.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> def loss(x):
+        ...     return ((w - x) ** 2).sum()
+        >>> gg.backward_source(loss)(gg.tensor([0.0, 0.0])).data["dw"].tolist()
+        [2.0, 4.0]
+    """
+    if torch_fx.is_foreign(function):
+        function = torch_fx.translated(function)
+
+    def write(*args: Any, **kwargs: Any) -> Source:
+        args = tuple(map(torch_fx.as_ours, args))
+        by_tape = _ByTape()
+        with TRACING_LOCK:
+            captured = capture(
+                function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False,
+                after=by_tape,
+            )  # fmt: skip
+            arrays = _arrays(captured, args, kwargs)
+        loss = _loss(captured)
+        truth = by_tape.numbers(captured.graph, arrays)
+        # A function that calls backward() itself may do anything with the gradients afterwards.
+        leaves = set(truth) or {leaf for leaf, _ in captured.gradients}
+        if not leaves:
+            raise errors.SOURCE_NO_LOSS(given=f"{loss.dtype}{list(loss.shape)}")
+        instrs = tuple(instr for instr in captured.graph.instrs if role_of(instr) == FORWARD)
+        forward = eliminate_dead(Graph(captured.graph.inputs, instrs, (loss,), captured.graph.constants))
+        return _Loss(captured.graph.name, forward, loss, leaves, truth, arrays).source(simplify)
+
+    return write
+
+
+class _ByTape:
+    """Walks back from the loss while the function is still being traced, so that hooks and rules of one's own count."""
+
+    def __init__(self) -> None:
+        self.gradients: list[tuple[Var, Any]] = []
+
+    def __call__(self, loss: Any) -> Any:
+        """Return the loss and its gradients."""
+        if not isinstance(loss, Tensor) or math.prod(loss.shape) != 1 or not loss.requires_grad:
+            return [loss]
+        if loss.node is not None and not is_alive(loss.node):  # the function walked back itself
+            return [loss]
+        leaves = [leaf for leaf in _leaves(loss) if isinstance(leaf.array, Symbol)]
+        found = grad(loss, leaves, allow_unused=True)
+        pairs = [(leaf, g) for leaf, g in zip(leaves, found, strict=True) if g is not None]
+        self.gradients = [
+            (leaf.array.var, g.array.var if isinstance(g.array, Symbol) else g.array) for leaf, g in pairs
+        ]
+        return [loss, *(g for _, g in pairs)]
+
+    def numbers(self, graph: Graph, arrays: Mapping[Var, Any]) -> dict[Var, Any]:
+        """Compute the gradient of each leaf."""
+        if not self.gradients:
+            return {}
+        values = reference(graph, [arrays[var] for var in graph.inputs])
+        return {leaf: values[g] if isinstance(g, Var) else g for leaf, g in self.gradients}
+
+
+def _leaves(loss: Tensor) -> list[Tensor]:
+    """Return the tensors at the beginning of a graph of the tape, in the order in which they are met."""
+    found: dict[int, Tensor] = {}
+    stack: list[Any] = [loss if loss.node is None else loss.node]
+    seen = set()
+    while stack:
+        one = stack.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, Tensor):
+            found[id(one)] = one
+        else:
+            stack += one.parents
+    return list(found.values())
+
+
+def _loss(captured: Capture) -> Var:
+    """Return the loss that a function returned, as a value of its graph."""
+    result = captured.result[0]
+    value = captured.graph.outputs[result.at] if isinstance(result, Output) else None
+    if not isinstance(value, Var) or value.size != 1:
+        told = f"{value.dtype}{list(value.shape)}" if isinstance(value, Var) else type(result).__name__
+        raise errors.SOURCE_NO_LOSS(given=told)
+    return value
+
+
+def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
+    """Return the numbers of every input, random draws included."""
+    values: dict[Var, Any] = {}
+    given = tree.leaves({"args": args, "kwargs": kwargs})
+    for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
+        values[var] = np.array(given[at].array if isinstance(given[at], Tensor) else given[at])
+    values.update({one.var: np.array(one.tensor.array) for one in captured.state})
+    streams = [(stream, stream.get_state()) for stream in captured.streams]
+    values.update({feed.var: np.array(feed.draw()) for feed in captured.feeds if feed.var is not None})
+    for stream, state in streams:
+        stream.set_state(state)
+    return values
+
+
+class _Loss:
+    """A forward pass that ends in a loss, and its numbers."""
+
+    entry = "forward_backward"
+
+    def __init__(
+        self, name: str, forward: Graph, loss: Var, leaves: set[Var], truth: Mapping[Var, Any],
+        arrays: Mapping[Var, Any],
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.forward = forward
+        self.loss = loss
+        self.truth = truth
+        self.leaves = [var for var in forward.inputs if var in leaves]
+        self.arrays = arrays
+
+    def source(self, simplify: bool) -> Source:
+        """Return the program."""
+        recogniser = Recogniser(self.forward, self.arrays) if simplify else None
+        replay = Replay(self.forward, self.leaves, None if recogniser is None else recogniser.replace)
+        derived = replay.derive(self.loss)
+        derived = tidy(derived, () if simplify else _named(derived.graph), seeded=not simplify)
+        read = {var for instr in derived.graph.instrs for var in instr.reads()}
+        inputs = [var for var in self.forward.inputs if replay.var_of(var) in read]
+        names = _input_names(self.forward, inputs)
+        here = {replay.var_of(var): name for var, name in names.items()}
+        assert derived.seed is not None
+        body = BodyWriter(derived, {**here, derived.seed: "dloss"}, aliases=not simplify).write()
+        found = []
+        for rule, match in recogniser.notes if recogniser is not None else ():
+            ends = [body.names.get(replay.var_of(var), "a value") for var in (match.result, match.source)]
+            found.append((rule, ends[0], ends[1]))
+        return self._document(body, names, derived, found, simplify)
+
+    def _document(
+        self, body: Body, names: dict[Var, str], derived: Derived, found: list[tuple[str, str, str]], simplify: bool
+    ) -> Source:
+        data = {name: self.arrays[var] for var, name in names.items()}
+        data |= {body.names[var]: value for var, value in body.large.items()}
+        arguments = list(data)
+        gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
+        loss = body.names[derived.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        roller = Roller(body.lines, body.base, body.names.values(), [loss, *gradients.values()], arguments)
+        rolled = roller.rolled()
+        gradients = {name: roller.now(variable) for name, variable in gradients.items()}
+        inputs = roller.arguments()
+        notes = _counted(f"from {roller.now(above)} to {roller.now(below)}: {rule}" for rule, above, below in found)
+        data.update({name: [data[one] for one in of] for name, of in inputs.items() if of != [name]})
+        data.update(self._recorded(names))
+        seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
+        title = f"The forward and backward pass of {self.name}, written out in NumPy by glassgrad."
+        lines = [
+            *document.head(title, notes, body),
+            *document.signature(self.entry, [*inputs]),
+            '    """Return the loss and its gradients."""',
+            *document.sections(rolled, {"backward": [] if simplify else [seed]}),
+            *document.dictionary("gradients", gradients),
+            f"    return {roller.now(loss)}, gradients",
+        ]
+        tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
+        results = '{"loss": loss, **gradients}'
+        main = document.main_text(self.entry, inputs, "loss, gradients", results, [*gradients, "loss"], tolerance)
+        return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
+
+    def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
+        """Return loss and gradients as the tape has them, if those are what the ops of the forward pass give."""
+        replay = Replay(self.forward, self.leaves)
+        plain = replay.derive(self.loss)
+        inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
+        values = reference(plain.graph, inputs)
+        gradients = dict(plain.gradients)
+        found = {
+            leaf: values[gradients[now]] if (now := replay.var_of(leaf)) in gradients else np.zeros(leaf.shape)
+            for leaf in self.leaves
+        }
+        largest = max((float(np.abs(one).max(initial=0.0)) for one in self.truth.values()), default=0.0)
+        for leaf, wanted in self.truth.items():
+            with np.errstate(all="ignore"):  # what is not finite here was not before
+                off = float(np.nan_to_num(np.abs(found.get(leaf, 0.0) - wanted)).max(initial=0.0))
+            if off > _ALIKE * largest:
+                raise errors.SOURCE_GRADIENT(what=names.get(leaf) or leaf.name or "an input")
+        found.update(self.truth)
+        loss = values[plain.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        return {"loss": loss, **{f"d{name}": found[var] for var, name in names.items() if var in found}}
+
+
+def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:
+    """Return names for inputs: those of state and arguments, and for random numbers what the user calls them."""
+    users = graph.users()
+    paths = [var.name or drawn_hint(var, users.get(var, ())) for var in inputs]
+    return dict(zip(inputs, input_names(paths), strict=True))
+
+
+def _counted(notes: Iterable[str]) -> list[str]:
+    """Say once what holds for every layer."""
+    counts = Counter(re.sub(r"\[\d+\]", "", note) for note in notes)
+    return [note if count == 1 else f"{note} ({count} times)" for note, count in counts.items()]
+
+
+def _named(graph: Graph) -> list[Var]:
+    """Return the forward values that a statement of the user's assigns to a name."""
+    instrs: list[Instr] = [instr for instr in graph.instrs if role_of(instr) == FORWARD]
+    return [var for run in forward_runs(instrs) for var in assigned(run, {})]
+
+
+# --- compiled functions ---------------------------------------------------------------------------
+
+
+def step_source(captured: Capture) -> Source:
+    """Return a compiled function as a readable program that writes its state in place."""
+    graph = eliminate_dead(captured.graph)
+    derived = tidy(Derived(graph, list(captured.gradients), captured.cotangents, captured.nodes), _named(graph))
+    names = _input_names(graph, graph.inputs)
+    slots = {one.var for one in captured.state if one.var.name and one.var.name.endswith(".grad")}
+    body = BodyWriter(derived, names).write()
+    arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
+    outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
+    roller = Roller(body.lines, body.base, body.names.values(), outputs)
+    rolled = roller.rolled()
+    title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
+    written = sorted(names[target] for target, _ in graph.updates if target not in slots)
+    notes = [f"writes to {', '.join(written)}"] if written else []
+    lines = [
+        *document.head(title, [], body),
+        *document.signature(graph.name if graph.name.isidentifier() else "step", arguments),
+        f'    """Return the results{"; " + notes[0] if notes else ""}."""' if len(str(notes)) < 90
+        else '    """Return the results; state is written to in place."""',
+        *document.sections(rolled, {}),
+        f"    return {', '.join(roller.now(one) for one in outputs) if outputs else 'None'}",
+        "",
+    ]  # fmt: skip
+    return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")

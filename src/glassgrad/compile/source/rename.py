@@ -1,0 +1,153 @@
+"""The last step of naming: values that a person would call the same are called the same, where none is in the way.
+
+``x_2 = x + inner`` becomes ``x = x + inner`` if the old x is not looked at later. Which names are in whose way is told
+by liveness, as for the registers of a compiler, with loops that run at least once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from glassgrad.compile.source.lines import Line
+from glassgrad.compile.source.names import RESERVED
+from glassgrad.compile.source.repeats import Cut, cut
+
+_SAME = re.compile(r"\s*(\w+) = \1")
+_TARGETS = re.compile(r"\s*((?:[A-Za-z_]\w*, )*[A-Za-z_]\w*) = ")
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """One line of code: what it makes and what it reads."""
+
+    makes: list[str]
+    reads: set[str]
+
+
+class Renamer:
+    """Chooses the names of a whole program.
+
+    Attributes:
+        final: the name that takes the place of each.
+    """
+
+    def __init__(
+        self, lines: Sequence[Line], base: Mapping[str, str], lists: Iterable[str], fixed: Iterable[str],
+        returned: Iterable[str], taken: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        self.lines = lines
+        self.base = base
+        self.lists = set(lists)
+        self.fixed = list(fixed)
+        self.names = {*base, *self.fixed}
+        self.cuts = [[cut(code, self.names) for code in line.code] for line in lines]
+        self.steps: list[Step] = []
+        self.spans: list[tuple[int, int]] = []
+        self._read()
+        end = {name for text in returned for name in cut(text, self.names).tokens}
+        self.rivals = self._rivals(end)
+        self.final = self._choose({*RESERVED, *taken, "dloss"} - {*self.fixed})
+
+    def renamed(self) -> list[Line]:
+        """Return the lines with their final names."""
+        lines = []
+        for line, cuts in zip(self.lines, self.cuts, strict=True):
+            code = [one for one in map(self._filled, cuts) if not _SAME.fullmatch(one)]
+            if code:
+                lines.append(replace(line, code=code))
+        return lines
+
+    def text(self, code: str) -> str:
+        """Return other text about the program, with its final names."""
+        return self._filled(cut(code, self.names))
+
+    def _filled(self, one: Cut) -> str:
+        return one.filled(self.final.get(token, token) for token in one.tokens)
+
+    # --- who is in whose way --------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        start: int | None = None
+        for line, cuts in zip(self.lines, self.cuts, strict=True):
+            for code, one in zip(line.code, cuts, strict=True):
+                if start is not None and not code.startswith("    "):
+                    self.spans.append((start, len(self.steps)))
+                    start = None
+                match = _TARGETS.match(code)
+                makes = [name for name in match[1].split(", ") if name in self.names] if match is not None else []
+                self.steps.append(Step(makes, {*one.tokens[len(makes) :]} & self.names))
+                if code.startswith("for "):
+                    start = len(self.steps)
+        if start is not None:
+            self.spans.append((start, len(self.steps)))
+
+    def _rivals(self, end: set[str]) -> dict[str, set[str]]:
+        """Return for each name those of the same base that are needed while it is made."""
+        found: dict[str, set[str]] = defaultdict(set)
+        live: dict[str, set[str]] = defaultdict(set)
+        for name in end:
+            live[self._base(name)].add(name)
+        stops = {stop: start for start, stop in self.spans}
+        for at in range(len(self.steps), 0, -1):
+            if at in stops:
+                # What a turn reads before it makes it, the turn before has to leave alone.
+                for name in self._wanted(stops[at], at):
+                    live[self._base(name)].add(name)
+            self._step(self.steps[at - 1], live, found)
+        for name in self.fixed:
+            for other in live[self._base(name)] - {name}:
+                found[name].add(other)
+                found[other].add(name)
+        return found
+
+    def _wanted(self, start: int, stop: int) -> set[str]:
+        wanted: set[str] = set()
+        made: set[str] = set()
+        for step in self.steps[start:stop]:
+            wanted |= step.reads - made
+            made |= {*step.makes}
+        return wanted
+
+    def _step(self, step: Step, live: dict[str, set[str]], found: dict[str, set[str]]) -> None:
+        for name in step.makes:
+            group = live[self._base(name)]
+            group.discard(name)
+            for other in group:
+                found[name].add(other)
+                found[other].add(name)
+        for name in step.reads:
+            live[self._base(name)].add(name)
+
+    def _base(self, name: str) -> str:
+        return self.base.get(name, name)
+
+    # --- choosing ---------------------------------------------------------------------------------------
+
+    def _choose(self, taken: set[str]) -> dict[str, str]:
+        final = {name: name for name in self.fixed}
+        owner = {name: self._base(name) for name in self.fixed}
+        order = [name for step in self.steps for name in step.makes]
+        # Lists come last: what a line or a turn makes has the better right to the plain name.
+        for name in sorted(dict.fromkeys(order), key=self.lists.__contains__):
+            if name in final:
+                continue
+            base = self._base(name)
+            rivals = {final[other] for other in self.rivals[name] if other in final}
+            final[name] = next(
+                one for one in self._tries(base, name in self.lists)
+                if one not in rivals and one not in taken and owner.get(one, base) == base
+            )  # fmt: skip
+            owner[final[name]] = base
+        return final
+
+    @staticmethod
+    def _tries(base: str, plural: bool) -> Iterator[str]:
+        yield base
+        if plural and not base.endswith("s"):
+            yield f"{base}s"
+        for number in itertools.count(2):
+            yield f"{base}_{number}"

@@ -1,0 +1,402 @@
+"""Lines that repeat, written as loops: forward through the turns, and backward through them again.
+
+What the turns make is kept in lists if anybody looks at it later, most often the backward pass; a value that a turn
+takes over from the one before is entry i of such a list and makes entry i + 1. Parameters of layers are lists that come
+in as arguments. Where turns differ (the first layer, the last), their lines stay outside of the loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.numpy import text
+from glassgrad.compile.source.lines import Line
+from glassgrad.compile.source.names import RESERVED
+from glassgrad.compile.source.rename import Renamer
+from glassgrad.compile.source.repeats import Column, Family, Fitter, Lines, Loop, index_text, pattern, step
+from glassgrad.compile.source.statements import loop_of
+
+_LEAST = 6  # lines that a loop has to save, forward and back
+_ENTRIES = re.compile(r"(?<=[(,= ])\[(\w+)\[\d+\](?:, \1\[\d+\])+\]")
+_ROOM = 100  # width of a line that makes lists
+
+
+class Roller:
+    """Rolls up the lines of one program.
+
+    Attributes:
+        refer: what has to be written in place of names that became entries of lists, before the last renaming.
+        given: lists of arguments that take the place of their entries.
+    """
+
+    def __init__(
+        self, lines: Sequence[Line], base: Mapping[str, str], names: Iterable[str], returned: Iterable[str],
+        inputs: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.names = {*names, *base}  # values that passed through have several
+        self.base = dict(base)
+        self.taken = self.names | RESERVED
+        self.returned = set(returned)
+        self.inputs = inputs
+        self.lines = Lines(lines, self.names)
+        self.refer: dict[str, str] = {}
+        self.local: dict[str, str] = {}
+        self.indices: set[str] = set()
+        self.given: list[Family] = []
+        self.families: list[Family] = []
+        self.loops: dict[int, Loop] = {}
+        self.variables: dict[int, str] = {}
+        self.kept: dict[Column, Family | str] = {}
+        self.before: dict[int, list[tuple[str, list[str], bool]]] = defaultdict(list)
+        self.lists: dict[int, list[Family]] = defaultdict(list)
+
+    def rolled(self) -> list[Line]:
+        """Return the lines with loops in the place of repetitions."""
+        taken = []
+        for section, (low, high) in self._sections():
+            if section != "backward":
+                taken += [one for one in map(self._consider, self.lines.repetitions(low, high)) if one is not None]
+        # In the order of the program, so that what a loop begins with is settled before it.
+        free = dict(self._free_ranges(taken))
+        for at, leader in sorted([*((low, None) for low in free), *self._beginnings(taken)], key=lambda one: one[0]):
+            if leader is not None:
+                self._go_back(leader)
+                continue
+            for loop in self.lines.repetitions(at, free[at]):
+                if not loop.outside:
+                    self._consider(loop)
+        self._adopt()
+        arguments = self.arguments()
+        lists = [family.name for family in self.families if not family.given]
+        end = [self.refer.get(one, one) for one in self.returned]
+        self.renamer = Renamer([*self._written()], self.base, lists, arguments, end, self.indices)
+        return self.renamer.renamed()
+
+    def now(self, name: str) -> str:
+        """Return what a value is called that had this name before."""
+        return self.renamer.text(self.refer.get(name) or self.local.get(name, name))
+
+    def arguments(self) -> dict[str, list[str]]:
+        """Return the arguments of the program, each with the inputs that it holds: one, or those of several layers."""
+        result: dict[str, list[str]] = {}
+        for name in self.inputs:
+            family = next((one for one in self.given if name in one.members), None)
+            result.setdefault(family.name if family is not None else name, []).append(name)
+        return result
+
+    def _sections(self) -> list[tuple[str, tuple[int, int]]]:
+        found = []
+        for section, group in itertools.groupby(range(len(self.lines.lines)), lambda n: self.lines.lines[n].section):
+            numbers = list(group)
+            found.append((section, (numbers[0], numbers[-1] + 1)))
+        return found
+
+    # --- deciding -------------------------------------------------------------------------------------
+
+    def _beginnings(self, taken: Sequence[Loop]) -> Iterator[tuple[int, Loop]]:
+        """Yield where the ways back through loops begin."""
+        for leader in taken:
+            back = self.lines.ways_back(leader, self.families)
+            if back is not None:
+                yield back.first, leader
+
+    def _go_back(self, leader: Loop) -> None:
+        back = self.lines.ways_back(leader, self.families)
+        if back is not None:
+            holders = {column: self._holder(column, back) for column in back.outside}
+            self._take(back, holders, {column: self._keeper(column, back) for column in back.made})
+
+    def _free_ranges(self, taken: Sequence[Loop]) -> Iterator[tuple[int, int]]:
+        """Yield the stretches of the backward pass that belong to no loop of the forward pass."""
+        inside = {id(self.lines.lines[number or 0]) for loop in taken for turn in loop.turns for number in turn}
+        for (section, free), group in itertools.groupby(
+            range(len(self.lines.lines)),
+            lambda n: (self._section(n), id(self.lines.lines[n].owner) not in inside),
+        ):
+            numbers = list(group)
+            if section == "backward" and free:
+                yield numbers[0], numbers[-1] + 1
+
+    def _consider(self, loop: Loop) -> Loop | None:
+        """Take a loop if it, and the way back through it, save enough."""
+        self._number(loop)
+        loop = Loop(loop.turns, loop.labels)
+        if not Fitter(self.lines, loop, self.families).fits():
+            return None
+        outside = {column: self._holder(column, loop) for column in loop.outside}
+        made = {column: self._keeper(column, loop) for column in loop.made}
+        families = [*outside.values(), *(one for one in made.values() if one is not None)]
+        back = self.lines.ways_back(loop, [*self.families, *families])
+        if loop.saved + (back.saved if back is not None else 0) < _LEAST:
+            return None
+        self._take(loop, outside, made)
+        return loop
+
+    def _number(self, loop: Loop) -> None:
+        """Let the turns have the numbers of their layers, where those before them are there as well."""
+        for column in loop.outside:
+            found = pattern([one or "" for one in column])
+            if found is None or not set(column) <= set(self.inputs):
+                continue
+            front, after, slope, first = found
+            if slope == 1 and first > 0 and all(f"{front}{at}{after}" in self.inputs for at in range(first)):
+                loop.labels = [at + first for at in range(len(loop.turns))]
+                return
+
+    def _holder(self, column: Column, loop: Loop) -> Family:
+        """Return the list of things that turns find outside."""
+        names = [one for one in column if one is not None]
+        members = dict(zip(names, loop.labels, strict=True))
+        found = pattern(names)
+        found = None if found is None or found[2] < 1 else found
+        free = not any(name in family.members for family in self.given for name in names)
+        if found is None or not free or not set(names) <= set(self.inputs):
+            names = sorted(names, key=lambda one: members[one])
+            return Family("", {name: at for at, name in enumerate(names)}, len(members))
+        front, after, slope, first = found
+        if slope == 1 and first == loop.labels[0]:
+            every = (f"{front}{at}{after}" for at in itertools.count())
+            members = {name: at for at, name in enumerate(itertools.takewhile(self.inputs.__contains__, every))}
+        else:
+            members = {name: at for at, name in enumerate(names)}
+        return Family("", members, len(members), given=True)
+
+    def _keeper(self, column: Column, loop: Loop) -> Family | None:
+        """Return the list of what turns make, if more than the last is looked at later."""
+        later = self.returned | {name for one in self.lines.cuts[loop.last + 1 :] for name in one.tokens}
+        carried = next((one for one, source in loop.carried.items() if source == column), None)
+        if not any(name in later for name in column[:-1]) and not (carried and self._read_late(column, carried, loop)):
+            return None
+        labels = (loop.leader or loop).labels
+        shift = int(carried is not None and not loop.backwards)
+        members = {name: at + shift for name, at in zip(column, loop.labels, strict=True) if name is not None}
+        if carried is not None:
+            members[carried[0] or ""] = loop.labels[0] + int(loop.backwards)
+        return Family("", members, max(labels) + 1 + int(carried is not None))
+
+    def _read_late(self, column: Column, carried: Column, loop: Loop) -> bool:
+        """Tell whether a turn reads what the turn before made after it has made its own."""
+        fitter = Fitter(self.lines, loop, ())
+        made = loop.made[column][0]
+        maker = next(turn[made] for turn in loop.turns if turn[made] is not None)
+        # Zeros that something is added to are made before that is read.
+        made += maker is None or len(self.lines.lines[maker].code) == 1
+        return any(carried in fitter.columns(offset) for offset in range(made, len(loop.turns[0])))
+
+    def _take(self, loop: Loop, outside: Mapping[Column, Family], made: Mapping[Column, Family | None]) -> None:
+        """Give everything in a loop its name."""
+        self.lines.patch(loop.patches)
+        self.base.update({name: self.base.get(name.removesuffix("_zero"), name) for name in loop.sums})
+        self.loops[loop.first] = loop
+        for column, family in outside.items():
+            self._name_list(family, family.members, family.members if family.given else ())
+            first = column[loop.labels.index(min(loop.labels))] or ""
+            loop.listed[column] = family, family.members[first] - min(loop.labels)
+            if family.given:
+                self.given.append(family)
+            else:
+                self.before[loop.first].append((family.name, [*family.members], True))
+        for column, keeper in made.items():
+            carried = next((one for one, source in loop.carried.items() if source == column), None)
+            start = carried[0] if carried is not None else None
+            if keeper is None:
+                self._name_variable(column, start, loop)
+            else:
+                self._name_kept(column, keeper, start, loop)
+
+    def _name_variable(self, column: Column, start: str | None, loop: Loop) -> None:
+        """Name what only the turn itself looks at, or the turn after it."""
+        last = next(name for name in reversed(column) if name is not None)
+        own = [one for one in column if one is not None]
+        later = self.returned | {name for one in self.lines.cuts[loop.last + 1 :] for name in one.tokens}
+        takes_over = start is not None and start not in later and self._begins_only(start, loop)
+        variable = self._fresh(self._common(own), [*own, start] if takes_over and start is not None else own)
+        self.kept[column] = variable
+        self.local.update(dict.fromkeys(own, variable))
+        self.refer[last] = variable
+        if takes_over and start is not None:
+            self.refer[start] = variable
+        elif start is not None:
+            self.before[loop.first].append((variable, [start], False))
+
+    def _begins_only(self, start: str, loop: Loop) -> bool:
+        """Tell whether what the first turn begins with is made for that alone, so that the turns may overwrite it."""
+        fitter = Fitter(self.lines, loop, ())
+        reads = {column for offset in range(len(loop.turns[0])) for column in fitter.columns(offset) if start in column}
+        return self._plain_maker(start, loop) is not None and len(reads) == 1 and reads <= {*loop.carried}
+
+    def _name_kept(self, column: Column, family: Family, start: str | None, loop: Loop) -> None:
+        maker = None if start is None else self._plain_maker(start, loop)
+        own = [one for one in column if one is not None]
+        self._name_list(family, own, own if maker is None else family.members)
+        self.kept[column] = family
+        self.lists[loop.first if maker is None else maker].append(family)
+        if start is not None and maker is None:
+            self.before[loop.first].append((f"{family.name}[{family.members[start]}]", [start], False))
+
+    def _plain_maker(self, name: str, before: Loop | None = None) -> int | None:
+        """Return the number of the line that makes a name, if it is in no loop and no list has it."""
+        if name in self.refer:
+            return None
+        if before is not None and name in before.sums:
+            return before.first
+        inside = {number for loop in self.loops.values() for turn in loop.turns for number in turn}
+        for number in range(len(self.lines.lines)):
+            if name in self.lines.targets(number):
+                return number if number not in inside and len(self.lines.targets(number)) == 1 else None
+        return None
+
+    def _adopt(self) -> None:
+        """Put what layers outside of a loop make, into the list of those inside, if their numbers say so."""
+        for at, family in [(at, family) for at, families in self.lists.items() for family in families]:
+            found = pattern(sorted(family.members, key=lambda one: family.members[one]))
+            if found is None or found[2] != 1 or found[3] != min(family.members.values()):
+                continue
+            first = at
+            for index in range(family.length):
+                name = f"{found[0]}{index}{found[1]}"
+                maker = None if name in family.members else self._plain_maker(name)
+                if maker is not None:
+                    family.members[name] = index
+                    self.refer[name] = f"{family.name}[{index}]"
+                    first = min(first, maker)
+            if first < at:
+                self.lists[at].remove(family)
+                self.lists[first].append(family)
+
+    # --- names ----------------------------------------------------------------------------------------
+
+    def _name_list(self, family: Family, own: Iterable[str], replaced: Iterable[str]) -> None:
+        """Name a list after what is in it; some of that is called by its place in the list from now on."""
+        replaced = [*replaced]
+        family.name = self._fresh(self._common([*own]), replaced)
+        self.refer.update({one: f"{family.name}[{family.members[one]}]" for one in replaced})
+        self.families.append(family)
+
+    def _common(self, names: Sequence[str]) -> str:
+        """Return what names have in common: ``blocks_weight`` for ``blocks_0_weight`` and ``blocks_1_weight``."""
+        bases = {self.base.get(name, name) for name in names}
+        if len(bases) == 1:
+            return bases.pop()
+        found = pattern(names)
+        stem = re.sub(r"_?\d+", "", names[0]) if found is None else f"{found[0].rstrip('_')}{found[1]}"
+        stem = stem.strip("_")
+        return stem if stem.isidentifier() else f"each_{names[0]}"
+
+    def _fresh(self, wanted: str, own: Sequence[str] = ()) -> str:
+        """Return a name that nothing else has; one of `own`, which the loop replaces, may be used again."""
+        taken = self.taken - set(own)
+        tries = itertools.chain((wanted,), (f"{wanted}_{number}" for number in itertools.count(2)))
+        name = next(one for one in tries if one not in taken)
+        self.taken.add(name)
+        self.base[name] = wanted
+        return name
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    def _section(self, number: int) -> str:
+        return self.lines.lines[number].section
+
+    def _written(self) -> Iterator[Line]:
+        number = 0
+        while number < len(self.lines.lines):
+            loop = self.loops.get(number)
+            yield from self._new_lists(self.lists.get(number, ()), self._section(number))
+            yield from self._zeros(loop)
+            for target, names, listed in self.before.get(number, ()):
+                items = ", ".join(self.refer.get(one, one) for one in names)
+                yield Line([f"{target} = [{items}]" if listed else f"{target} = {items}"], "", self._section(number))
+            if loop is None:
+                yield self._line(number, [self.refer.get(one, one) for one in self.lines.cuts[number].tokens])
+                number += 1
+            else:
+                yield from self._loop(loop)
+                number = loop.last + 1
+
+    def _line(self, number: int, texts: Iterable[str], indent: str = "") -> Line:
+        code = self._whole_lists(self.lines.cuts[number].filled(texts)).split("\n")
+        return replace(self.lines.lines[number], code=[f"{indent}{one}" for one in code])
+
+    def _whole_lists(self, code: str) -> str:
+        """Write ``[h[1], h[2], h[3]]`` as ``h[1:4]``, and as ``h`` if it is all of it."""
+        for match in _ENTRIES.finditer(code):
+            indices = [int(one) for one in re.findall(r"\[(\d+)\]", match[0])]
+            length = next((one.length for one in self.families if one.name == match[1]), 0)
+            low, high = indices[0], indices[-1] + 1
+            if indices == list(range(low, high)) and length:
+                part = "" if (low, high) == (0, length) else f"[{low or ''}:{high if high < length else ''}]"
+                code = code.replace(match[0], f"{match[1]}{part}")
+        return code
+
+    def _new_lists(self, families: Iterable[Family], section: str) -> Iterator[Line]:
+        """Make empty lists, several in a line."""
+        for length, group in itertools.groupby(sorted(families, key=lambda one: -one.length), lambda one: one.length):
+            names = [family.name for family in group]
+            while names:
+                count = len(names)
+                while count > 1 and len(", ".join(names[:count])) > _ROOM - 40:
+                    count -= 1
+                now, names = names[:count], names[count:]
+                made = f"[None] * {length}" if count == 1 else f"([None] * {length} for _ in range({count}))"
+                yield Line([f"{', '.join(now)} = {made}"], "", section)
+
+    def _zeros(self, loop: Loop | None) -> Iterator[Line]:
+        """Begin the sums that every turn of a loop adds to."""
+        for name, number in loop.sums.items() if loop is not None else ():
+            instr = self.lines.lines[number].instr
+            assert instr is not None
+            zeros = text.call("np.zeros", instr.output.shape, instr.output.dtype).code
+            shape = str(instr.output.shape) if instr.output.shape else "scalar"
+            yield Line([f"{self.refer.get(name, name)} = {zeros}"], shape, self._section(number))
+
+    def _loop(self, loop: Loop) -> Iterator[Line]:
+        section = self._section(loop.first)
+        comment, variable = self._heading(loop)
+        low, high = min(loop.labels), max(loop.labels) + 1
+        order = f"range({high})" if low == 0 else f"range({low}, {high})"
+        order = f"reversed({order})" if loop.backwards else order
+        yield Line([f"for {variable} in {order}:"], comment, section)
+        fitter = Fitter(self.lines, Loop(loop.turns, loop.labels, sums=loop.sums), self.families)
+        model = loop.turns[1 if loop.sums else 0]
+        for offset, number in enumerate(model):
+            assert number is not None
+            texts = [self._text(column, loop, variable) for column in fitter.columns(offset)]
+            yield self._line(number, texts, "    ")
+
+    def _text(self, column: Column, loop: Loop, variable: str) -> str:
+        """Return what stands in the loop for one name or index."""
+        if column in loop.listed:
+            family, offset = loop.listed[column]
+            return f"{family.name}[{index_text(variable, 1, offset)}]"
+        source = loop.carried.get(column, column)
+        kept = self.kept.get(source)
+        if isinstance(kept, str):
+            return kept
+        if kept is not None:
+            turn = next(one for one, name in enumerate(source) if name is not None)
+            offset = kept.members[source[turn] or ""] - loop.labels[turn]
+            offset += 0 if source is column else 1 if loop.backwards else -1
+            return f"{kept.name}[{index_text(variable, 1, offset)}]"
+        first = column[0] or ""
+        if first.isdigit():
+            return index_text(variable, *(step(column, loop.labels) or (0, int(first))))
+        return self.refer.get(first, first)
+
+    def _heading(self, loop: Loop) -> tuple[str, str]:
+        """Return the comment of a loop, which is the user's, and its variable."""
+        loop = loop.leader or loop
+        line = self.lines.lines[loop.first]
+        where = line.instr.where if line.instr is not None else None
+        found = None
+        if isinstance(where, Origin):
+            found = loop_of(where.code, where.lasti) or (loop_of(*where.outer) if where.outer is not None else None)
+        comment, variable = found or (line.run.text if line.run is not None else "", None)
+        names = [variable if variable not in {None, "_"} else "i", "i", "j", "k", "turn"]
+        index = next(name for name in names if name not in self.taken)
+        self.indices.add(index)
+        return comment, index

@@ -1,0 +1,225 @@
+"""PyTorch's `torch.autograd`: backward and grad over the tape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, tape
+from glassgrad.engine import saved_tensors as graph
+from glassgrad.engine.function import Function, once_differentiable
+from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import getter
+
+_ndarray = np.ndarray
+_LISTS = (list, tuple)
+
+
+def backward(
+    tensors: Sequence[Tensor] | Tensor,
+    grad_tensors: Sequence[Any] | Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Sequence[Tensor] | Tensor | None = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
+    if isinstance(tensors, Tensor):  # one, as a rule: without lists
+        roots, seeds = (_place_of(tensors),), (_seed(tensors, _only(grad_tensors)),)
+    else:
+        roots, seeds = _seeds(list(tensors), grad_tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph)
+        for leaf, g in found.items():
+            if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
+                leaf._grad = make(g, None, False)
+            else:
+                _accumulate(leaf, g)
+        return
+    sources = _listed(inputs)
+    wanted = [_place_of(x) for x in sources]
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
+    for x, place in zip(sources, wanted, strict=True):
+        if place in found:
+            _accumulate(x, found[place])
+
+
+def grad(
+    outputs: Sequence[Tensor] | Tensor,
+    inputs: Sequence[Tensor] | Tensor,
+    grad_outputs: Sequence[Any] | Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of `outputs` with respect to `inputs`, leaving every `.grad` alone.
+
+    Raises:
+        AutogradError: when an input was not used and `allow_unused` is False.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor(3.0, requires_grad=True)
+        >>> (g,) = gg.autograd.grad(x**2, x, create_graph=True)
+        >>> gg.autograd.grad(g, x)
+        (tensor(2.),)
+    """
+    sources = _listed(inputs)
+    roots, seeds = _seeds(_listed(outputs), grad_outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    wanted = [_place_of(x) for x in sources]
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
+    gradients: list[Tensor | None] = []
+    for position, place in enumerate(wanted):
+        g = found.get(place)
+        if g is None and not allow_unused:
+            raise errors.NOT_REACHED(index=position, where=provenance.here())
+        gradients.append(None if g is None else tape.wrap(g))
+    return tuple(gradients)
+
+
+def _listed(value: Any) -> list[Any]:
+    if type(value) is list:
+        return value
+    return [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
+
+
+def _place_of(x: Tensor) -> Any:
+    """Return what stands for a tensor on the tape: its node, or itself if it is a leaf."""
+    return x if x.node is None else x.node
+
+
+def _only(value: Any) -> Any:
+    """Return what stands alone in a list or tuple, or the value itself."""
+    if isinstance(value, _LISTS):
+        (value,) = value
+    return value
+
+
+def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return for the outputs what stands for them on the tape, and their cotangents."""
+    given = [None] * len(outputs) if gradients is None else _listed(gradients)
+    if len(given) != len(outputs):
+        raise errors.GRADIENT_COUNT(given=len(given), expected=len(outputs), where=provenance.here())
+    seeds = [_seed(output, gradient) for output, gradient in zip(outputs, given, strict=True)]
+    return tuple(_place_of(output) for output in outputs), tuple(seeds)
+
+
+def _seed(output: Tensor, gradient: Any) -> Any:
+    """Return the cotangent that a walk from an output begins with."""
+    if not output._tracks:
+        raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
+    array = output.array
+    if gradient is None:
+        if math.prod(array.shape) != 1:
+            raise errors.BACKWARD_NEEDS_SCALAR(shape=array.shape, where=provenance.here())
+        if array.dtype.kind == "c":
+            raise errors.BACKWARD_NEEDS_REAL(dtype=array.dtype, where=provenance.here())
+        return _one(array.shape, array.dtype)
+    if isinstance(gradient, Tensor) and not gradient._tracks:
+        gradient = gradient.array
+    if gradient.shape != array.shape:
+        raise errors.GRADIENT_SHAPE(given=tuple(gradient.shape), expected=array.shape, where=provenance.here())
+    return gradient
+
+
+@lru_cache(maxsize=64)
+def _one(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    one = np.ones(shape, dtype)
+    one.flags.writeable = False  # it is shared; gradients that alias it are copied
+    return one
+
+
+def _named(output: Tensor) -> str:
+    """Name the tensor that backward() was called on as the user's line does."""
+    operands = provenance.here(2).operands
+    return f"'{operands[0]}'" if operands and operands[0].isidentifier() else f"the tensor of shape {output.shape}"
+
+
+def _cut() -> str:
+    """Say where the path to the parameters may have been cut, as far as that is known."""
+    if not is_grad_enabled():
+        return ", and recording is off here (no_grad)"
+    exit_ = provenance.EXITS.last()
+    if exit_ is None:
+        return ""
+    call, place = exit_
+    return f".\nThe last value to leave the graph did so at {call}, {place}: {place.source}"
+
+
+def _accumulate(leaf: Tensor, g: Any) -> None:
+    """Add to the gradient of a leaf, through its hooks."""
+    extra = leaf._extra
+    if extra is not None and leaf.node is None:
+        for hook in list(extra.get("hooks", ())):
+            replaced = hook(tape.wrap(g))
+            if replaced is not None:
+                g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
+    gradient = tape.wrap(g)  # NumPy's arithmetic on 0-d arrays returns scalars, which it makes arrays again
+    if MODE.levels and set(tape.levels_of(gradient)) - set(tape.levels_of(leaf)):
+        raise errors.VMAP_BACKWARD(where=provenance.here())
+    before = leaf._grad
+    if before is None:
+        leaf._grad = gradient
+    elif gradient._tracks or type(before.array) is not np.ndarray or before._tracks:
+        leaf._grad = before + gradient
+    else:
+        before.array += gradient.array
+
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
+    """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`."""
+    x = data.detach() if isinstance(data, Tensor) else creation.tensor(data)
+    x.requires_grad = requires_grad
+    return x
+
+
+# --- PyTorch's checks -----------------------------------------------------------------------------
+
+
+def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """Whether derivatives agree with differences, as in PyTorch; raises if not. `verify.gradcheck` says more."""
+    return _checked("gradcheck", func, inputs, raise_exception, options)
+
+
+def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """The same for second derivatives; `verify.gradgradcheck` says more."""
+    return _checked("gradgradcheck", func, inputs, raise_exception, options)
+
+
+def _checked(name: str, func: Any, inputs: Any, raise_exception: bool, options: dict[str, Any]) -> bool:
+    known = {key: value for key, value in options.items() if key in {"eps", "atol", "rtol", "nondet_tol"}}
+    check = getattr(import_module("glassgrad.verify"), name)
+    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    return bool(check(func, *given, raise_exception=raise_exception, **known))
+
+
+_ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite() tells whether a value is sound."
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "detect_anomaly": _ANOMALY,
+    "set_detect_anomaly": _ANOMALY,
+    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
+}
+
+if not TYPE_CHECKING:
+    _absent = getter(__name__, _INSTEAD)
+
+    def __getattr__(name: str) -> Any:
+        """Find the module `functional`, which is loaded when it is asked for."""
+        return import_module("glassgrad.func.of_inputs") if name == "functional" else _absent(name)
+
+__all__ = [
+    "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph", "no_grad",
+    "once_differentiable", "set_grad_enabled",
+]  # fmt: skip
+
+
+tape.HOOKS.backward = backward

@@ -1,0 +1,494 @@
+"""Writing in place: `x.add_(y)`, `x += y`, `x[i] = v`, and what it means for the tape.
+
+A write changes memory, which every view of it sees, and gives the tensor a new place on the tape: the op
+applied to the old one. What it is a view of, and that one's other views, are rebased: the base is the old base
+with the view written into it, a view is read from the new base. A write is logged (`mutations.py`), so that a
+backward pass that needs what was overwritten fails and names both places.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import op_errors
+from glassgrad.engine import random as rng
+from glassgrad.engine.mode import MODE, RECORDING, no_grad
+from glassgrad.engine.node import Node, describe, record
+from glassgrad.engine.operands import defers, is_foreign
+from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.engine.views import placeholders
+from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.ops import names
+from glassgrad.ops.complexes import view_as_complex_p, view_as_real_p
+from glassgrad.ops.core import Primitive
+from glassgrad.ops.index import at_set_p
+from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
+from glassgrad.ops.vmap.batched import enter_p, exit_p
+
+_ndarray = np.ndarray
+
+
+# --- what may be written --------------------------------------------------------------------------
+
+
+def _guard(x: Tensor) -> None:
+    """Raise when `x` is a leaf with a gradient, or a view of one, and ops are being recorded."""
+    if x.node is None and x._tracks:
+        raise errors.LEAF_OVERWRITTEN(what=_called(x), name=_name(), where=provenance.here())
+    link = _link(x)
+    while link is not None:
+        base = link[0]
+        if base.node is None and base._tracks:
+            raise errors.VIEW_OF_LEAF_OVERWRITTEN(where=provenance.here())
+        link = _link(base)
+
+
+def _name() -> str:
+    operands = provenance.here().operands
+    return operands[0] if operands else "x"
+
+
+def _called(x: Tensor) -> str:
+    operands = provenance.here().operands
+    return f"'{operands[0]}'" if operands else describe(x)
+
+
+def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
+    """Return what `x` was made from and how, if it is really a view of it."""
+    extra = x._extra
+    if extra is None or "view" not in extra:
+        return None
+    base: Tensor = extra["view"][0]
+    if type(x.array) is _ndarray and memory_owner(x.array) is not memory_owner(base.array):
+        return None  # a reshape that had to copy, or a tensor that was given other memory
+    return extra["view"]  # type: ignore[no-any-return]  # arrays are typed Any
+
+
+def _involved(x: Tensor, values: Any) -> bool:
+    """Tell whether the tape has to know of a write of `values` to `x`."""
+    if not MODE.flags & RECORDING:
+        return False
+    return x._tracks or any(isinstance(value, Tensor) and value._tracks for value in values)
+
+
+def _store(x: Tensor, array: Any, op: str) -> None:
+    """Put new values into the memory of `x`."""
+    memory = x.array
+    if type(memory) is _ndarray:
+        if not isinstance(array, _ndarray | np.generic):
+            raise errors.INPLACE_UNBATCHED(op=op, where=provenance.here())
+        plain = f"x.{op.rstrip('_')}(...)"
+        if array.shape != memory.shape:
+            raise errors.INPLACE_SHAPE(
+                op=op, given=array.shape, expected=memory.shape, plain=plain, where=provenance.here()
+            )
+        if not np.can_cast(array.dtype, memory.dtype, "same_kind"):
+            raise errors.INPLACE_DTYPE(
+                op=op, given=array.dtype, expected=memory.dtype, plain=plain, where=provenance.here()
+            )
+        _check_writeable(memory, op)
+        memory[...] = array
+        MUTATIONS.record(memory)
+    elif hasattr(memory, "write"):  # a Symbol is memory too
+        memory.write(array)
+    else:
+        x.array = array
+
+
+def _check_writeable(memory: Any, op: str) -> None:
+    if not memory.flags.writeable:
+        repeated = any(step == 0 and n > 1 for step, n in zip(memory.strides, memory.shape, strict=True))
+        reason = "several elements of an expanded tensor are one number in memory" if repeated else "it is read-only"
+        raise errors.INPLACE_READ_ONLY(op=op, reason=reason, where=provenance.here())
+
+
+# --- ops in place ---------------------------------------------------------------------------------
+
+
+def overwrite(
+    x: Tensor, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+) -> Tensor:
+    """Replace `x` by ``function(x, *args, **kwargs)`` in its own memory; return it."""
+    if MODE.flags & RECORDING:
+        _guard(x)
+    memory = x.lifted()
+    prim = getattr(function, "primitive", None)
+    if not _involved(x, (*args, *kwargs.values())):
+        if not kwargs and type(memory) is _ndarray and _by_ufunc(prim, memory, args):
+            return x
+        with no_grad():
+            _store(x, _array_of(function(make(memory, None, False), *args, **kwargs), x), op)
+        _follow(x)
+        return x
+    if x.dtype.kind not in "fc":
+        raise errors.INPLACE_INTEGER(op=op, dtype=x.dtype, where=provenance.here())
+    # The op must not save memory that is about to be overwritten by itself.
+    kept = memory if prim is not None and not prim.saves_x else copy.copy(memory)
+    old = make(kept, x.node, x._tracks)
+    args = tuple(old if arg is x else arg for arg in args)
+    y = function(old, *args, **kwargs)
+    _store(x, y.array, op)
+    _move(x, y.node, y._tracks)
+    return x
+
+
+def _array_of(y: Any, x: Tensor) -> Any:
+    array = y.array if isinstance(y, Tensor) else np.asarray(y)
+    # Two numbers of one kind: bool into float and the like is what assignment does in NumPy.
+    return array.astype(x.dtype) if type(array) is _ndarray and array.dtype.kind == "b" else array
+
+
+@cache
+def _ufunc_of(prim: Any) -> Any:
+    """Return NumPy's function that a primitive is, if it is one."""
+    ufunc = getattr(np, prim.forward, None) if prim is not None and isinstance(prim.forward, str) else None
+    return ufunc if isinstance(ufunc, np.ufunc) else None
+
+
+def _by_ufunc(prim: Any, memory: Any, args: tuple[Any, ...]) -> bool:
+    """Let NumPy write directly, where the op is one of its functions; tell whether it could."""
+    ufunc = _ufunc_of(prim)
+    if ufunc is None or MODE.flags > RECORDING or not memory.flags.writeable:
+        return False
+    plain = [arg.array if isinstance(arg, Tensor) else arg for arg in args]
+    if any(not isinstance(arg, _ndarray | int | float | np.generic) for arg in plain):
+        return False
+    try:
+        ufunc(memory, *plain, out=memory, casting="same_kind")
+    except (TypeError, ValueError):
+        return False  # the ordinary way will fail too, and say why
+    MUTATIONS.record(memory)
+    return True
+
+
+def _move(x: Tensor, node: Node | None, tracks: bool) -> None:
+    """Give `x` its new place on the tape, and rebase what shares its memory."""
+    extra = x._extra
+    hooks = None
+    if extra is not None and "retain" in extra and x.node is not None and x.node.hooks:
+        hooks = [hook for hook in x.node.hooks if hook is extra["retain"]]
+        x.node.hooks = [hook for hook in x.node.hooks if hook is not extra["retain"]]
+    _replace(x, node, tracks)
+    if hooks and node is not None:
+        node.hooks = [*(node.hooks or []), *hooks]
+    if extra is not None and ("view" in extra or "views" in extra):
+        _settle(x)
+
+
+def _replace(x: Tensor, node: Node | None, tracks: bool) -> None:
+    """Put `x` at another place on the tape; a transform that runs has to know of it."""
+    x.node, x._tracks = node, tracks
+    if MODE.moved is not None:
+        MODE.moved.append(weakref.ref(x))
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+
+def _settle(x: Tensor, taped: bool = True) -> None:
+    """Rebase what `x` is a view of, up to the root, and all other views of that.
+
+    Without `taped` only values are brought up to date, and everything keeps its place on the tape.
+    """
+    path = {id(x)}
+    link = _link(x)
+    while link is not None:
+        base, prim, params = link
+        new = _written_back(base, prim, params, x)
+        if taped:
+            _replace(base, new.node, new._tracks)
+        if prim is enter_p:
+            _store(base, new.array, "writing to an argument of vmap")  # a batch is memory of its own
+        else:
+            _rebind(base, new.array)
+        x = base
+        path.add(id(x))
+        link = _link(x) if taped or not _has_memory(x) else None
+    if taped or not _has_memory(x):
+        _refresh(x, path, taped)
+
+
+def _follow(x: Tensor) -> None:
+    """After a write that the tape need not know of: inside vmap views share no memory and are read anew."""
+    if x._extra is not None and not _has_memory(x):
+        with no_grad():
+            _settle(x, taped=False)
+
+
+def _has_memory(x: Tensor) -> bool:
+    """Tell whether `x` has memory that views share, as values inside vmap have not."""
+    return type(x.array) is _ndarray or hasattr(x.array, "write")
+
+
+def _rebind(x: Tensor, array: Any) -> None:
+    """Replace the value of `x` unless it has memory, where the new one lies already."""
+    if not _has_memory(x):
+        x.array = array
+
+
+def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: Tensor) -> Tensor:
+    """Return the base with the view written into it, as far as the tape is concerned."""
+    other_way = {view_as_real_p: view_as_complex_p, view_as_complex_p: view_as_real_p}.get(prim)  # type: ignore[call-overload]  # a primitive like any
+    if other_way is not None:
+        return other_way(view)  # type: ignore[no-any-return]  # arrays are typed Any
+    if prim.name == "getitem":
+        return _set(base, view, [], params["spec"])
+    if prim is enter_p:
+        return exit_p(view, **params)  # type: ignore[no-any-return]  # arrays are typed Any
+    transposed: Any = prim.vjps[0] if prim.vjps is not None else None
+    if prim.name in {"reshape", "permute_dims", "alias"}:
+        return transposed(view, None, base, **params)  # type: ignore[no-any-return]  # all of the base is rewritten
+    old = transposed(prim(base, **params), None, base, **params)
+    return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]  # arrays are typed Any
+
+
+def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
+    """Read all views of `base` anew but those on the path, which were written themselves."""
+    for reference in list((base._extra or {}).get("views", ())):
+        view = reference()
+        link = None if view is None else _link(view)
+        if view is None or link is None or link[0] is not base:
+            continue
+        if id(view) not in path:
+            new = link[1](base, **link[2])
+            if taped:
+                _replace(view, new.node, new._tracks)
+            _rebind(view, new.array)
+        _refresh(view, path, taped)
+
+
+# --- assignment -----------------------------------------------------------------------------------
+
+
+def setitem(x: Tensor, key: Any, value: Any) -> None:
+    """x[key] = value: `Tensor.__setitem__`."""
+    if MODE.flags & RECORDING:
+        _guard(x)
+    steps = in_two_steps(key)
+    if steps is not None:
+        setitem(x[steps[0]], steps[1], value)
+        return
+    memory = x.lifted()
+    if not _involved(x, (value,)):
+        plain = value.lifted() if isinstance(value, Tensor) else base_class(value)
+        if type(memory) is _ndarray:
+            _check_writeable(memory, "x[...] = value")
+            key = _plain_key(key)
+            _assign(x, memory, key, plain, value)
+            if not (type(key) is _ndarray and key.dtype == bool and not key.any()):
+                MUTATIONS.record(memory)
+            return
+        spec, arrays = split_index(_plain_key(key))
+        with no_grad():
+            made = at_set_p(make(memory, None, False), _as_array(plain, x), *arrays, spec=spec)
+        _store(x, made.array, "x[...] = value")
+        _follow(x)
+        return
+    if x.dtype.kind not in "fc":
+        raise errors.INPLACE_INTEGER(op="x[...] = value", dtype=x.dtype, where=provenance.here())
+    spec, arrays = split_index(_plain_key(key))
+    value = value if isinstance(value, Tensor) else make(_as_array(value, x), None, False)
+    if type(memory) is _ndarray and type(value.lifted()) is _ndarray:
+        _check_writeable(memory, "x[...] = value")
+        _assign(x, memory, join_index(spec, arrays), value.array, value)
+        if not any(type(array) is _ndarray and not array.size for array in arrays):
+            MUTATIONS.record(memory)  # a mask that selects nothing writes nothing
+        new = _set(x, value, arrays, spec)
+    else:
+        old = make(copy.copy(memory), x.node, x._tracks)
+        new = at_set_p(old, value, *arrays, spec=spec)
+        _store(x, new.array, "x[...] = value")
+    _move(x, new.node, new._tracks)
+
+
+def _assign(x: Tensor, memory: Any, key: Any, plain: Any, value: Any) -> None:
+    if any(hasattr(part, "no_numbers") for part in (plain, *(key if isinstance(key, tuple) else (key,)))):
+        raise errors.INPLACE_UNBATCHED(op="x[...] = value", where=provenance.here())
+    try:
+        memory[key] = plain
+    except (ValueError, IndexError, TypeError) as error:
+        raise op_errors.explain(at_set_p, (x, value), {}, error) from error
+
+
+def _as_array(value: Any, x: Tensor) -> Any:
+    return value if hasattr(value, "dtype") else np.asarray(value, dtype=x.dtype)
+
+
+def _plain_key(key: Any) -> Any:
+    """Take the arrays out of the Tensors in an index."""
+    if isinstance(key, tuple):
+        return tuple(_plain_key(part) if isinstance(part, Tensor) else part for part in key)
+    if not isinstance(key, Tensor):
+        return key
+    return key.lifted() != 0 if is_byte_mask(key) else key.lifted()
+
+
+def _set(x: Tensor, value: Tensor, arrays: list[Any], spec: Any) -> Tensor:
+    """Return a tensor of the memory of `x` whose place on the tape is `x` with x[index] = value.
+
+    The memory has been written already; the node keeps the index and nothing else.
+    """
+    if type(x.array) is not _ndarray:
+        return at_set_p(x, value, *arrays, spec=spec)  # type: ignore[no-any-return]  # arrays are typed Any
+    parents = tuple(_place(part) for part in (x, value)) + (None,) * len(arrays)
+    saved = (None, *placeholders(2, [x.array, value.array, *arrays], parents))
+    frame = provenance.user_frame(1)
+    node = record(at_set_p, parents, saved, {"spec": spec}, x.array, frame.f_code, frame.f_lasti)
+    return make(x.array, node, True)
+
+
+def _place(x: Tensor) -> Any:
+    return (x if x.node is None else x.node) if x._tracks else None
+
+
+def log(x: Tensor) -> None:
+    """Note that somebody else has written to the memory of `x`."""
+    if type(x.array) is _ndarray:
+        MUTATIONS.record(x.array)
+
+
+def fill(x: Tensor, value: Any) -> Tensor:
+    """Write `value` everywhere; return x."""
+    setitem(x, ..., value)
+    return x
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+# Every one of these functions f gets a method f_ that writes its result into the tensor it is called on.
+IN_PLACE = (
+    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "cos", "cosh",
+    "cumprod", "cumsum", "deg2rad", "digamma", "div", "divide", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
+    "fix", "float_power", "floor", "floor_divide", "fmod", "frac", "hardtanh", "hypot", "index_add", "index_copy",
+    "index_fill", "index_put", "ldexp", "leaky_relu", "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit",
+    "masked_fill", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "rad2deg",
+    "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce", "selu",
+    "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
+)  # fmt: skip
+
+OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul",
+}  # fmt: skip
+
+
+def _method(name: str, op: str) -> Callable[..., Tensor]:
+    function = names.PUBLIC[name]
+
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return overwrite(x, function, args, kwargs, op)
+
+    call.__name__ = call.__qualname__ = op
+    call.__doc__ = f"`{name}`, written into the tensor itself; return it."
+    return call
+
+
+def _operator(name: str, theirs: str) -> Callable[[Tensor, Any], Tensor]:
+    """Return what `x += other` calls; Python goes on to `x + other` where it returns nothing."""
+    function = names.PUBLIC[name]
+
+    def call(x: Tensor, other: Any) -> Any:
+        if is_foreign(other) and defers(other, theirs):
+            return NotImplemented
+        return overwrite(x, function, (other,), {}, f"{name}_")
+
+    return call
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Write 0 everywhere; return x."""
+    return fill(x, 0)
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Write a number everywhere; return x."""
+    return fill(x, value)
+
+
+def copy_(x: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the values of `src`, which broadcasts; return x."""
+    return fill(x, src)
+
+
+def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Write a number on the main diagonal; return x.
+
+    With `wrap` the diagonal of a tall matrix begins again after each block of as many rows as it has columns, and one.
+    """
+    if wrap and len(x.shape) == 2 and x.shape[0] > x.shape[1]:
+        rows = np.arange(x.shape[0])
+        columns = rows % (x.shape[1] + 1)
+        setitem(x, (rows[columns < x.shape[1]], columns[columns < x.shape[1]]), fill_value)
+        return x
+    places = np.arange(min(x.shape))
+    setitem(x, (places,) * len(x.shape), fill_value)
+    return x
+
+
+def detach_(x: Tensor) -> Tensor:
+    """Cut the tensor from its history; return it."""
+    x.node, x._tracks = None, False
+    if x._extra is not None:
+        x._extra.pop("view", None)
+    return x
+
+
+def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Write normal numbers; return x."""
+    return fill(x, rng.randn(x.shape, generator=generator, dtype=x.dtype) * std + mean)
+
+
+def uniform_(x: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Write numbers drawn evenly from [from_, to); return x."""
+    return fill(x, rng.rand(x.shape, generator=generator, dtype=x.dtype) * (to - from_) + from_)
+
+
+def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    """Write 1 with probability p, else 0; return x."""
+    return fill(x, (rng.rand(x.shape, generator=generator, dtype=np.float64) < p).astype(x.dtype))
+
+
+def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Write exponentially distributed numbers with mean 1 / lambd; return x."""
+    return fill(x, names.PUBLIC["log1p"](-rng.rand(x.shape, generator=generator, dtype=x.dtype)) * (-1 / lambd))
+
+
+def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
+    """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+    if to is None:
+        most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind == "f" else np.iinfo(x.dtype).max
+        from_, to = (0, from_) if from_ else (0, most)
+    return fill(x, rng.randint(from_, to, x.shape, generator=generator).astype(x.dtype))
+
+
+_EXTRA = (
+    zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_,
+)  # fmt: skip
+
+
+# Every in-place function by its name, for `glassgrad.relu_(x)` and the like.
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {f"{name}_": _method(name, f"{name}_") for name in IN_PLACE} | {
+    function.__name__: function for function in _EXTRA
+}
+
+
+def _attach() -> None:
+    setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - a type checker knows it by a declaration
+    for name, function in FUNCTIONS.items():
+        setattr(Tensor, name, function)
+    for operator, name in OPERATORS.items():
+        setattr(Tensor, f"__i{operator}__", _operator(name, f"__r{operator}__"))
+
+
+_attach()

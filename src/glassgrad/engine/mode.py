@@ -1,0 +1,106 @@
+"""What the current thread does with ops: records them, leaves them, or traces them for the compiler."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from glassgrad.ops.vmap.batched import Level
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+RECORDING = 1  # ops on tensors that require a gradient are recorded
+TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
+WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saving.py)
+
+
+class _Mode(threading.local):
+    """What the current thread does with ops; one read of `flags` decides in the hot path."""
+
+    flags = RECORDING
+    lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol
+    lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
+    draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
+    replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
+    once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
+    stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
+    levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
+    watchers: tuple[Any, ...] = ()  # who watches, outermost first
+    moved: list[Any] | None = None  # inside a transform: weak references to tensors whose writes the tape knows
+
+
+MODE = _Mode()
+
+
+class _Switch:
+    """A context manager and decorator that sets whether ops are recorded in this thread."""
+
+    recording: bool
+
+    def __init__(self, mode: bool | None = None) -> None:
+        if mode is not None:
+            self.recording = bool(mode)
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        self._before.append(MODE.flags)
+        MODE.flags = MODE.flags | RECORDING if self.recording else MODE.flags & ~RECORDING
+
+    def __exit__(self, *_exception: object) -> None:
+        MODE.flags = self._before.pop()
+
+    def __call__(self, function: _Function) -> _Function:
+        switch = type(self)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with switch(self.recording):
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]  # the wrapper has the signature of what it wraps
+
+
+class no_grad(_Switch):  # noqa: N801 - PyTorch's name
+    """Ops inside are not recorded: a context manager and a decorator, for the current thread only.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.ones(2, requires_grad=True)
+        >>> with gg.no_grad():
+        ...     print((w * 2).requires_grad)
+        False
+    """
+
+    recording = False
+
+    def __new__(cls, *args: Any) -> Any:
+        # `@no_grad` without brackets is accepted too.
+        if args and callable(args[0]):
+            return super().__new__(cls).__call__(args[0])
+        return super().__new__(cls)
+
+
+class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
+    """Ops inside are recorded again, also within `no_grad`."""
+
+    recording = True
+
+
+class set_grad_enabled(_Switch):  # noqa: N801 - PyTorch's name
+    """Set recording on or off, at once and, as a context manager, until the block ends."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self._outer = MODE.flags
+        super().__enter__()
+        self._before = [self._outer]
+
+    def __enter__(self) -> None:
+        return None
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether ops on tensors that require gradients are recorded in this thread."""
+    return bool(MODE.flags & RECORDING)

@@ -1,0 +1,81 @@
+"""einops on Tensors: einops asks a backend for every kind of array it meets, and this is ours.
+
+Ours is a class derived from one in einops, so it can be made only once einops has been imported. If that happens
+after glassgrad's own import, a finder waits for it and then goes away.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from glassgrad.engine.creation import arange, from_numpy
+from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.names import PUBLIC
+
+_MODULE = "einops._backends"
+
+
+def register() -> None:
+    """Make einops know Tensors, now or when it is imported."""
+    module = sys.modules.get(_MODULE)
+    if module is not None:
+        define(module)
+    elif not any(isinstance(finder, _Waiting) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Waiting())
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Finds nothing, but notices when einops is imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_define(module: ModuleType) -> None:
+            execute(module)
+            define(module)
+
+        spec.loader.exec_module = execute_and_define  # type: ignore[method-assign]  # of this one loader object
+        return spec
+
+
+def _reduce(_self: Any, x: Tensor, operation: str, axes: Any) -> Any:
+    return PUBLIC[{"max": "amax", "min": "amin"}.get(operation, operation)](x, tuple(axes))
+
+
+_METHODS: dict[str, Any] = {
+    "framework_name": "glassgrad",
+    "is_appropriate_type": lambda _self, tensor: isinstance(tensor, Tensor),
+    "from_numpy": lambda _self, x: from_numpy(x),
+    "to_numpy": lambda _self, x: x.detach().numpy(),
+    "arange": lambda _self, start, stop: arange(start, stop),
+    "transpose": lambda _self, x, axes: x.permute(tuple(axes)),
+    "reduce": _reduce,
+    "stack_on_zeroth_dimension": lambda _self, tensors: PUBLIC["stack"](tensors),
+    "add_axis": lambda _self, x, new_position: x.unsqueeze(new_position),
+    "tile": lambda _self, x, repeats: x.tile(*repeats),
+    "concat": lambda _self, tensors, axis: PUBLIC["cat"](tensors, axis),
+    "is_float_type": lambda _self, x: x.dtype.kind == "f",
+    "einsum": lambda _self, pattern, *x: PUBLIC["einsum"](pattern, *x),
+}
+
+
+def define(module: ModuleType) -> None:
+    """Derive the backend from the class in einops, which finds its backends by looking for such classes."""
+    _DEFINED.append(type("GlassgradBackend", (module.AbstractBackend,), _METHODS))
+
+
+_DEFINED: list[type] = []  # classes are only weakly known to their bases

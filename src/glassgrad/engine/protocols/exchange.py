@@ -1,0 +1,50 @@
+"""Handing memory to other libraries and taking it from them without a copy: DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import devices
+from glassgrad.engine.tensor import Tensor, make
+
+_CPU = 1  # kDLCPU of the DLPack standard
+
+
+def dlpack(x: Tensor, **how: Any) -> Any:
+    """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
+    if x._tracks:
+        raise errors.DLPACK_TRACKED(where=provenance.here())
+    if any(step < 0 for step in getattr(x.array, "strides", ())):
+        raise errors.DLPACK_BACKWARDS(where=provenance.here())
+    return x.array.__dlpack__(**how)
+
+
+def dlpack_device(x: Tensor) -> tuple[int, int]:
+    """Return where the memory is: `Tensor.__dlpack_device__`."""
+    return x.array.__dlpack_device__()  # type: ignore[no-any-return]  # arrays are typed Any
+
+
+def from_dlpack(other: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Return a Tensor that shares the memory of another library's array, which must be on the cpu.
+
+    `device` may name the cpu. With `copy` the memory is the Tensor's own; with `copy=False` it never is.
+
+    Example:
+        >>> import numpy as np, glassgrad as gg
+        >>> a = np.zeros(2)
+        >>> t = gg.from_dlpack(a)
+        >>> a[0] = 5
+        >>> t.tolist()
+        [5.0, 0.0]
+    """
+    if not hasattr(other, "__dlpack__") or not hasattr(other, "__dlpack_device__"):
+        raise errors.NO_SUCH_DLPACK(given=type(other).__name__, where=provenance.here())
+    devices.check(device)
+    kind, number = other.__dlpack_device__()
+    if kind != _CPU:
+        raise errors.NO_SUCH_DLPACK(given=f"one on device {int(kind)}:{number}", where=provenance.here())
+    shared = np.from_dlpack(other)
+    return make(shared.copy() if copy else shared, None, False)

@@ -1,0 +1,367 @@
+"""NumPy's other functions on Tensors: `np.sum(t, axis=0)`, `np.concatenate([t, u])`, `np.linalg.norm(t)`.
+
+A NumPy function is served by ours of the same name. Where the two mean different things (`np.max` returns no
+indices, `np.std` divides by n, `np.repeat` repeats elements) `SPELLINGS` says what NumPy means in our terms.
+What has no counterpart is computed if nothing requires a gradient, and refused if something does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, inplace
+from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
+from glassgrad.engine.protocols.ufuncs import refusal
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
+from glassgrad.ops.complexes import _squared_size
+from glassgrad.ops.core import Array, canonical_axis
+from glassgrad.ops.names import PUBLIC, public
+
+# --- what NumPy means -----------------------------------------------------------------------------
+
+
+def _flat(x: Array) -> Array:
+    return shape.reshape(x, -1)
+
+
+def _std(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None) -> Array:
+    return reduce.std(a, axis, ddof if correction is None else correction, keepdims)
+
+
+def _var(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None) -> Array:
+    return reduce.var(a, axis, ddof if correction is None else correction, keepdims)
+
+
+def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., Array]:
+    def call(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+        missing = PUBLIC["isnan"](a)
+        y = reduction(PUBLIC["where"](missing, fill, a), axis, keepdims)
+        # Of nothing but NaN there is no largest; the product is 1, that of nothing.
+        return y if fill == 1 else PUBLIC["where"](PUBLIC["all"](missing, axis, keepdims), np.nan, y)
+
+    return call
+
+
+def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
+    valid = PUBLIC["logical_not"](PUBLIC["isnan"](a))
+    centred = PUBLIC["where"](valid, a - reduce.nanmean(a, axis, True), 0)
+    left = reduce.sum(valid, axis, keepdims) - ddof
+    return reduce.sum(_squared_size(centred), axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
+
+
+def _nanstd(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
+    return PUBLIC["sqrt"](_nanvar(a, axis, ddof, keepdims))
+
+
+def _gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    dims = range(len(f.shape)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    spacing = list(varargs) * len(dims) if len(varargs) == 1 else list(varargs) or [1] * len(dims)
+    found = statistics.gradient(f, spacing=spacing, dim=tuple(dims), edge_order=edge_order)
+    return found[0] if len(found) == 1 else found
+
+
+def _variables(m: Array, y: Any, rowvar: bool) -> Array:
+    """The variables of NumPy's `cov` as rows."""
+    parts = [x.T if len(x.shape) > 1 and not rowvar else x for x in (m, y) if x is not None]
+    return parts[0] if len(parts) == 1 else arrange.vstack(parts)
+
+
+def _cov(
+    m: Array, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None,
+) -> Array:  # fmt: skip
+    correction = int(not bias) if ddof is None else ddof
+    return statistics.cov(_variables(m, y, rowvar), correction=correction, fweights=fweights, aweights=aweights)
+
+
+def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Array:
+    if weights is None:
+        return reduce.mean(a, axis, keepdims)
+    if axis is None and np.shape(weights) != tuple(a.shape):
+        raise ValueError("np.average needs an axis for weights of another shape")
+    if np.ndim(weights) == 1 and len(a.shape) > 1 and isinstance(axis, int):
+        weights = shape.reshape(weights, *(-1 if at == axis % len(a.shape) else 1 for at in range(len(a.shape))))
+    weights = shape.broadcast_to(weights, a.shape)
+    return reduce.sum(a * weights, axis, keepdims) / reduce.sum(weights, axis, keepdims)
+
+
+def _median(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    return sort.quantile(a, 0.5, axis, keepdims)
+
+
+def _quantile(a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Array:
+    return sort.quantile(a, q, axis, keepdims, interpolation=method)
+
+
+def _percentile(a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Array:
+    return sort.quantile(a, np.asarray(q) / 100, axis, keepdims, interpolation=method)
+
+
+def _sort(
+    a: Array, axis: int | None = -1, kind: Any = None, stable: bool | None = None, descending: bool = False
+) -> Array:
+    steady = bool(stable) or kind in {"stable", "mergesort"}
+    return sort.sort(_flat(a) if axis is None else a, -1 if axis is None else axis, descending, steady).values
+
+
+def _argsort(
+    a: Array, axis: int | None = -1, kind: Any = None, stable: bool | None = None, descending: bool = False
+) -> Array:
+    steady = bool(stable) or kind in {"stable", "mergesort"}
+    return sort.argsort(_flat(a) if axis is None else a, -1 if axis is None else axis, descending, steady)
+
+
+def _unique(
+    ar: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: int | None = None,
+) -> Any:  # fmt: skip
+    first, inverse, counts = data_dependent.unique_p(ar, axis=axis)
+    values = index.take(_flat(ar) if axis is None else ar, first, axis or 0)
+    asked = zip((first, inverse, counts), (return_index, return_inverse, return_counts), strict=True)
+    extras = [array for array, wanted in asked if wanted]
+    return (values, *extras) if extras else values
+
+
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+    chosen = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        chosen = PUBLIC["where"](condition, choice, chosen)
+    return chosen
+
+
+def _pad(array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
+    widths = np.broadcast_to(np.asarray(pad_width), (len(array.shape), 2)).tolist()
+    return arrange.pad(array, [tuple(pair) for pair in widths], mode, constant_values)
+
+
+def _atleast(function: Callable[[Array], Array]) -> Callable[..., Any]:
+    def call(*arys: Array) -> Any:
+        found = tuple(function(x) for x in arys)
+        return found[0] if len(found) == 1 else found
+
+    return call
+
+
+def _polyval(p: Any, x: Array) -> Array:
+    y = 0 * x
+    for coefficient in p:
+        y = y * x + coefficient
+    return y
+
+
+def _nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    return compound.nan_to_num(x, nan, posinf, neginf)
+
+
+def _tile(A: Array, reps: Any) -> Array:
+    return arrange.tile(A, *(reps if isinstance(reps, tuple | list) else (reps,)))
+
+
+def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    return shape.transpose(a, axis1, axis2)
+
+
+def _count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    return reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims)
+
+
+def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    def edge(value: Any) -> Any:
+        if value is None or np.ndim(value):
+            return value
+        column = list(a.shape)
+        column[canonical_axis(axis, len(column))] = 1
+        return shape.broadcast_to(creation.as_tensor(value), tuple(column))
+
+    return PUBLIC["diff"](a, n, axis, edge(prepend), edge(append))
+
+
+_SPELLINGS: dict[str, Callable[..., Any]] = {
+    "diff": _diff,
+    "ptp": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims) - reduce.amin(a, axis, keepdims),
+    "std": _std, "var": _var, "nanstd": _nanstd, "nanvar": _nanvar, "average": _average,
+    "nanmax": _without_nan(reduce.amax, -np.inf), "nanmin": _without_nan(reduce.amin, np.inf),
+    "nanprod": _without_nan(PUBLIC["prod"], 1.0),
+    "median": _median, "quantile": _quantile, "percentile": _percentile, "count_nonzero": _count_nonzero,
+    "sort": _sort, "argsort": _argsort, "unique": _unique,
+    "repeat": PUBLIC["repeat_interleave"], "tile": _tile, "gradient": _gradient, "cov": _cov,
+    "corrcoef": lambda x, y=None, rowvar=True: statistics.corrcoef(_variables(x, y, rowvar)),
+    "pad": _pad, "select": _select, "nan_to_num": _nan_to_num,
+    "broadcast_arrays": arrange.broadcast_tensors,
+    "swapaxes": _swapaxes,
+    "transpose": lambda a, axes=None: shape.transpose(a) if axes is None else shape.permute(a, tuple(axes)),
+    "nonzero": data_dependent.nonzero_p, "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
+    "atleast_1d": _atleast(arrange.atleast_1d), "atleast_2d": _atleast(arrange.atleast_2d),
+    "atleast_3d": _atleast(arrange.atleast_3d),
+    "vdot": lambda a, b: reduce.sum(PUBLIC["conj"](_flat(a)) * _flat(b)),
+    "ediff1d": lambda ary: PUBLIC["diff"](_flat(ary)),
+    "polyval": _polyval,
+    "zeros_like": lambda a, dtype=None: creation.zeros_like(a, dtype=dtype),
+    "ones_like": lambda a, dtype=None: creation.ones_like(a, dtype=dtype),
+    "empty_like": lambda prototype, dtype=None: creation.empty_like(prototype, dtype=dtype),
+    "full_like": lambda a, fill_value, dtype=None: creation.full_like(a, fill_value, dtype=dtype),
+}  # fmt: skip
+
+# Functions whose `axis` may be (), which reduces nothing.
+_OVER_AXES = (
+    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "ptp", "all", "any", "count_nonzero", "average",
+    "median", "quantile", "percentile", "nansum", "nanprod", "nanmean", "nanstd", "nanvar", "nanmax", "nanmin",
+)  # fmt: skip
+_ALL = _SPELLINGS | MEANINGS
+SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name in _OVER_AXES}
+
+# PyTorch's functions of the same names mean something else.
+_NOT_OURS = frozenset({"nanmedian", "gradient"})
+
+# Functions that look at values or write them somewhere and have no gradient that could be lost.
+WITHOUT_GRADIENT = frozenset((
+    "shape", "ndim", "size", "result_type", "can_cast", "common_type", "min_scalar_type", "may_share_memory",
+    "shares_memory", "isrealobj", "iscomplexobj", "isreal", "iscomplex", "array_equal", "array_equiv", "array_repr",
+    "array_str", "array2string", "digitize", "argpartition", "lexsort", "nanargmax", "nanargmin",
+    "histogram_bin_edges", "histogram", "histogram2d", "histogramdd", "unravel_index", "ravel_multi_index",
+    "tril_indices_from", "triu_indices_from", "diag_indices_from", "einsum_path", "save", "savez", "savez_compressed",
+    "savetxt",
+))  # fmt: skip
+_NAMESPACES = {"numpy.linalg": "glassgrad.linalg", "numpy.fft": "glassgrad.fft"}
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def find(function: Any) -> Callable[..., Any] | None:
+    """Return what computes one of NumPy's functions here, if anything does."""
+    name, home = function.__name__, function.__module__
+    if home == "numpy.linalg" and name in LINALG:
+        return LINALG[name]
+    if home in _NAMESPACES:
+        ours = getattr(importlib.import_module(_NAMESPACES[home]), name, None)
+        return None if ours is None else public(ours, name)
+    return None if name in _NOT_OURS else SPELLINGS.get(name) or PUBLIC.get(name)
+
+
+@lru_cache(maxsize=512)
+def _signature(function: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Serve `Tensor.__array_function__`."""
+    name = func.__name__
+    tracked = _any_tracked(args) or _any_tracked(kwargs)
+    if (name in WITHOUT_GRADIENT and not _any_tracked(kwargs.get("weights"))) or (name in _WRITERS and not tracked):
+        return _plain(func, args, kwargs)
+    if name in WITHOUT_GRADIENT:
+        raise refusal(name, {"weights": kwargs["weights"]})
+    ours = find(func)
+    if ours is None:
+        if tracked:
+            close = difflib.get_close_matches(name, [*SPELLINGS, *PUBLIC], n=1)
+            nearest = f"\nSimilar: {close[0]}." if close else ""
+            raise errors.NO_NUMPY_FUNCTION(function=name, nearest=nearest, where=provenance.here())
+        return _plain(func, args, kwargs)
+    try:
+        given, named = _normalised(func, args, kwargs)
+        return ours(*given, **named)
+    except errors.GlassgradError as error:
+        if tracked:
+            raise
+        return _fallback(func, args, kwargs, error)
+    except TypeError as error:
+        if not tracked:
+            return _fallback(func, args, kwargs, error)
+        unknown = {key: value for key, value in kwargs.items() if f"'{key}'" in str(error)}
+        raise refusal(name, unknown or {key: x for key, x in kwargs.items() if key != "axis"}) from error
+
+
+def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+    """Let NumPy compute what our function cannot take; if that fails too, ours was the better message."""
+    try:
+        return _plain(func, args, kwargs)
+    except Exception:  # noqa: BLE001 - whatever NumPy says, ours names op and line
+        raise error from None
+
+
+def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Name the arguments as NumPy does, and drop those that have NumPy's default values.
+
+    NumPy orders arguments differently: `np.sum(x, 0, None, out)` has a dtype in the third place.
+    """
+    signature = _signature(func)
+    if signature is None or len(args) <= 1:
+        return list(args), _without_defaults(signature, kwargs)
+    bound = signature.bind(*args, **kwargs)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional.extend(value)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named.update(value)
+        elif parameter.default is parameter.empty and not named:
+            positional.append(value)
+        else:
+            named[name] = value
+    return positional, _without_defaults(signature, named)
+
+
+def _without_defaults(signature: inspect.Signature | None, named: dict[str, Any]) -> dict[str, Any]:
+    if signature is None:
+        return {name: value for name, value in named.items() if name != "out" or value is not None}
+    kept = {}
+    for name, value in named.items():
+        parameter = signature.parameters.get(name)
+        if parameter is None or value is not parameter.default:
+            kept[name] = value
+    return kept
+
+
+# --- without the tape -----------------------------------------------------------------------------
+
+_WRITERS = frozenset({"copyto", "fill_diagonal", "put", "place", "putmask", "put_along_axis"})
+
+
+def _any_tracked(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._tracks
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, tuple | list):
+        return False
+    return any(_any_tracked(part) for part in value)
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.lifted()
+    if isinstance(value, tuple | list):
+        return type(value)([_bare(part) for part in value]) if type(value) in {tuple, list} else value
+    return value
+
+
+def _dressed(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return make(value, None, False)
+    if type(value) in {tuple, list}:
+        return type(value)(_dressed(part) for part in value)
+    return value
+
+
+def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    result = func(*_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
+    if func.__name__ in _WRITERS and isinstance(args[0], Tensor):
+        inplace.log(args[0])
+    return _dressed(result)

@@ -1,0 +1,284 @@
+"""The array-API namespace of Tensors: what `t.__array_namespace__()` returns (version 2024.12 of the standard).
+
+Its functions are those that serve NumPy, whose second version follows the standard; what the standard has under a name
+of its own, or defines differently, is below. Everything differentiable stays so.
+
+SciPy asks for it when the variable SCIPY_ARRAY_API=1 is set before SciPy is imported. Tried with SciPy 1.17, values and
+gradients right (tests/interop/scipy_functions.py runs them): `special` logsumexp, softmax, log_softmax, erf, expit,
+logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore, skew,
+kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
+statistics of ttest_1samp, ttest_ind, f_oneway, bartlett; `integrate` trapezoid, cumulative_trapezoid;
+`spatial.transform.Rotation`. SciPy itself takes no other library's arrays in `linalg`, `signal`, `spatial.distance`,
+`integrate.simpson` and the distributions of `stats`: there the conversion to NumPy refuses tracked tensors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import creation
+from glassgrad.engine.protocols.exchange import from_dlpack
+from glassgrad.engine.protocols.functions import SPELLINGS
+from glassgrad.engine.protocols.meanings import matrix_trace
+from glassgrad.engine.protocols.ufuncs import scipy_special
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops import arrange, data_dependent, elementwise, index, scan, shape, sort
+from glassgrad.ops.core import PRIMITIVES, Array, Custom
+from glassgrad.ops.names import PUBLIC, public
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
+    "complex128",
+)  # fmt: skip
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _unique_all(x: Array) -> UniqueAll:
+    flat = shape.reshape(x, -1)
+    first, inverse, counts = data_dependent.unique_p(flat, axis=None)
+    return UniqueAll(index.take(flat, first), first, shape.reshape(inverse, tuple(x.shape)), counts)
+
+
+def _unique_counts(x: Array) -> UniqueCounts:
+    found = _unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def _unique_inverse(x: Array) -> UniqueInverse:
+    found = _unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def _asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    x = creation.as_tensor(obj, dtype, device)
+    if isinstance(obj, Tensor) and dtype is not None and obj.dtype != dtype:
+        x = shape.astype(obj, dtype)
+    y: Tensor = shape.clone(x) if copy else x
+    return y
+
+
+def _astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+    y = shape.astype(x, dtype)
+    return shape.clone(x) if copy and y is x else y
+
+
+def _reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+    y = PUBLIC["reshape"](x, tuple(shape))
+    return PUBLIC["clone"](y) if copy else y
+
+
+def _cumulative(function: Callable[..., Array], start: float) -> Callable[..., Array]:
+    def call(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+        at = 0 if axis is None else axis
+        y = function(x, at, dtype=dtype)
+        if not include_initial:
+            return y
+        first = list(y.shape)
+        first[at] = 1
+        return shape.cat([make(np.full(first, start, y.dtype), None, False), y], at)
+
+    return call
+
+
+def _searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Any = None) -> Array:
+    return sort.searchsorted(x1 if sorter is None else index.take(x1, sorter, 0), x2, side=side)
+
+
+def _linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Any:
+    steps = np.linspace(0, 1, num, endpoint=endpoint, dtype=dtype or creation.DEFAULT)
+    return start + (stop - start) * make(steps, None, False)
+
+
+def _arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    start, stop = (0, start) if stop is None else (start, stop)
+    # A step that leads away from the end gives nothing, where PyTorch raises.
+    return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
+
+
+def _eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Tensor:  # fmt: skip
+    return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
+
+
+def _isdtype(dtype: Any, kind: Any) -> bool:
+    return bool(np.isdtype(np.dtype(dtype), kind))
+
+
+def _result_type(*values: Any) -> Any:
+    return np.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values))
+
+
+def _ternary(condition: Array, x1: Any, x2: Any, /) -> Array:
+    return elementwise.where(condition, x1, x2)
+
+
+def _can_cast(x: Any, to: Any, /) -> bool:
+    source: Any = getattr(x, "dtype", x)
+    return np.can_cast(source, to)
+
+
+def _concat(xs: Any, /, *, axis: int | None = 0) -> Array:
+    return shape.cat([shape.reshape(x, -1) for x in xs], 0) if axis is None else shape.cat(xs, axis)
+
+
+_OWN: dict[str, Any] = {
+    "asarray": _asarray, "astype": _astype, "reshape": _reshape, "from_dlpack": from_dlpack, "where": _ternary,
+    "equal": elementwise.equal, "linspace": _linspace, "eye": _eye, "searchsorted": _searchsorted,
+    "cumulative_sum": _cumulative(scan.cumsum, 0), "cumulative_prod": _cumulative(scan.cumprod, 1),
+    "unique_all": _unique_all, "unique_counts": _unique_counts, "unique_inverse": _unique_inverse,
+    "unique_values": lambda x, /: _unique_all(x).values,
+    "nonzero": lambda x, /: data_dependent.nonzero_p(x), "isdtype": _isdtype, "result_type": _result_type,
+    "can_cast": _can_cast, "finfo": lambda t, /: np.finfo(getattr(t, "dtype", t)),
+    "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "concat": _concat,
+    "take": lambda x, indices, /, *, axis=None: index.take(x, indices, axis),
+    "tile": lambda x, repetitions, /: arrange.tile(x, *repetitions),
+    "e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "newaxis": None, "bool": np.dtype(bool),
+    **{name: np.dtype(name) for name in _DTYPES},
+    **{name: getattr(creation, name) for name in (
+        "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    )}, "arange": _arange,
+}  # fmt: skip
+
+
+class _Info:
+    """What `__array_namespace_info__()` returns: the one device, and the dtypes."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Tell what depends on the data: boolean indexing and shapes known only then."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """Return the only device."""
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        """Return all devices."""
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """Return the dtypes that Python numbers get."""
+        return {
+            "real floating": creation.DEFAULT, "complex floating": np.dtype(np.complex64),
+            "integral": np.dtype(np.int64), "indexing": np.dtype(np.int64),
+        }  # fmt: skip
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """Return the dtypes by name, all or those of a kind."""
+        every = {name: np.dtype(name) for name in ("bool", *_DTYPES)}
+        return {name: dtype for name, dtype in every.items() if kind is None or np.isdtype(dtype, kind)}
+
+
+# Functions of the main namespace that the standard has among those of linear algebra too.
+_IN_LINALG = frozenset({"matrix_transpose", "outer", "tensordot"})
+
+
+class Extension:
+    """An extension of the standard: the functions of a module of ours, with the standard's names of arguments."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "trace" and self.__name__ == "glassgrad.linalg":
+            return matrix_trace
+        if name in _IN_LINALG and self.__name__ == "glassgrad.linalg":
+            return PUBLIC[name]
+        function = getattr(importlib.import_module(self.__name__), name)
+        found = public(function, name) if callable(function) else function
+        setattr(self, name, found)
+        return found
+
+
+def _no_derivative(_g: Array, _needs: Any, _y: Any, *_x: Any, function: Any) -> Any:
+    raise errors.OPAQUE(function=f"scipy.special.{function.__name__}", where=provenance.here())
+
+
+opaque_p = Custom(
+    "opaque", lambda _xp, *x, function: function(*x),
+    joint_vjp=_no_derivative, formula="a function of SciPy without a derivative", derivative="raises", register=False,
+)  # fmt: skip
+PRIMITIVES[opaque_p.name] = opaque_p
+
+
+class Special:
+    """Where SciPy looks for special functions of other array libraries.
+
+    Those without a derivative here are computed too, since tests return p-values beside their statistics; only a
+    backward pass through them fails.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = scipy_special(name)
+        if found is None:
+            function = getattr(importlib.import_module("scipy.special"), name)
+            # SciPy wraps its functions so that they ask for ours: what it wraps computes.
+            found = partial(opaque_p, function=getattr(function, "__wrapped__", function))
+        setattr(self, name, found)
+        return found
+
+
+class Namespace:
+    """The functions, constants and dtypes of the standard as attributes; extensions `linalg` and `fft`."""
+
+    __name__ = "glassgrad.protocols.namespace"
+    __array_api_version__ = VERSIONS[-1]
+    linalg = Extension("glassgrad.linalg")
+    fft = Extension("glassgrad.fft")
+    special = Special()
+
+    def __getattr__(self, name: str) -> Any:
+        for table in (_OWN, SPELLINGS, PUBLIC):
+            if name in table:
+                return table[name]
+        raise AttributeError(f"the array-API namespace of glassgrad has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*_OWN, *SPELLINGS, *PUBLIC, "linalg", "fft", "special"})
+
+    def __array_namespace_info__(self) -> _Info:
+        return _Info()
+
+    def for_version(self, version: str | None) -> Namespace:
+        """Return the namespace; raises for a version of the standard that is not known."""
+        if version is not None and version not in VERSIONS:
+            raise errors.BAD_OPTION(
+                owner="__array_namespace__", name="api_version", given=version, where=provenance.here(),
+                expected=f"one of {', '.join(VERSIONS)}",
+            )  # fmt: skip
+        return self
+
+
+NAMESPACE = Namespace()

@@ -1,0 +1,306 @@
+"""The Tensor interpreter: what happens when a primitive is called with a Tensor.
+
+`apply` computes on the arrays inside and records a node when somebody wants a gradient; it is the hot path of
+eager mode. The operators and methods of `Tensor` are attached here from the tables, and the walks are told
+what they need to know of tensors. No derivative is written here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import op_errors, views
+from glassgrad.engine.mode import MODE, RECORDING, WATCHED
+from glassgrad.engine.node import PICK, Node, record
+from glassgrad.engine.operands import defers, is_foreign
+from glassgrad.engine.tape import HOOKS
+from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.ops import compound, elementwise, linalg, names, shape
+from glassgrad.ops.complex_input import refuse_complex
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
+from glassgrad.ops.vmap.batched import levels_of
+
+_ndarray = np.ndarray
+_internal = provenance.INTERNAL
+_getframe = sys._getframe
+_new = object.__new__
+_ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
+_OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
+
+
+def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
+    """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
+    flags = MODE.flags
+    if flags > RECORDING:
+        if flags & WATCHED:
+            return HOOKS.watched(prim, args, params)
+        _lift(args)
+    evaluate, decompose, special, saves_x, saves_y, saves_from, is_view, takes_complex = prim.traits
+    arrays: list[Any] = []
+    parents: list[Any] = []
+    tracked, plain = False, True
+    for arg in args:
+        if isinstance(arg, Tensor):
+            array = arg.array
+            if type(array) is not _ndarray:
+                plain = False
+            arrays.append(array)
+            if arg._tracks:
+                tracked = True
+                node = arg.node
+                parents.append(arg if node is None else node)
+                continue
+        else:
+            if type(arg) not in _ORDINARY:
+                plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
+            arrays.append(arg)
+        parents.append(None)
+    if not takes_complex:
+        refuse_complex(prim.name, arrays)
+    if not plain and decompose is not None:
+        return _decomposed(prim, args, params)
+    try:
+        y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
+    except errors.GlassgradError:
+        raise
+    except Exception as error:  # whatever NumPy raises is told in terms of the user's line
+        raise op_errors.explain(prim, args, params, error) from error
+    saved_y = y
+    if special:
+        return _finish_special(prim, y, args, arrays, parents, params, tracked and flags & RECORDING)
+    if decompose is not None:
+        y, saved_y = y
+    if type(y) is not _ndarray:
+        if not isinstance(y, np.generic):
+            return _finish_special(prim, saved_y, args, arrays, parents, params, tracked and flags & RECORDING)
+        y = np.asarray(y)
+        saved_y = y if decompose is None else saved_y
+    result = _new(Tensor)  # as `make` does
+    result.array, result._grad, result._extra = y, None, None
+    if tracked and flags & RECORDING and y.dtype.kind in "fc":
+        frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
+        while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        kept = arrays if saves_x else parents
+        if saves_from is not None:
+            kept = views.placeholders(saves_from, arrays, parents)
+        saved = (saved_y if saves_y else None, *kept)
+        result.node, result._tracks = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True
+    else:
+        result.node, result._tracks = None, False
+    return views.link(result, prim, args, params) if is_view else result
+
+
+def _lift(args: tuple[Any, ...]) -> None:
+    for arg in args:
+        if isinstance(arg, Tensor):
+            MODE.lift(arg)  # type: ignore[misc]  # set whenever something is traced
+
+
+def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself."""
+    assert prim.decompose is not None
+    result = prim.decompose(*args, **params)
+    return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
+
+
+def _as_array(arg: Any, prim: Primitive, args: tuple[Any, ...]) -> Any:
+    """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
+    if isinstance(arg, _ndarray):
+        return base_class(arg)
+    if type(arg) in INTERPRETERS or isinstance(arg, np.generic) or hasattr(arg, "__array_namespace__"):
+        return arg
+    if hasattr(arg, "__array__"):
+        return np.asarray(arg)
+    if prim.kind == "elementwise" and is_foreign(arg):  # NumPy would make an array of objects of it
+        raise _no_numbers(prim, args, arg)
+    return arg
+
+
+def _no_numbers(prim: Primitive, args: tuple[Any, ...], given: Any) -> Exception:
+    reason = TypeError(f"no numbers can be read from a {type(given).__name__}")
+    return op_errors.explain(prim, args, {}, reason)
+
+
+def _finish_special(
+    prim: Primitive, y: Any, args: tuple[Any, ...], arrays: list[Any], parents: list[Any], params: Any, tracked: Any
+) -> Any:
+    """Do the end of `apply` for what is not one plain array: several results, residuals, views, batches, Symbols."""
+    companions: tuple[Any, ...] = ()
+    saved_y = y
+    if prim.decompose is not None:
+        y, saved_y = y
+        if prim.companions:
+            y, *rest = y
+            companions = tuple(make(part, None, False) for part in rest)
+    if isinstance(y, np.generic):
+        y = np.asarray(y)
+    first = y[0] if prim.multiple else y
+    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
+        result = tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
+    else:
+        kept = arrays if prim.saves_x else parents
+        if prim.saves_from is not None or prim.saves_to is not None:
+            kept = views.placeholders(prim.saves_from or 0, arrays, parents, prim.saves_to)
+        saved = (saved_y if prim.saves_y else None, *kept)
+        frame = provenance.user_frame(3)
+        node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)
+        if type(first) is not _ndarray:
+            node.levels = levels_of(first)
+        if prim.multiple:
+            return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
+        result = make(y, node, True)
+    if prim.is_view:
+        return views.link(result, prim, args, params)
+    return (result, *companions) if companions else result
+
+
+def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
+    """Return one of several results, with a node of its own that leads to the common one."""
+    if not hasattr(part, "shape"):
+        part = np.asarray(part)
+    if part.dtype.kind not in "fc":
+        return make(part, None, False)
+    params = {"index": position, "count": count}
+    pick = record(PICK, (node,), (None, node), params, part, node.code, node.lasti)
+    if type(part) is not _ndarray:
+        pick.levels = levels_of(part)
+    return make(part, pick, True)
+
+
+# --- operators and methods, from the table --------------------------------------------------------
+
+
+def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
+    """Return the method of an operator; `theirs` is what Python asks the other class for when we return nothing."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return _left_to(other, theirs, prim, (self, other))
+        return apply(prim, (self, other), {})
+
+    return operator
+
+
+def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return _left_to(other, theirs, prim, (other, self))
+        return apply(prim, (other, self), {})
+
+    return operator
+
+
+def _left_to(other: Any, theirs: str, prim: Primitive, args: tuple[Any, ...]) -> Any:
+    """Leave an operand to its class, or say that nobody can compute with it."""
+    if defers(other, theirs):
+        return NotImplemented
+    raise _no_numbers(prim, args, other)
+
+
+def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+    # Without an answer of either side, Python compares identities: `x == None` is False, `x != "a"` True.
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
+            return NotImplemented
+        return apply(prim, (self, other), {})
+
+    return operator
+
+
+def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
+    def operator(self: Tensor) -> Any:
+        return apply(prim, (self,), {})
+
+    return operator
+
+
+_OPERATORS = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.power,
+    "matmul": linalg.matmul,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.left_shift,
+    "rshift": elementwise.right_shift,
+}
+_COMPARISONS = {
+    "lt": (elementwise.less, "__gt__"),
+    "le": (elementwise.less_equal, "__ge__"),
+    "gt": (elementwise.greater, "__lt__"),
+    "ge": (elementwise.greater_equal, "__le__"),
+}
+_EQUALITIES = {"eq": elementwise.equal, "ne": elementwise.not_equal}
+_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
+
+
+def _attach() -> None:
+    for name, prim in _OPERATORS.items():
+        setattr(Tensor, f"__{name}__", _binary(prim, f"__r{name}__"))
+        setattr(Tensor, f"__r{name}__", _reflected(prim, f"__{name}__"))
+    for name, (prim, theirs) in _COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _binary(prim, theirs))
+    for name, prim in _EQUALITIES.items():
+        setattr(Tensor, f"__{name}__", _equality(prim))
+    for name, prim in _UNARY.items():
+        setattr(Tensor, f"__{name}__", _unary(prim))
+    setattr(Tensor, "__pos__", compound.positive)  # noqa: B010 - attached like every other operator
+    for name, function in names.methods().items():
+        setattr(Tensor, name, function)
+
+
+Tensor._interpreter = Interpreter(HIGHEST, apply)
+for _kind in [kind for kind in INTERPRETERS if issubclass(kind, Tensor)] + [Tensor]:
+    INTERPRETERS[_kind] = Tensor._interpreter
+_attach()
+
+
+# --- what the tape needs to know of tensors -------------------------------------------------------
+
+
+def _wrap(array: Any) -> Any:
+    if isinstance(array, Tensor):
+        return array
+    # NumPy's rules on 0-d arrays return scalars.
+    return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
+
+
+def _unwrap(value: Any) -> Any:
+    return value.array if isinstance(value, Tensor) else value
+
+
+def _outputs_of(node: Node, parts: Sequence[Any]) -> tuple[Tensor, ...]:
+    return tuple(_pick(node, part, position, len(parts)) for position, part in enumerate(parts))
+
+
+def _alias(value: Any) -> Any:
+    """Return a fresh Tensor of the same value: connected to the old one if that has a history."""
+    if not isinstance(value, Tensor):
+        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
+            return value
+        value = make(value, None, False)
+    array = value.lifted()
+    frame = provenance.user_frame(1)
+    parent = (value.node if value.node is not None else value) if value._tracks else None
+    node = record(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
+    if type(array) is not _ndarray:
+        node.levels = levels_of(array)
+    return make(array, node, True)
+
+
+HOOKS.wrap = _wrap
+HOOKS.unwrap = _unwrap
+HOOKS.tensor_of = lambda array, node: make(array, node, True)
+HOOKS.outputs_of = _outputs_of
+HOOKS.alias = _alias

@@ -1,0 +1,168 @@
+"""What nodes keep for the backward pass, decided by somebody else: `saved_tensors_hooks` and checkpoints.
+
+While somebody watches, every op is computed as usual and its new node is then shown to the watchers, the
+innermost first. A watcher may replace `Node.saved` by an object whose ``unpack(node)`` returns it later.
+This module is `glassgrad.autograd.graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.engine.mode import MODE, WATCHED
+from glassgrad.engine.node import PICK, Node
+from glassgrad.engine.record import apply
+from glassgrad.engine.tape import HOOKS
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.core import Primitive
+from glassgrad.ops.vmap.batched import Batched
+
+
+class Watcher:
+    """Watches ops while it is entered; subclasses say what becomes of what a node saves."""
+
+    def note(self, node: Node) -> None:
+        """Look at a node that was just recorded."""
+
+    def stand_in(self, prim: Primitive) -> Primitive:
+        """Return what is to be computed in place of a primitive."""
+        return prim
+
+    def __enter__(self) -> Self:
+        self._before = MODE.watchers, MODE.flags
+        MODE.watchers = (*MODE.watchers, self)
+        MODE.flags |= WATCHED
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        MODE.watchers, MODE.flags = self._before
+
+
+def watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a primitive and show the watchers its node."""
+    plain = all(type(arg.array) is np.ndarray for arg in args if isinstance(arg, Tensor))
+    if prim.decompose is not None and not plain:
+        result = prim.decompose(*args, **params)  # every op of it is watched by itself
+        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
+    watchers, flags = MODE.watchers, MODE.flags
+    chosen = prim
+    if plain:
+        for watcher in watchers:
+            chosen = watcher.stand_in(chosen)
+    MODE.flags = flags & ~WATCHED
+    try:
+        result = apply(chosen, args, params)
+    finally:
+        MODE.flags = flags
+    node = node_of(result)
+    if node is not None:
+        node.prim = prim
+        for watcher in reversed(watchers):
+            watcher.note(node)
+    return result
+
+
+HOOKS.watched = watched
+
+
+def show(node: Node) -> None:
+    """Show the watchers, if there are any, a node that was recorded by hand."""
+    if MODE.flags & WATCHED:
+        for watcher in reversed(MODE.watchers):
+            watcher.note(node)
+
+
+def node_of(result: Any) -> Node | None:
+    """Return the node of what a primitive returned: the common one, if it has several results."""
+    for part in result if isinstance(result, tuple) else (result,):
+        if part.node is not None:
+            node: Node = part.node
+            return node.parents[0] if node.prim is PICK else node
+    return None
+
+
+def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:
+    """Return a copy of a primitive that is evaluated by another function."""
+    twin: Primitive = object.__new__(type(prim))  # `copy` returns primitives themselves
+    twin.__dict__.update(prim.__dict__, evaluate=evaluate)
+    twin.__dict__.pop("traits", None)
+    return twin
+
+
+# --- hooks on what is saved -------------------------------------------------------------------------
+
+
+class _Packed:
+    """What a node saved, each array packed by a hook."""
+
+    def __init__(self, parts: Any, unpack: Callable[[Any], Any]) -> None:
+        self.parts = parts
+        self._unpack = unpack
+
+    def unpack(self, node: Node) -> Any:
+        """Return ``(y, *x)``."""
+        return _each(self.parts, _Part, lambda part: self._array(part, node))
+
+    def _array(self, part: _Part, node: Node) -> Any:
+        found = self._unpack(part.packed)
+        if not isinstance(found, Tensor) or found.shape != part.shape:
+            given = found.shape if isinstance(found, Tensor) else type(found).__name__
+            raise errors.UNPACKED_WRONG(given=given, expected=part.shape, op=node.name, where=node.place)
+        return found.array
+
+
+class _Part:
+    """One packed array."""
+
+    def __init__(self, packed: Any, shape: tuple[int, ...]) -> None:
+        self.packed = packed
+        self.shape = shape
+
+
+def _each(value: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply a function to the entries of a certain kind in nested tuples and lists."""
+    if isinstance(value, kind):
+        return function(value)
+    if isinstance(value, tuple | list):
+        parts = [_each(part, kind, function) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+class saved_tensors_hooks(Watcher):  # noqa: N801 - PyTorch's name
+    """Inside, what nodes save passes through `pack_hook`, and through `unpack_hook` when it is needed.
+
+    `pack_hook` gets a tensor and may return anything: a name of a file, a tensor of fewer bits;
+    `unpack_hook` gets that and returns a tensor of the same shape.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> half = lambda t: (t.dtype, t.astype(gg.float16))
+        >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> with gg.autograd.graph.saved_tensors_hooks(half, lambda packed: packed[1].astype(packed[0])):
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self._pack = pack_hook
+        self._unpack = unpack_hook
+
+    def note(self, node: Node) -> None:
+        """Pack what the node saves, unless an inner watcher has done so."""
+        if type(node.saved) is tuple:
+            flags = MODE.flags
+            MODE.flags = flags & ~WATCHED  # what the hook computes is no business of the hook
+            try:
+                node.saved = _Packed(_each(node.saved, np.ndarray | Batched, self._packed), self._unpack)
+            finally:
+                MODE.flags = flags
+
+    def _packed(self, array: Any) -> _Part:
+        return _Part(self._pack(make(array, None, False)), tuple(array.shape))

@@ -1,0 +1,427 @@
+"""The tape's walks: cotangents from outputs to leaves, youngest node first.
+
+A node (`node.py`) is always younger than its parents, so walking by falling sequence number is a reverse
+topological order and needs no recursion and no search beforehand. The backward walk here pushes
+cotangents with the vjp rules; `tangents.py` pushes tangents the other way, over the same nodes, with the
+jvp rules. `mode.py` says whether ops are recorded, `mutations.py` guards saved values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.engine.mode import (
+    MODE,
+    RECORDING,
+    TRACING,
+    WATCHED,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from glassgrad.engine.node import PICK, Freed, Node, describe, next_sequence, unpack
+from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.ops import complexes, reduce, shape
+from glassgrad.ops.core import Array, Primitive
+from glassgrad.ops.vmap import batched
+from glassgrad.ops.vmap.batched import Level
+
+# --- the backward walk ----------------------------------------------------------------------------
+
+
+def match_cotangent(g: Array, like: Any) -> Array:
+    """Undo broadcasting and promotion: give the cotangent the shape and dtype of what it belongs to.
+
+    This is the one place where it happens; rules may return cotangents of the broadcast shape.
+    """
+    wanted = like.shape
+    if g.shape != wanted:
+        extra = g.ndim - len(wanted)
+        axes = tuple(range(extra)) + tuple(
+            axis for axis in range(extra, g.ndim) if wanted[axis - extra] == 1 and g.shape[axis] != 1
+        )
+        if axes:
+            g = reduce.sum_p(g, axis=axes, keepdims=False)
+        if g.shape != wanted:
+            g = shape.reshape_p(g, shape=wanted)
+    if g.dtype != like.dtype:
+        g = shape.astype_p(g, dtype=like.dtype)
+    return g
+
+
+class Walk:
+    """One backward pass: cotangents travel from the roots to the leaves, youngest node first.
+
+    Args:
+        retain: keep the saved values for another walk.
+        create_graph: call the rules with Tensors, so that the result can be differentiated again.
+        wanted: nodes and leaves whose cotangents are asked for; None means every leaf.
+    """
+
+    __slots__ = (
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "owned", "retain", "wanted",
+    )  # fmt: skip
+
+    def __init__(self, retain: bool, create_graph: bool, wanted: Iterable[Any] | None = None) -> None:
+        self.retain = retain
+        self.create_graph = create_graph
+        self.batched = False  # whether cotangents may carry batches of vmap
+        self.wanted = None if wanted is None else set(wanted)
+        self.found: dict[Any, Any] = {}
+        self.heap: list[tuple[int, Node]] = []
+        self.cotangents: dict[Node, Any] = {}
+        self.owned: set[Any] = set()
+        self.given: set[int] = set()
+        self.freed: Freed | None = None
+        if not retain:
+            frame = provenance.user_frame(2)
+            self.freed = Freed(frame.f_code, frame.f_lasti)
+
+    def seed(self, target: Any, g: Array) -> None:
+        """Add a cotangent of an output."""
+        self.given.add(id(g if type(g) is np.ndarray and g.base is None else memory_owner(g)))
+        if (
+            type(g) is np.ndarray and type(target) is Node and target not in self.cotangents and not self.batched
+            and g.dtype is target.dtype and g.shape == target.shape
+        ):  # fmt: skip
+            self.cotangents[target] = g  # as `accumulate` would
+            heappush(self.heap, (-target.seq, target))
+        else:
+            self.accumulate(target, g)
+
+    def run(self) -> dict[Any, Any]:
+        """Walk; return the cotangent of every leaf reached, or of what was wanted."""
+        needed = None if self.wanted is None else self._needed()
+        heap, cotangents, retain, freed = self.heap, self.cotangents, self.retain, self.freed
+        while heap:
+            node = heappop(heap)[1]
+            g = cotangents.pop(node)
+            if node.hooks is not None:
+                g = self._run_hooks(node, g)
+            if needed is not None:
+                if node in self.wanted:  # type: ignore[operator]  # wanted is a set here
+                    self.found[node] = self._own(g)
+                if node not in needed:
+                    continue
+            saved = node.saved
+            if type(saved) is not tuple:
+                saved = unpack(node)
+            elif node.seq < MUTATIONS.latest:
+                MUTATIONS.check(node)
+            self._step(node, g, saved)
+            if not retain and (node.prim.frees or node.prim.vjps is None):
+                node.saved = freed
+                node.parents = ()
+        return self.found
+
+    def run_plain(self) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
+        """Walk as `run` does where every leaf is wanted and all cotangents are arrays: the hot path of training.
+
+        `_step` stands here in line, for that case alone; anything special is left to it.
+        """
+        heap, cotangents, freed, accumulate = self.heap, self.cotangents, self.freed, self.accumulate
+        while heap:
+            node = heappop(heap)[1]
+            g = cotangents.pop(node)
+            if node.hooks is not None:
+                g = self._run_hooks(node, g)
+            saved = node.saved
+            if type(saved) is not tuple:
+                saved = unpack(node)
+            elif node.seq < MUTATIONS.latest:
+                MUTATIONS.check(node)
+            prim, parents = node.prim, node.parents
+            rules = prim.vjps
+            pairs: Iterable[tuple[Any, Any]]
+            if rules is not None:
+                pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
+            elif prim.visit is None:
+                needs = [parent is not None for parent in parents]
+                pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
+            else:
+                self._step(node, g, saved)
+                pairs = ()
+            for parent, c in pairs:
+                if parent is None or c is None:
+                    continue
+                if rules is not None:  # then c is the rule that gives it
+                    params = node.params
+                    c = c(g, *saved, **params) if params else c(g, *saved)
+                    if c is None:
+                        continue
+                if type(parent) is not Node or parent in cotangents or c.dtype is not parent.dtype:
+                    accumulate(parent, c)
+                elif c.shape == parent.shape:
+                    cotangents[parent] = c
+                    heappush(heap, (-parent.seq, parent))
+                else:
+                    accumulate(parent, c)
+            if freed is not None and (prim.frees or rules is None):
+                node.saved = freed
+                node.parents = ()
+            if self.batched:  # a visit has led into what vmap recorded
+                return self.run()
+        return self.found
+
+    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - the hot path, written out
+        prim = node.prim
+        if self.create_graph:
+            saved = saved_tensors(node, saved)
+        rules = prim.vjps
+        if rules is not None:
+            params = node.params
+            if len(rules) == 1 and node.parents[0] is not None:
+                c = rules[0](g, *saved, **params)
+                if c is not None:
+                    self.accumulate(node.parents[0], c)
+                return
+            for position, parent in enumerate(node.parents):
+                if parent is not None:
+                    rule = rules[position]
+                    if rule is not None:
+                        c = rule(g, *saved, **params)
+                        if c is not None:
+                            self.accumulate(parent, c)
+            return
+        if prim.visit is not None:
+            prim.visit(self, node, g)
+        elif prim.decompose is not None and (self.create_graph or self.batched):
+            # The hand-written vjp of a fused primitive is for plain arrays.
+            self._step_decomposed(node, g, saved)
+        else:
+            assert prim.joint_vjp is not None
+            needs = [parent is not None for parent in node.parents]
+            for parent, c in zip(node.parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
+                if parent is not None and c is not None:
+                    self.accumulate(parent, c)
+
+    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any]) -> None:
+        """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again."""
+        inputs = [alias(x) for x in saved[1:]]
+        with enable_grad():
+            y = node.prim.decomposed(*inputs, **node.params)
+        asked = [x if parent is not None else None for x, parent in zip(inputs, node.parents, strict=True)]
+        walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None])
+        if self.batched:
+            walk.meet_batches()
+        for part, c in zip(y, g, strict=True) if node.prim.multiple else ((y, g),):
+            if c is not None and part.node is not None:
+                walk.seed(part.node, c)
+        found = walk.run()
+        for x, parent in zip(asked, node.parents, strict=True):
+            if x is not None and x.node in found:
+                self.accumulate(parent, found[x.node])
+
+    def deliver_pick(self, node: Node, g: Array) -> None:
+        """Put the cotangent of one result of several into its slot at their common node."""
+        (parent,) = node.parents
+        slots = self.cotangents.get(parent)
+        if slots is None:
+            slots = self.cotangents[parent] = [None] * node.params["count"]
+            heappush(self.heap, (-parent.seq, parent))
+        position = node.params["index"]
+        # Under create_graph one result may have several pick nodes.
+        slots[position] = g if slots[position] is None else slots[position] + g
+
+    def accumulate(self, target: Any, c: Array) -> None:
+        """Add a cotangent to what a node or leaf has collected so far."""
+        if self.batched:
+            c = _without_batches(target, c)
+        is_node = type(target) is Node
+        like = target if is_node else target.array  # the properties of a Tensor would cost a call each
+        if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
+            c = match_cotangent(c, target)
+        store: dict[Any, Any] = self.cotangents if is_node else self.found
+        before = store.get(target)
+        if before is None:
+            if is_node:
+                store[target] = c
+                heappush(self.heap, (-target.seq, target))
+            elif type(c) is np.ndarray and c.base is None and id(c) not in self.given:
+                store[target] = c  # as `_own` would say
+                self.given.add(id(c))
+            else:
+                store[target] = self._own(c)
+        elif target in self.owned and type(c) is np.ndarray:
+            # The sum lives in a buffer that only this walk knows, so it may grow in place.
+            before += c
+            store[target] = before
+        else:
+            total = store[target] = before + c
+            if type(total) is np.ndarray and total.ndim:
+                self.owned.add(target)
+            else:
+                self.owned.discard(target)
+
+    def _own(self, g: Array) -> Array:
+        """Return `g`, or a copy if its memory is a seed's or was handed out before: each leaf owns its gradient."""
+        if type(g) is not np.ndarray:
+            return g
+        given = self.given
+        if g.base is None:
+            owner = g
+            shared = id(g) in given
+        else:
+            owner = memory_owner(g)
+            # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+            shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
+        if shared:
+            g = owner = g.copy(order="K")
+        given.add(id(owner))
+        return g
+
+    @staticmethod
+    def is_running(level: Level) -> bool:
+        """Tell whether a call of vmap is still running: then this walk is inside it."""
+        return level in MODE.levels
+
+    def meet_batches(self) -> None:
+        """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
+        self.batched = True
+
+    def _run_hooks(self, node: Node, g: Array) -> Array:
+        for hook in list(node.hooks or ()):
+            replaced = hook(wrap(turned(g)))
+            if replaced is not None:
+                g = turned(replaced if self.create_graph else unwrap(replaced))
+        return g
+
+    def _needed(self) -> set[Any]:
+        """Return the nodes on a path from the roots to what is wanted."""
+        wanted = self.wanted or set()
+        reachable: dict[Node, None] = {}
+        stack = [node for _, node in self.heap]
+        while stack:
+            node = stack.pop()
+            if node not in reachable:
+                reachable[node] = None
+                if type(node.saved) is Freed:
+                    unpack(node)  # raises: what lies behind it is no longer known
+                stack.extend(parent for parent in node.parents if type(parent) is Node)
+        needed: set[Any] = set()
+        for node in sorted(reachable, key=_sequence):
+            if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):
+                needed.add(node)
+        return needed
+
+
+def _without_batches(target: Any, c: Array) -> Array:
+    """Sum a cotangent over the batches of vmap that its target does not have.
+
+    Not so over those of calls of vmap that are still running: there everything, and so this gradient too, is
+    meant for one example.
+    """
+    for level in levels_of(c):
+        if level not in MODE.levels and level not in levels_of(target):
+            c = reduce.sum_p(batched.exit_p(c, level=level, axis=0), axis=(0,), keepdims=False)
+    return c
+
+
+def levels_of(value: Any) -> tuple[Level, ...]:
+    """Return the batches of vmap that a node's result, a tensor or an array has beside its shape."""
+    if type(value) is Node:
+        return getattr(value, "levels", ())
+    return batched.levels_of(unwrap(value))
+
+
+def _sequence(node: Node) -> int:
+    return node.seq
+
+
+def backward(
+    roots: Sequence[Any],
+    gradients: Sequence[Array],
+    *,
+    retain_graph: bool,
+    create_graph: bool,
+    wanted: Sequence[Any] | None = None,
+) -> dict[Any, Any]:
+    """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}."""
+    walk = Walk(retain_graph, create_graph, wanted)
+    before, walk.batched = MODE.flags, bool(MODE.levels)
+    # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
+    plain = wanted is None and not (create_graph or walk.batched or before & TRACING)
+    MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
+    try:
+        for root, g in zip(roots, gradients, strict=False):  # as long as each other; to ask takes time
+            if g.dtype.kind == "c":
+                g = turned(g)
+            walk.seed(root, wrap(g) if create_graph else g)
+        found = walk.run_plain() if plain else walk.run()
+        for place, g in found.items():
+            if g.dtype.kind == "c":
+                found[place] = turned(g)
+        return found
+    finally:
+        MODE.flags = before
+
+
+def turned(g: Array) -> Array:
+    """Return a cotangent as users know it for one as the rules know it, or the other way: the conjugate.
+
+    For a complex z = a + ib the rules pass on dL/da - i dL/db, with which those of holomorphic functions stay as
+    they are; PyTorch shows dL/da + i dL/db, the direction of steepest ascent. What is real stays the same.
+    """
+    return complexes.conj_p(g) if g.dtype.kind == "c" else g
+
+
+# --- between arrays and tensors -------------------------------------------------------------------
+# tensor.py, which stands above this file, fills these in.
+
+
+def wrap(array: Array) -> Any:
+    """Return the array as a Tensor; Tensors pass through."""
+    return HOOKS.wrap(array)
+
+
+def unwrap(value: Any) -> Array:
+    """Return the array of a Tensor; arrays pass through."""
+    return HOOKS.unwrap(value)
+
+
+def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``(y, *x)`` of a node with Tensors in place of the arrays that have a history."""
+    prim = node.prim
+    y = saved[0]
+    if prim.saves_y and prim.decompose is None:
+        y = HOOKS.outputs_of(node, y) if prim.multiple else HOOKS.tensor_of(y, node)
+    if not prim.saves_x and prim.saves_from is None:
+        return (y, *saved[1:])
+    result = [y]
+    for x, parent in zip(saved[1:], node.parents, strict=True):
+        if parent is None or x is parent:  # no history, or a placeholder
+            result.append(x)
+        else:
+            result.append(HOOKS.tensor_of(x, parent) if type(parent) is Node else parent)
+    return tuple(result)
+
+
+def alias(value: Any) -> Any:
+    """Return a new Tensor with the same value, connected to the old one by an identity node."""
+    return HOOKS.alias(value)
+
+
+class _Hooks:
+    wrap: Callable[[Any], Any]
+    unwrap: Callable[[Any], Any]
+    tensor_of: Callable[[Any, Node], Any]
+    outputs_of: Callable[[Node, Any], tuple[Any, ...]]
+    alias: Callable[[Any], Any]
+    backward: Callable[..., None]  # by autograd.py
+    watched: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]  # by saving.py
+
+
+HOOKS = _Hooks()
+
+# What the rest of the engine takes from here, whichever file it lives in.
+__all__ = [
+    "HOOKS", "MODE", "MUTATIONS", "PICK", "RECORDING", "TRACING", "WATCHED", "Freed", "Node", "Walk", "alias",
+    "backward", "describe", "enable_grad", "is_grad_enabled", "levels_of", "match_cotangent", "memory_owner",
+    "next_sequence", "no_grad", "saved_tensors", "set_grad_enabled", "turned", "unpack", "unwrap", "wrap",
+]  # fmt: skip

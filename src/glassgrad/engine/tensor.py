@@ -1,0 +1,488 @@
+"""Tensor: an array and its place on the tape.
+
+The class holds what a tensor is and the autograd controls. Its operators and its differentiable methods are
+attached from the tables of ops by `interpreter.py`, which also says what calling an op with a Tensor does.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine.mode import MODE, RECORDING, TRACING
+from glassgrad.engine.node import Node, describe
+from glassgrad.engine.tape import HOOKS
+from glassgrad.ops import complexes, index, shape
+from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
+
+_ndarray = np.ndarray
+_PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64})
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple that also knows how many elements there are."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """Return the product of the sizes."""
+        return math.prod(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        part = _item(self, key)
+        return part if type(part) is int else Size(part)
+
+    def __add__(self, other: Any) -> Size:
+        return Size((*self, *other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size((*other, *self))
+
+    def __mul__(self, times: Any) -> Size:
+        return Size(tuple(self) * times)
+
+    __rmul__ = __mul__
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)
+
+
+class _Sizes(dict[tuple[int, ...], Size]):
+    """The Size of every shape that was asked for: looking it up takes a third of the time of building it."""
+
+    def __missing__(self, shape: tuple[int, ...]) -> Size:
+        if len(self) > 4096:
+            self.clear()
+        size = self[shape] = Size(shape)
+        return size
+
+
+_SIZES = _Sizes()
+
+
+def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
+    """Build a Tensor without any check: the one constructor of the hot path."""
+    tensor = _new(Tensor)
+    tensor.array = array
+    tensor.node = node
+    tensor._tracks = tracks
+    tensor._grad = None
+    tensor._extra = None
+    return tensor
+
+
+_new = object.__new__
+_item = tuple.__getitem__
+
+
+def _complete_and_apply(prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Stand in for `interpreter.apply` until that file, which needs this one, has been loaded."""
+    import_module("glassgrad.public")
+    return Tensor._interpreter.apply(prim, args, params)
+
+
+class Handle:
+    """What `register_hook` returns: `remove()` takes the hook away again. Also a context manager."""
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks = hooks
+        self._hook = hook
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.remove()
+
+
+def base_class(array: Any) -> Any:
+    """Return a memory map, a matrix or another subclass of `ndarray` as an `ndarray` of the same memory.
+
+    Subclasses bring operators of their own, and views that own no memory of the tensor's; a Tensor holds neither.
+    """
+    if type(array) is _ndarray or not isinstance(array, _ndarray):
+        return array
+    masked = getattr(array, "mask", None) if hasattr(array, "filled") else None
+    if masked is not None and np.any(masked):
+        raise errors.MASKED_ARRAY(count=int(np.sum(masked)), shape=array.shape, where=provenance.here())
+    return array.view(_ndarray)
+
+
+def numeric(array: Any, kind: str) -> Any:
+    """Return an array of numbers as it is, or in this machine's order of bytes; refuse texts, dates and objects.
+
+    `kind` is the type of what the user gave, for the message.
+    """
+    array = base_class(array)
+    if array.dtype.kind not in "biufc":
+        raise errors.NO_NUMBERS(kind=kind, where=provenance.here())
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+class Tensor:
+    """A multidimensional array that can take part in automatic differentiation.
+
+    Build one with `glassgrad.tensor`, `zeros`, `randn` and so on. `array` is the array inside (an
+    `ndarray`, or what stands for one inside a transformation); `data` is, as in PyTorch, a Tensor that
+    shares it and has no history.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_extra", "_grad", "_tracks", "array", "node")
+
+    array: Any
+    node: Node | None
+    _tracks: bool
+    _grad: Tensor | None
+    _extra: dict[str, Any] | None
+    __array_priority__ = 1000
+    _interpreter: ClassVar[Interpreter] = Interpreter(100, _complete_and_apply)
+
+    def __init__(self, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
+        if isinstance(data, Tensor):
+            data = data.array
+        elif type(data) is int:  # sizes, as in PyTorch; the value 5 is glassgrad.tensor(5)
+            data = np.empty((data, *sizes), np.float32)
+            sizes = ()
+        if sizes:
+            raise errors.NOT_SIZES(kind=type(data).__name__, where=provenance.here())
+        if isinstance(data, _ndarray):
+            self.array = numeric(data, "ndarray")
+        else:  # what stands for an array in a transformation is one
+            self.array = data if type(data) in INTERPRETERS else np.asarray(data, dtype=np.float32)
+        self.node = None
+        self._grad = None
+        self._extra = None
+        self._tracks = False
+        if requires_grad:
+            self.requires_grad = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        INTERPRETERS[cls] = cls._interpreter
+
+    if TYPE_CHECKING:
+        # Operators and differentiable methods are attached from the tables; a type checker sees them as this.
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __lshift__(self, other: Any) -> Any: ...
+        def __rshift__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return _SIZES[self.array.shape]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype  # type: ignore[no-any-return]  # arrays are typed Any
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; assigning replaces the memory."""
+        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.array = value.array if isinstance(value, Tensor) else np.asarray(base_class(value), self.array.dtype)
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._tracks
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self.array.dtype.kind not in "fc":
+            raise errors.REQUIRES_GRAD_DTYPE(dtype=self.array.dtype, where=provenance.here())
+        if self.node is not None and not value:
+            raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)
+        self._tracks = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` in place; return self."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        return self.node
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return shape.transpose(self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - the array API's name
+        return shape.matrix_transpose(self)
+
+    @property
+    def mH(self) -> Any:  # noqa: N802 - PyTorch's name
+        return complexes.conj(shape.matrix_transpose(self))
+
+    @property
+    def real(self) -> Any:
+        return complexes.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return complexes.imag(self)
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self.array.shape)
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self.array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its entry `dim`."""
+        return _SIZES[self.array.shape] if dim is None else self.array.shape[dim]
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return int(self.array.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.element_size()
+
+    def lifted(self) -> Array:
+        """Return the array inside, or the Symbol that stands for it while a step is being traced."""
+        if MODE.flags & TRACING:
+            MODE.lift(self, True)  # type: ignore[misc]  # set whenever the flag is
+        return self.array
+
+    def assign(self, array: Array) -> None:
+        """Give a state tensor new values: copied into its memory, or as a Symbol bound to it.
+
+        For state that no rule saves (counters, running statistics): the write is not logged.
+        """
+        if type(self.array) is _ndarray and type(array) in _PLAIN:
+            if not self.array.flags.writeable:
+                raise errors.INPLACE_READ_ONLY(op="a write", reason="it is read-only", where=provenance.here())
+            self.array[...] = array
+        else:
+            self.array = array
+
+    # --- out of the tape --------------------------------------------------------------------------
+
+    def detach(self) -> Tensor:
+        """Return a Tensor of the same memory that gradients do not flow through."""
+        if self._tracks:
+            provenance.EXITS.note(".detach()")
+        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """Return the array; raises when a gradient would be lost, unless with `force` or under `no_grad`."""
+        array: np.ndarray[Any, Any] = (self.detach() if force else self)._plain(".numpy()")
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array: np.ndarray[Any, Any] = self._plain("converting to a NumPy array")
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def _plain(self, call: str) -> Any:
+        if self._tracks and MODE.flags & RECORDING:
+            name = self.node.place.variable if self.node is not None else None
+            raise errors.ASARRAY_TRACKED(
+                call=call, what=describe(self), name=name or "t", where=provenance.here(2)
+            )
+        if type(self.array) is not _ndarray and hasattr(self.array, "no_numbers"):
+            raise self.array.no_numbers(call)
+        return self.array
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        if self.numel() != 1:
+            raise errors.ITEM_NEEDS_ONE(shape=self.shape, where=provenance.here())
+        if self._tracks:
+            provenance.EXITS.note(".item()")
+        return self.array.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        if self._tracks:
+            provenance.EXITS.note(".tolist()")
+        return self.array.tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.numel() != 1 or self.array.dtype.kind not in "biu":
+            raise errors.INDEX_NEEDS_INTEGER(shape=self.shape, dtype=self.array.dtype, where=provenance.here())
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise errors.BOOL_NEEDS_ONE(shape=self.shape, where=provenance.here())
+        return bool(self.array.item())
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.array.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.array.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self[position] for position in range(self.array.shape[0])])
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self.array == (value.array if isinstance(value, Tensor) else value)).any())
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        from glassgrad.engine import printing
+
+        return printing.tensor(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.numel() == 1 else format(repr(self), spec)
+
+    # --- gradients --------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has accumulated: on leaves, and after `retain_grad()`."""
+        if self._grad is None and self.node is not None and not (self._extra and "retain" in self._extra):
+            node = self.node
+            text = errors.NON_LEAF_GRAD.text(what=describe(self), op=node.name, where=node.place)
+            warnings.warn(text, errors.NonLeafGradWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._grad = value if value is None or isinstance(value, Tensor) else make(np.asarray(value), None, False)
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
+    ) -> None:
+        """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
+
+        Args:
+            gradient: cotangent of this tensor, of its shape; may be left out for one element.
+            retain_graph: keep the graph for another backward; default: as `create_graph`.
+            create_graph: record the backward pass, so that gradients can be differentiated.
+            inputs: accumulate only into these.
+
+        Raises:
+            AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
+        """
+        HOOKS.backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this non-leaf tensor in later backward passes."""
+        if not self._tracks:
+            raise errors.RETAIN_GRAD_WITHOUT_GRAPH(where=provenance.here())
+        if self.node is None or (self._extra is not None and "retain" in self._extra):
+            return
+        me = weakref.ref(self)  # the node must not keep its tensor alive
+
+        def keep(g: Tensor) -> None:
+            tensor = me()
+            if tensor is not None:
+                tensor._grad = g if tensor._grad is None else tensor._grad + g
+
+        self._extra = {**(self._extra or {}), "retain": keep}
+        self._hook_list().append(keep)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+        """Call `hook(gradient)` when the gradient of this tensor is complete; it may return another."""
+        if not self._tracks:
+            raise errors.HOOK_WITHOUT_GRAPH(where=provenance.here())
+        hooks = self._hook_list()
+        hooks.append(hook)
+        return Handle(hooks, hook)
+
+    def _hook_list(self) -> list[Any]:
+        if self.node is not None:
+            if self.node.hooks is None:
+                self.node.hooks = []
+            return self.node.hooks
+        self._extra = self._extra or {}
+        hooks: list[Any] = self._extra.setdefault("hooks", [])
+        return hooks
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return _rebuild, (type(self), self.detach().array, self._tracks)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self.node is not None:
+            raise errors.DEEPCOPY_NON_LEAF(what=describe(self), where=provenance.here())
+        twin = _rebuild(type(self), self.array.copy(), self._tracks)
+        if self._grad is not None:
+            twin._grad = make(self._grad.array.copy(), None, False)
+        memo[id(self)] = twin
+        return twin
+
+
+def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
+    tensor = _new(kind)
+    Tensor.__init__(tensor, array)
+    tensor._tracks = tracks
+    return tensor

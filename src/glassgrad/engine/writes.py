@@ -1,0 +1,134 @@
+"""In-place writes: which memory was overwritten, when and where, and whether a saved value was among it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine.node import Node, describe, next_sequence
+from glassgrad.ops.vmap.batched import Batched
+
+
+class Writer:
+    """Somebody who overwrites the same arrays again and again, as an optimizer does: noting it is cheap."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self.seq = 0
+        self.code: CodeType | None = None
+        self.lasti = 0
+        MUTATIONS.writers.add(self)
+
+    def wrote(self, arrays: list[Any]) -> None:
+        """Note that `arrays` were overwritten from the user's current line."""
+        frame = provenance.user_frame(2)
+        self.code, self.lasti = frame.f_code, frame.f_lasti
+        self.arrays = arrays
+        self.seq = MUTATIONS.latest = next_sequence()
+
+
+class _Mutations:
+    """The log of in-place writes: which memory, when, where.
+
+    Saved arrays are checked against it only when some write is younger than the oldest node of a walk,
+    so a training loop, whose writes all happen between the steps, pays one comparison.
+    """
+
+    def __init__(self) -> None:
+        self.latest = 0
+        self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
+        self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+    def record(self, *arrays: Any, frame: Any = None) -> None:
+        """Note that the memory of `arrays` is being overwritten from the user's current line."""
+        frame = frame or provenance.user_frame(1)
+        code, lasti = frame.f_code, frame.f_lasti
+        self.latest = latest = next_sequence()
+        log = self.log
+        if len(log) > 4096:
+            self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
+        for array in arrays:
+            owner = array if array.base is None else memory_owner(array)
+            known = log.get(id(owner))
+            if known is not None and known[0]() is owner:
+                log[id(owner)] = (known[0], latest, code, lasti)
+            else:
+                log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
+
+    def write_since(self, seq: int, owner: Any) -> provenance.Place | None:
+        """Return where the memory of `owner` was overwritten after `seq`, if it was."""
+        entry = self.log.get(id(owner))
+        if entry is not None and entry[1] > seq and entry[0]() is owner:
+            return provenance.resolve(entry[2], entry[3])
+        for writer in self.writers:
+            if writer.seq > seq and any(memory_owner(array) is owner for array in writer.arrays):
+                assert writer.code is not None
+                return provenance.resolve(writer.code, writer.lasti)
+        return None
+
+    def owners_since(self, seq: int) -> list[Any]:
+        """Return weak references to the owners of memory that was overwritten after `seq`."""
+        if self.latest <= seq:
+            return []
+        return [entry[0] for entry in self.log.values() if entry[1] > seq and entry[0]() is not None]
+
+    def check(self, node: Node, traced: bool = False) -> None:
+        """Raise when something that `node` saved was overwritten after it was saved.
+
+        With `traced` Symbols count too. A traced backward walk does without: the tracer sees what its rules read.
+        """
+        for position, array in _arrays(node.saved):
+            if isinstance(array, np.ndarray):
+                written = self.write_since(node.seq, memory_owner(array))
+            else:
+                written = array.written_since(node.seq) if traced else None
+            if written is None or not _is_read(node, position):
+                continue
+            operands = node.place.operands
+            if position == 0:
+                what = describe(None, node)
+            elif position <= len(operands):
+                what = f"'{operands[position - 1]}'"
+            else:
+                what = f"argument {position} of {node.prim.name}"
+            name = what.strip("'") if what.startswith("'") else "h"
+            raise errors.SAVED_OVERWRITTEN(
+                what=what, op=node.prim.name, saved=node.place, written=written, hint=f"{name} = {name} + ..."
+            )
+
+
+# The derivative with respect to one argument of these is made of the other arguments alone.
+_PRODUCTS = frozenset({"multiply", "matmul", "conv2d"})
+
+
+def _is_read(node: Node, position: int) -> bool:
+    """Tell whether a backward pass reads what was saved at a position: `h * 2` does not need h."""
+    if position == 0 or not (node.prim.name in _PRODUCTS or (node.prim.name == "divide" and position == 1)):
+        return True
+    return any(parent is not None for at, parent in enumerate(node.parents, 1) if at != position)
+
+
+def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:
+    """Yield the arrays among saved values, those in tuples as well, with the position of the outermost entry."""
+    for at, value in enumerate(saved):
+        while type(value) is Batched:
+            value = value.value  # all examples of a call of vmap
+        if isinstance(value, np.ndarray) or hasattr(value, "written_since"):  # a Symbol is memory too
+            yield at if position is None else position, value
+        elif isinstance(value, tuple):
+            yield from _arrays(value, at if position is None else position)
+
+
+def memory_owner(array: Any) -> Any:
+    """Return the array that owns the memory which `array` is a view of."""
+    while isinstance(getattr(array, "base", None), np.ndarray):
+        array = array.base
+    return array
+
+
+MUTATIONS = _Mutations()

@@ -1,0 +1,244 @@
+"""Checkpoints: recompute instead of store (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+
+A checkpointed call is recorded like any other, but its nodes forget what they save. The first node that is
+asked for it in the backward pass lets the function run once more, and what that run saves is handed out.
+The tape stays what it was, so higher derivatives, closures and nested checkpoints need nothing special.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import random
+from glassgrad.engine.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_enabled
+from glassgrad.engine.node import Node
+from glassgrad.engine.saved_tensors import Watcher, computed_by
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.func import tree
+from glassgrad.ops.core import REGISTRY, Primitive
+
+Function = Callable[..., Any]
+
+
+def checkpoint(
+    function: Function,
+    *args: Any,
+    keep: Collection[str] = (),
+    preserve_rng_state: bool = True,
+    use_reentrant: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Return ``function(*args, **kwargs)``; what its backward pass needs is computed again when it is needed.
+
+    Args:
+        function: called now and once more in the backward pass; has to do the same both times.
+        keep: a policy: names of primitives whose results are kept, so that they run only once. Naming
+            the expensive ones ("matmul", "linear", "conv2d") saves most of the time and half the memory.
+        preserve_rng_state: let the second run draw the same random numbers.
+        use_reentrant: accepted for PyTorch's sake; there is one way here, and it has no restrictions.
+
+    Raises:
+        AutogradError: in the backward pass, when the second run did something else than the first, an
+            argument was overwritten in between, or both runs wrote to the same memory in place.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.checkpoint import checkpoint
+        >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> checkpoint(lambda x: (x * x).sin().sum(), x).backward()
+    """
+    if not is_grad_enabled() or MODE.flags & TRACING:
+        return function(*args, **kwargs)  # nothing is stored; the compiler plans memory by itself
+    unknown = set(keep) - set(REGISTRY)
+    if unknown:
+        raise errors.CHECKPOINT_KEEP(given=sorted(unknown), where=provenance.here())
+    segment = _Segment(function, args, kwargs, frozenset(keep), preserve_rng_state)
+    with segment:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int | None = None, input: Any = None, *, use_reentrant: bool | None = None, **options: Any
+) -> Any:
+    """Apply layers one after the other, checkpointed in segments.
+
+    `segments` of equal length, as in PyTorch, or by default about sqrt(2 n) of falling length: when the
+    long ones at the beginning are computed again, the inputs of those behind them are already gone.
+    The last segment is not checkpointed. `options` go to `checkpoint`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.checkpoint import checkpoint_sequential
+        >>> layers = [gg.nn.Linear(4, 4) for _ in range(16)]
+        >>> checkpoint_sequential(layers, None, gg.ones(2, 4)).shape
+        (2, 4)
+    """
+    layers = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    lengths = _lengths(len(layers)) if segments is None else _equal_lengths(len(layers), segments)
+    start = 0
+    for length in lengths:
+        chain = _Chain(layers[start : start + length])
+        start += length
+        input = chain(input) if start == len(layers) else checkpoint(chain, input, **options)
+    return input
+
+
+class _Chain:
+    """Layers applied one after the other."""
+
+    def __init__(self, layers: Sequence[Function]) -> None:
+        self.layers = layers
+
+    def __call__(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def _lengths(count: int) -> list[int]:
+    """Cut `count` layers into segments of falling length, k, k-1, ..., 1 with k(k+1)/2 about `count`."""
+    longest = math.ceil((math.sqrt(8 * count + 1) - 1) / 2)
+    lengths = []
+    while count > 0:
+        lengths.append(min(longest, count))
+        count -= lengths[-1]
+        longest -= 1
+    return lengths
+
+
+def _equal_lengths(count: int, segments: int) -> list[int]:
+    if not 1 <= segments <= max(count, 1):
+        raise errors.CHECKPOINT_SEGMENTS(given=segments, count=count, where=provenance.here())
+    size = count // segments
+    return [size] * (segments - 1) + [count - size * (segments - 1)]
+
+
+# --- one checkpointed call ----------------------------------------------------------------------------
+
+
+class _Segment(Watcher):
+    """One checkpointed call: what was called, in which state of the world, and what it recorded."""
+
+    def __init__(
+        self,
+        function: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        keep: frozenset[str],
+        random_state: bool,
+    ) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.keep = keep
+        self.kept: list[Any] = []
+        self.prims: list[Primitive] = []
+        self.random_state = random.get_states() if random_state else {}
+        self.levels = MODE.levels
+        self.saved: list[Any] = []
+        frame = provenance.user_frame(1)
+        self.place = frame.f_code, frame.f_lasti  # not the frame: it would keep its locals alive
+        self.began = MUTATIONS.latest
+        self.written: list[Any] = []
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        self.written = MUTATIONS.owners_since(self.began)
+
+    def note(self, node: Node) -> None:
+        """Take the place of what the node saves."""
+        node.saved = _Later(self, len(self.prims))
+        self.prims.append(node.prim)
+
+    def stand_in(self, prim: Primitive) -> Primitive:
+        """Keep the results of the primitives that the policy names."""
+        if prim.name not in self.keep:
+            return prim
+
+        def evaluate(*arrays: Any, **params: Any) -> Any:
+            self.kept.append(prim.evaluate(*arrays, **params))
+            return self.kept[-1]
+
+        return computed_by(prim, evaluate)
+
+    def saved_by(self, position: int, node: Node) -> Any:
+        """Return what the node at this position saves, running the function again if need be."""
+        self._check_unchanged(node)
+        if not self.saved or self.saved[position] is None:
+            self._run_again()
+        saved, self.saved[position] = self.saved[position], None  # handed out once, so that it is free soon
+        return saved
+
+    def _run_again(self) -> None:
+        again, began = _Again(self), MUTATIONS.latest
+        before = MODE.levels, MODE.watchers, MODE.flags, random.get_states()
+        MODE.levels, MODE.watchers = self.levels, ()
+        MODE.flags &= ~WATCHED
+        random.set_states(self.random_state)
+        try:
+            with enable_grad(), again:
+                self.function(*self.args, **self.kwargs)
+        finally:
+            MODE.levels, MODE.watchers, MODE.flags = before[:3]
+            random.set_states(before[3] if self.random_state else {})
+        for reference in self.written:
+            place = None if reference() is None else MUTATIONS.write_since(began, reference())
+            if place is not None:
+                raise errors.CHECKPOINT_WRITES(written=place, where=provenance.resolve(*self.place))
+        if len(again.saved) != len(self.prims):
+            raise errors.CHECKPOINT_LENGTH(
+                first=len(self.prims), second=len(again.saved), where=provenance.resolve(*self.place)
+            )
+        self.saved = again.saved
+
+    def _check_unchanged(self, node: Node) -> None:
+        if MUTATIONS.latest <= self.began:
+            return
+        tensors = [leaf for leaf in tree.flatten((self.args, self.kwargs))[0] if isinstance(leaf, Tensor)]
+        for x in [*tensors, *(parent for parent in node.parents if isinstance(parent, Tensor))]:
+            owner = memory_owner(x.array) if isinstance(x.array, np.ndarray) else None
+            written = MUTATIONS.write_since(self.began, owner)
+            if written is not None:
+                where = provenance.resolve(*self.place)
+                raise errors.CHECKPOINT_OVERWRITTEN(shape=x.shape, written=written, where=where)
+
+
+class _Later:
+    """Stands in `Node.saved` of a checkpointed node."""
+
+    def __init__(self, segment: _Segment, position: int) -> None:
+        self.segment = segment
+        self.position = position
+
+    def unpack(self, node: Node) -> Any:
+        """Return ``(y, *x)``."""
+        return self.segment.saved_by(self.position, node)
+
+
+class _Again(Watcher):
+    """Collects what the nodes of the second run save."""
+
+    def __init__(self, segment: _Segment) -> None:
+        self.segment = segment
+        self.saved: list[Any] = []
+        self.kept = iter(segment.kept)
+
+    def note(self, node: Node) -> None:
+        """Collect, after a look whether this is the node that was recorded first time."""
+        position = len(self.saved)
+        expected = self.segment.prims[position] if position < len(self.segment.prims) else None
+        if expected is not None and expected is not node.prim:
+            raise errors.CHECKPOINT_DIFFERS(
+                number=position + 1, first=expected.name, second=node.prim.name, where=node.place
+            )
+        self.saved.append(node.saved)
+
+    def stand_in(self, prim: Primitive) -> Primitive:
+        """Return what was kept instead of computing it again."""
+        if prim.name not in self.segment.keep:
+            return prim
+        return computed_by(prim, lambda *_arrays, **_params: next(self.kept))

@@ -1,0 +1,263 @@
+"""Batching rules: how each primitive works on a whole batch at once, for `vmap`.
+
+A rule ``(prim, size, values, batched, params)`` gets arrays with the batch along axis 0 where `batched`
+says so and returns the result with the batch along axis 0. Elementwise primitives need none and fused
+ones are decomposed, so what is left are a few patterns, and indexing and products, which are work.
+An entry of the table names its rule (``batch=shifted``); what this file itself stands on is listed at its end.
+A primitive without a rule is computed one example after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.core import REGISTRY, Array
+from glassgrad.ops.places import ARRAY, EVERYTHING, IndexArray, Spec
+from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
+from glassgrad.ops.vmap.batched import aligned, one_by_one
+
+Values = list[Any]
+Flags = list[bool]
+Params = dict[str, Any]
+
+
+def expanded(value: Array, size: int) -> Array:
+    """Return an array that is the same for all examples with a batch axis of its own, without a copy."""
+    if not hasattr(value, "shape"):
+        value = np.asarray(value)
+    return broadcast_to_p(reshape_p(value, shape=(1, *value.shape)), shape=(size, *value.shape))
+
+
+def all_expanded(values: Values, batched: Flags, size: int) -> Values:
+    """Return all values with a batch axis."""
+    return [value if mine else expanded(value, size) for value, mine in zip(values, batched, strict=True)]
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def native(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For primitives that leave leading axes alone."""
+    return prim(*all_expanded(values, batched, size), **params)
+
+
+def stacked(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For primitives on the last axes whose arguments broadcast over those in front."""
+    return prim(*aligned(values, batched), **params)
+
+
+def _axis(axis: Any) -> Any:
+    return axis + 1 if isinstance(axis, int | np.integer) else tuple(a + 1 for a in axis)
+
+
+# How a parameter of this name changes when an axis is put in front.
+_SHIFTS: dict[str, Callable[[Any, int], Any]] = {
+    "axis": lambda axis, _size: _axis(axis),
+    "axis1": lambda axis, _size: axis + 1,
+    "axis2": lambda axis, _size: axis + 1,
+    "axes": lambda axes, _size: (0, *_axis(axes)),
+    "shape": lambda shape, size: (size, *shape),
+    "widths": lambda widths, _size: ((0, 0), *widths),
+}
+
+
+def shifted(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For primitives whose parameters count axes from the front."""
+    moved = {name: _SHIFTS[name](entry, size) if name in _SHIFTS else entry for name, entry in params.items()}
+    return prim(*all_expanded(values, batched, size), **moved)
+
+
+def _broadcast_to(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    (x,), shape = values, params["shape"]
+    beside = reshape_p(x, shape=(size, *(1,) * (len(shape) + 1 - len(x.shape)), *x.shape[1:]))
+    return prim(beside, shape=(size, *shape))
+
+
+def _over_axis_or_all(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """Reductions to a position: `axis` None means that of the flattened array."""
+    if params["axis"] is not None:
+        return shifted(prim, size, values, batched, params)
+    (x,) = values
+    y = prim(reshape_p(x, shape=(size, math.prod(x.shape[1:]))), axis=1, keepdims=False)
+    return reshape_p(y, shape=(size, *(1,) * (len(x.shape) - 1))) if params["keepdims"] else y
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def _matmul(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    a, b = values
+    ranks = [len(v.shape) - mine for v, mine in zip(values, batched, strict=True)]
+    if ranks == [1, 1]:
+        # A dot product for each example, or one vector that is the same for all.
+        return sum_p(a * b, axis=(1,), keepdims=False) if all(batched) else prim(a, b) if batched[0] else prim(b, a)
+    if ranks == [2, 1] and batched == [False, True]:
+        return prim(b, permute_p(a, axes=(1, 0)))
+    if ranks == [1, 2] and batched == [True, False]:
+        return prim(a, b)
+    a = _as_matrix(a, ranks[0], batched[0], -2)
+    b = _as_matrix(b, ranks[1], batched[1], -1)
+    y = prim(*aligned([a, b], batched))
+    if 1 not in ranks:
+        return y
+    # Drop the axis that made a matrix of the vector.
+    return reshape_p(y, shape=(*y.shape[:-2], y.shape[-1] if ranks[0] == 1 else y.shape[-2]))
+
+
+def _as_matrix(v: Array, rank: int, mine: bool, axis: int) -> Array:
+    if rank > 1:
+        return v
+    shape = (*v.shape[:-1], 1, v.shape[-1]) if axis == -2 else (*v.shape, 1)
+    return reshape_p(v, shape=shape)
+
+
+# --- indexing -------------------------------------------------------------------------------------
+
+
+def _spelled_out(spec: Spec, rank: int) -> list[Any]:
+    """Write an index with one part for every axis of an array of this rank, and the new axes."""
+    parts = list(spec)
+    rest = [EVERYTHING] * (rank - sum(part is not None and part is not Ellipsis for part in parts))
+    if Ellipsis in [part for part in parts if part is None or part is Ellipsis]:
+        at = next(position for position, part in enumerate(parts) if part is Ellipsis)
+        return parts[:at] + rest + parts[at + 1 :]
+    return parts + rest
+
+
+class _Index:
+    """An index of one example, rewritten for the whole batch.
+
+    NumPy puts the axes of index arrays where the first of them stands if they stand side by side, and in
+    front otherwise; a number counts as an array if there are others. `order` brings what the rewritten
+    index selects into the order batch, then axes as for one example.
+    """
+
+    def __init__(self, spec: Spec, arrays: Values, batched: Flags, rank: int, size: int, of_batch: bool) -> None:
+        self.parts = parts = _spelled_out(spec, rank)
+        self.width = max((len(v.shape) - mine for v, mine in zip(arrays, batched, strict=True)), default=0)
+        self.arrays = [self._widened(v, mine) for v, mine in zip(arrays, batched, strict=True)]
+        kinds = (IndexArray, int) if arrays else IndexArray
+        advanced = [at for at, part in enumerate(parts) if isinstance(part, kinds)]
+        together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
+        self.rank = self.width + sum(map(_keeps_axis, parts))  # of what is selected, for one example
+        lead = sum(map(_keeps_axis, parts[: advanced[0]])) if advanced and together else 0
+        if not of_batch:
+            self.order = self._order(lead)
+        elif any(batched):
+            # Numbering the examples makes one index array more; the axes of all of them are in front then.
+            self.parts = [ARRAY, *parts]
+            self.arrays.insert(0, np.arange(size).reshape(size, *(1,) * self.width))
+            self.order = self._order(0, behind=lead)
+        else:
+            self.parts = [EVERYTHING, *parts]
+            self.order = self._order(0 if together else self.width)
+        while len(self.parts) > 1 and self.parts[-1] == EVERYTHING:
+            self.parts.pop()
+
+    def _widened(self, v: Array, mine: bool) -> Array:
+        return reshape_p(v, shape=(v.shape[0], *(1,) * (self.width + 1 - len(v.shape)), *v.shape[1:])) if mine else v
+
+    def _order(self, batch: int, behind: int = 0) -> tuple[int, ...]:
+        """Axis `batch` in front; of the rest, the first `width` (those of the arrays) behind so many others."""
+        rest = [axis for axis in range(self.rank + 1) if axis != batch]
+        if behind:
+            arrays, others = rest[: self.width], rest[self.width :]
+            rest = others[:behind] + arrays + others[behind:]
+        return (batch, *rest)
+
+    @property
+    def spec(self) -> Spec:
+        return tuple(self.parts)
+
+    def to_batch_first(self, y: Array) -> Array:
+        return y if self.order == tuple(range(self.rank + 1)) else permute_p(y, axes=self.order)
+
+    def from_batch_first(self, g: Array) -> Array:
+        inverse = tuple(int(axis) for axis in np.argsort(self.order))
+        return g if self.order == tuple(range(self.rank + 1)) else permute_p(g, axes=inverse)
+
+
+def _keeps_axis(part: Any) -> bool:
+    """Tell whether a part of an index, a slice or a new axis, shows as an axis of what is selected."""
+    return part is None or isinstance(part, tuple)
+
+
+def _put_along(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    x, value, index = values
+    x, index = (v if mine else expanded(v, size) for v, mine in ((x, batched[0]), (index, batched[2])))
+    # The value broadcasts against the index, from the right.
+    (value,) = aligned([value], [batched[1]], widest=len(index.shape) - 1)
+    return prim(x, value, index, axis=params["axis"] + 1)
+
+
+def searched(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For `searchsorted`: one row of edges for everything, or a row of edges for each row."""
+    edges, x = values
+    if not batched[0] and len(edges.shape) == 1:
+        return prim(edges, x, **params)
+    edges, x = all_expanded(values, batched, size)
+    if len(edges.shape) > 2:
+        return prim(edges, x, **params)
+    rows = reshape_p(x, shape=(size, math.prod(x.shape[1:])))
+    return reshape_p(prim(edges, rows, **params), shape=tuple(x.shape))
+
+
+def first_only(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    """For elementwise functions of the first argument whose others are lists of numbers."""
+    if any(batched[1:]):
+        return one_by_one(prim, size, values, batched, params)
+    return prim(*values, **params)
+
+
+def _getitem(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    x, *arrays = values
+    index = _Index(params["spec"], arrays, batched[1:], len(x.shape) - batched[0], size, batched[0])
+    return index.to_batch_first(prim(x, *index.arrays, spec=index.spec))
+
+
+def _put_add(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    g, *arrays = values
+    index = _Index(params["spec"], arrays, batched[1:], len(params["shape"]), size, True)
+    g = g if batched[0] else expanded(g, size)
+    return prim(index.from_batch_first(g), *index.arrays, spec=index.spec, shape=(size, *params["shape"]))
+
+
+def _at_set(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+    x, value, *arrays = values
+    index = _Index(params["spec"], arrays, batched[2:], len(x.shape) - batched[0], size, True)
+    x = x if batched[0] else expanded(x, size)
+    if hasattr(value, "shape") and len(value.shape):
+        own = value.shape[1:] if batched[1] else value.shape
+        lead = size if batched[1] else 1
+        value = index.from_batch_first(reshape_p(value, shape=(lead, *(1,) * (index.rank - len(own)), *own)))
+    return prim(x, value, *index.arrays, spec=index.spec)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+Rule = Callable[[Any, int, Values, Flags, Params], Any]
+
+_PATTERNS: dict[Rule, Sequence[str]] = {
+    native: ("astype", "view_bits", "copy", "alias", "tril", "triu", "one_hot"),
+    shifted: (
+        "reshape", "permute_dims", "flip", "roll", "pad", "concat", "sum", "max", "min", "logsumexp", "softmax",
+        "log_softmax", "all", "any", "take_along_axis", "put_along_add", "scatter_extreme",
+    ),
+    _broadcast_to: ("broadcast_to",),
+    _over_axis_or_all: ("argmax", "argmin"),
+    _matmul: ("matmul",),
+    _getitem: ("getitem",),
+    _put_add: ("put_add",),
+    _at_set: ("at_set",),
+    _put_along: ("put_along_axis",),
+}  # fmt: skip
+
+RULES: dict[str, Rule] = {name: rule for rule, names in _PATTERNS.items() for name in names}
+
+for _name, _rule in RULES.items():
+    REGISTRY[_name].batch = _rule

@@ -1,0 +1,45 @@
+"""What the tasks with images and points share: first weights, and how well classes are told apart at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad.train.learner import HasArrays, measure
+
+Array = Any
+
+
+def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    """He's initialisation for layers before a ReLU, the same for every engine; small logits to begin with."""
+    generator = np.random.Generator(np.random.PCG64([seed, 0]))
+    last = [name for name, array in weights.items() if array.ndim > 1][-1]
+    found: dict[str, Array] = {}
+    for name, array in weights.items():
+        if array.ndim == 1:
+            found[name] = np.zeros_like(array)
+            continue
+        spread = math.sqrt((0.1 if name == last else 2.0) / math.prod(array.shape[1:]))
+        found[name] = (spread * generator.standard_normal(array.shape)).astype(array.dtype)
+    return found
+
+
+def loss_and_accuracy(logits: Callable[[Array], Array], examples: HasArrays, chunk: int) -> dict[str, float]:
+    """Return loss and accuracy."""
+    found = measure(logits, examples, chunk)
+    return {"loss": found.loss, "accuracy": found.accuracy}
+
+
+def final_measures(train: Mapping[str, float], test: Mapping[str, float]) -> dict[str, float]:
+    """Return both parts' measures under the names that the last record of metrics.jsonl has."""
+    parts = {"train": train, "test": test}
+    return {f"{part}_{key}": value for part, values in parts.items() for key, value in values.items()}
+
+
+def final_lines(final: Mapping[str, float]) -> Iterator[str]:
+    """Yield the final losses and accuracies."""
+    yield f"train loss {final['train_loss']:.4f}   test loss {final['test_loss']:.4f}"
+    yield f"train accuracy {final['train_accuracy']:.2%}   test accuracy {final['test_accuracy']:.2%}"

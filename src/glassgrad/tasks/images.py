@@ -1,0 +1,198 @@
+"""The tasks digits and mnist: their hyperparameters, and everything they are put together from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.data.batches import EpochBatches, shifted
+from glassgrad.data.download import fetch_mnist
+from glassgrad.data.images import CLASSES, ImageData, read_mnist, shipped_digits
+from glassgrad.data.names import Examples
+from glassgrad.tasks import options as shared
+from glassgrad.tasks.classify import final_lines, final_measures, first_weights, loss_and_accuracy
+from glassgrad.tasks.rates import warm_up_and_cosine
+from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.train.config import Layer, option, resolve
+from glassgrad.train.learner import Learner
+
+Array = Any
+
+_CHUNK = 1_000
+"""Images measured at once; more would only need more memory."""
+
+
+@dataclass(frozen=True)
+class ImagesConfig:
+    """Every hyperparameter of `glassgrad train digits`, with its defaults."""
+
+    model: str = option("mlp", "which model to train", choices=("mlp", "cnn"))
+    engine: str = shared.engine()
+    hidden: int = option(128, "units of each hidden layer", low=1, high=1_000_000)
+    layers: int = option(2, "hidden layers of the mlp", low=1, high=100)
+    channels: int = option(
+        16, "channels of the cnn's first convolution; the second has twice as many", low=1, high=10_000
+    )
+    epochs: int = option(20, "how often each image is trained on", low=1, high=1e6)
+    batch: int = option(64, "images per step", low=1, high=1_000_000)
+    rate: float = option(0.0005, "highest learning rate of RMSprop", above=0, high=1e6)
+    final_rate: float = option(0.00001, "learning rate at the end", above=0, high=1e6)
+    warm_up: float = option(0.05, "share of the steps over which the rate rises to its highest", low=0, high=1)
+    alpha: float = option(0.99, "share of the mean square that RMSprop keeps", low=0, high=1)
+    momentum: float = option(0.9, "momentum of RMSprop", low=0, high=1)
+    shift: int = option(1, "pixels by which an image is moved at most, at random, while training", low=0, high=100)
+    seed: int = shared.seed()
+    device: str = shared.device()
+    log_every: int = shared.log_every(10)
+    eval_every: int = option(0, "steps between tests; 0 for once an epoch", low=0, high=1e12, resumable=True)
+    save_every: float = shared.save_every()
+
+
+@dataclass(frozen=True)
+class MnistConfig(ImagesConfig):
+    """Every hyperparameter of `glassgrad train mnist`, with its defaults."""
+
+    hidden: int = option(1024, "units of each hidden layer (128 for the cnn)", low=1, high=1_000_000)
+    layers: int = option(3, "hidden layers of the mlp", low=1, high=100)
+    epochs: int = option(20, "how often each image is trained on (10 for the cnn)", low=1, high=1e6)
+    batch: int = option(512, "images per step (128 for the cnn)", low=1, high=1_000_000)
+    rate: float = option(0.0001, "highest learning rate of RMSprop (0.0005 for the cnn)", above=0, high=1e6)
+    data: str = option("", "folder with idx files, gzipped or not; empty to fetch MNIST into a cache", resumable=True)
+
+
+# What the models do not have, and the defaults of `mnist` that suit the cnn better.
+_WITHOUT = {"mlp": ("channels",), "cnn": ("layers",)}
+_CNN_DEFAULTS = {"hidden": 128, "batch": 128, "epochs": 10, "rate": 0.0005}
+
+
+def _configure(cls: type[Any], layers: list[Layer], cnn_defaults: Mapping[str, Any]) -> Any:
+    """Put layers together. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
+    chosen = [
+        Layer({key: layer.values[key] for key in ("model",) if key in layer.values}, layer.name) for layer in layers
+    ]
+    model = resolve(cls, chosen).model
+    config = resolve(cls, [Layer(cnn_defaults if model == "cnn" else {}, str), *layers])
+    for layer in layers:
+        for key in layer.values:
+            if key in _WITHOUT[model]:
+                raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
+    return config
+
+
+def build_learner(config: ImagesConfig, size: tuple[int, int]) -> Learner:
+    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+    learner: Learner
+    if config.engine == "manual":
+        from glassgrad.tasks import learners_by_hand
+
+        learner = learners_by_hand.images_learner(config, size, CLASSES)
+    else:
+        from glassgrad.tasks import learners
+
+        learner = learners.images_learner(config, size, CLASSES)
+    learner.load_weights(first_weights(learner.weights(), config.seed))
+    return learner
+
+
+class ImagesTask:
+    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+
+    def __init__(self, kind: str, config: ImagesConfig, data: ImageData) -> None:
+        if config.batch > len(data.train_labels):
+            raise errors.IMAGES_BATCH(name="batch", count=len(data.train_labels), given=config.batch)
+        if config.model == "cnn" and min(data.size) < 4:
+            raise errors.IMAGES_SMALL(size=" x ".join(map(str, data.size)))
+        self.kind, self.config, self.data = kind, config, data
+        self.learner = build_learner(config, data.size)
+        self._mean, self._spread = float(data.train_images.mean()), max(float(data.train_images.std()), 1e-6)
+        self.batches = EpochBatches(data.train_images, data.train_labels, config.batch, config.seed, self._prepare)
+        self.batch_at = self.batches.at
+        self.epoch_steps = self.batches.per_epoch
+        self.steps = config.epochs * self.epoch_steps
+        self.eval_every = config.eval_every or self.epoch_steps
+        self._test = Examples(self._inputs(data.test_images), data.test_labels)
+
+    def _inputs(self, images: Array) -> Array:
+        """Scale to mean 0 and spread 1 over the training images, in the shape the model takes."""
+        scaled = (images.astype(np.float32) - np.float32(self._mean)) * np.float32(1 / self._spread)
+        return scaled[:, None] if self.config.model == "cnn" else scaled.reshape(len(scaled), -1)
+
+    def _prepare(self, images: Array, generator: np.random.Generator) -> Array:
+        return self._inputs(shifted(images, self.config.shift, generator))
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step: a straight rise, then half a cosine down."""
+        config = self.config
+        return warm_up_and_cosine(step, self.steps, config.rate, config.final_rate, config.warm_up)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return loss and accuracy on the test images."""
+        return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
+
+    def description(self) -> dict[str, Any]:
+        """Return what has to stand beside the weights to use them."""
+        return {
+            "task": self.kind, "config": settled(self.config), "size": list(self.data.size),
+            "mean": self._mean, "spread": self._spread,
+        }  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """Return what must be the same for a resumed run to be the same run."""
+        return {"config": settled(self.config), "images": self.data.digest}
+
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the images are those that a run was begun with."""
+        if facts["images"] != self.data.digest:
+            raise errors.RUN_OTHER_IMAGES(path=self.data.source)
+
+    def introduction(self) -> Iterator[str]:
+        """Yield the lines that say what is trained on what."""
+        data, size = self.data, " x ".join(map(str, self.data.size))
+        yield f"images     {size}: {data.source}"
+        yield f"examples   {len(data.train_labels):,} training / {len(data.test_labels):,} test"
+        yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {self.config.epochs} epochs"
+
+    def settle(self) -> dict[str, float]:
+        """Return the final losses and accuracies; the training images are measured where they lie, not moved."""
+        images, labels = self.data.train_images, self.data.train_labels
+        train = loss_and_accuracy(
+            lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK
+        )
+        return final_measures(train, self.evaluate())
+
+    def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
+        """Yield the final losses and accuracies."""
+        yield from final_lines(final)
+
+    def farewell(self, run: Path) -> Iterator[str]:
+        """There is nothing to draw from a classifier."""
+        yield from ()
+
+
+def _without(config: ImagesConfig) -> Sequence[str]:
+    return _WITHOUT[config.model]
+
+
+def _build_digits(config: ImagesConfig) -> ImagesTask:
+    return ImagesTask("digits", config, shipped_digits())
+
+
+def _build_mnist(config: MnistConfig) -> ImagesTask:
+    data = read_mnist(config.data or fetch_mnist())
+    if config.data:
+        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
+    return ImagesTask("mnist", config, data)
+
+
+DIGITS = TaskKind(
+    "digits", ImagesConfig, lambda layers: _configure(ImagesConfig, layers, {}), _build_digits, _without, "test"
+)
+MNIST = TaskKind(
+    "mnist", MnistConfig, lambda layers: _configure(MnistConfig, layers, _CNN_DEFAULTS), _build_mnist, _without, "test"
+)

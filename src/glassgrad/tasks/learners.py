@@ -1,0 +1,101 @@
+"""The learners of the tasks on the engine: which model and which optimizer a configuration means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from glassgrad import nn, optim
+from glassgrad.engine.random import Generator, manual_seed
+from glassgrad.models import GPT, Bigram, CharRNN, NamesMLP
+from glassgrad.nn import functional as F
+from glassgrad.train.engine_learner import EngineLearner, StepOptions, can_compile
+
+if TYPE_CHECKING:
+    from glassgrad.tasks.images import ImagesConfig
+    from glassgrad.tasks.names import NamesConfig
+    from glassgrad.tasks.plane import PlaneConfig
+    from glassgrad.tasks.text import TextConfig
+
+
+def _loss(logits: Any, targets: Any) -> Any:
+    """Mean cross entropy; of whole sequences over all their places, those with the target -100 left out."""
+    if logits.ndim > 2:
+        logits, targets = logits.flatten(0, 1), targets.flatten()
+    return F.cross_entropy(logits, targets)
+
+
+def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, dropout: float = 0.0) -> EngineLearner:
+    """Put a learner together as a configuration says; dropout begins with the random numbers of the seed."""
+    if dropout:
+        manual_seed(config.seed)
+    options = StepOptions(config.engine == "compiled" and can_compile(), max_norm=clip or None)
+    return EngineLearner(model, optimizer, loss_fn=_loss, options=options, random=dropout > 0)
+
+
+def names_learner(config: NamesConfig, tokens: int, longest: int) -> EngineLearner:
+    """Return the model of a configuration with its initial weights, which depend on the seed alone.
+
+    `longest` is the length of the longest word: what a GPT looks back at.
+    """
+    model = _names_model(config, tokens, longest, Generator().manual_seed(config.seed))
+    if config.model in {"mlp", "bigram"}:
+        descent = optim.SGD(
+            model.parameters(), lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay
+        )
+        return _learner(model, descent, config)
+    optimizer = optim.AdamW(model.parameters(), lr=config.rate, weight_decay=config.weight_decay)
+    return _learner(model, optimizer, config, config.clip, config.dropout)
+
+
+def _names_model(config: NamesConfig, tokens: int, longest: int, generator: Generator) -> nn.Module:
+    if config.model == "bigram":
+        return Bigram(tokens, generator)
+    if config.model == "mlp":
+        return NamesMLP(tokens, config.context, config.embedding, config.hidden, config.norm_momentum, generator)
+    if config.model == "gpt":
+        return GPT(tokens, longest + 1, config.embedding, config.heads, config.layers, config.dropout, generator)
+    return CharRNN(tokens, config.model, config.embedding, config.hidden, config.layers, config.dropout, generator)
+
+
+def text_learner(config: TextConfig, tokens: int) -> EngineLearner:
+    """Return the GPT of a configuration with its initial weights, which depend on the seed alone."""
+    generator = Generator().manual_seed(config.seed)
+    model = GPT(tokens, config.context, config.width, config.heads, config.layers, config.dropout, generator)
+    optimizer = optim.AdamW(
+        model.parameters(), lr=config.rate, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay
+    )
+    return _learner(model, optimizer, config, config.clip, config.dropout)
+
+
+def plane_learner(config: PlaneConfig, classes: int) -> EngineLearner:
+    """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
+    model = _mlp(2, config.hidden, config.layers, classes)
+    return _learner(model, optim.SGD(model.parameters(), lr=config.rate, momentum=config.momentum), config)
+
+
+def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> EngineLearner:
+    """Return the model of a configuration; its weights are still to be loaded."""
+    if config.model == "cnn":
+        model = _cnn(config, size, classes)
+    else:
+        model = _mlp(size[0] * size[1], config.hidden, config.layers, classes)
+    optimizer = optim.RMSprop(model.parameters(), lr=config.rate, alpha=config.alpha, momentum=config.momentum)
+    return _learner(model, optimizer, config)
+
+
+def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for _ in range(count):
+        layers += [nn.Linear(inputs, hidden), nn.ReLU()]
+        inputs = hidden
+    return nn.Sequential(*layers, nn.Linear(inputs, outputs))
+
+
+def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> nn.Sequential:
+    channels, hidden = config.channels, config.hidden
+    return nn.Sequential(
+        nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden), nn.ReLU(),
+        nn.Linear(hidden, classes),
+    )  # fmt: skip

@@ -1,0 +1,203 @@
+"""Learners of `glassgrad.manual`: every gradient by a formula, no tape and nothing of the engine loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad.manual.activations import ReLU
+from glassgrad.manual.conv import Conv2d, MaxPool2d
+from glassgrad.manual.linear import Embedding, Flatten, Linear
+from glassgrad.manual.losses import CrossEntropyLoss
+from glassgrad.manual.models import NamesMLP
+from glassgrad.manual.net import Net
+from glassgrad.manual.norm import BatchNorm1d
+from glassgrad.manual.optimizers import SGD, RMSprop, SGDMomentum
+from glassgrad.manual.protocols import Module
+from glassgrad.train.calibrate import calibrate_layers
+from glassgrad.train.kept.checkpoint import Stateful
+
+if TYPE_CHECKING:
+    from glassgrad.tasks.images import ImagesConfig
+    from glassgrad.tasks.names import NamesConfig
+    from glassgrad.tasks.plane import PlaneConfig
+
+Array = Any
+
+
+class Bigram(Module):
+    """Looks up the logits of the next character by the last one. Shapes: tokens (n, context), logits (n, tokens)."""
+
+    def __init__(self, tokens: int) -> None:
+        self.logits = Embedding(tokens, tokens)
+        self.logits.weight.data[...] = 0
+
+    def forward(self, tokens: Array) -> Array:
+        return self.logits(tokens[:, -1])
+
+    def backward(self, dlogits: Array) -> None:
+        self.logits.backward(dlogits)
+
+
+class ManualLearner:
+    """A hand-written model and optimizer, trained on cross entropy.
+
+    Weight decay is the gradient of weight_decay / 2 · |p|², added to that of the loss.
+    """
+
+    def __init__(self, model: Any, optimizer: Any, weight_decay: float = 0.0) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.parts: Mapping[str, Stateful] = {"model": model, "optimizer": _OptimizerState(optimizer)}
+        self._weight_decay = weight_decay
+        self._loss = CrossEntropyLoss()
+
+    def step(self, inputs: Array, targets: Array) -> float:
+        """Make one training step and return the loss."""
+        self.optimizer.zero_grad()
+        loss = self._loss(self.model(inputs), targets)
+        self.model.backward(self._loss.backward())
+        if self._weight_decay:
+            for parameter in self.optimizer.parameters:
+                parameter.accumulate(self._weight_decay * parameter.data)
+        self.optimizer.step()
+        return loss
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the steps to come."""
+        self.optimizer.lr = rate
+
+    def logits(self, inputs: Array) -> Array:
+        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
+        self.model.eval()
+        try:
+            return self.model(inputs)
+        finally:
+            self.model.train()
+
+    def calibrate(self, inputs: Array) -> None:
+        """Set the statistics of batch normalisation to those of all inputs."""
+        calibrate_layers(_batch_norms(self.model), self.model, inputs)
+
+    def weights(self) -> dict[str, Array]:
+        """Return every parameter and buffer under PyTorch's name for it."""
+        state: dict[str, Array] = self.model.state_dict()
+        return state
+
+    def load_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over what `weights` returned."""
+        self.model.load_state_dict(weights)
+
+    @contextmanager
+    def gradients(self, inputs: Array, targets: Array) -> Iterator[float]:
+        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing remains."""
+        kept = {name: array.copy() for name, array in self.model.state_dict().items()}
+        before = [(parameter, parameter.grad) for parameter in self.optimizer.parameters]
+        try:
+            self.optimizer.zero_grad()
+            loss = self._loss(self.model(inputs), targets)
+            self.model.backward(self._loss.backward())
+            yield float(loss)
+        finally:
+            for parameter, g in before:
+                parameter.grad = g
+            for name, array in self.model.state_dict().items():
+                array[...] = kept[name]
+
+    @property
+    def parameters(self) -> int:
+        """The number of trained numbers."""
+        return sum(parameter.data.size for parameter in self.model.parameters())
+
+
+class _OptimizerState:
+    """The state of a hand-written optimizer in the layout of PyTorch's, so that another engine can go on with it."""
+
+    _SLOTS = (("square", "square_avg"), ("velocity", "momentum_buffer"))
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = optimizer
+
+    def _slots(self) -> dict[str, list[Array]]:
+        held = {name: getattr(self._optimizer, attribute, None) for attribute, name in self._SLOTS}
+        return {name: arrays for name, arrays in held.items() if arrays}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the arrays of every parameter by its position, and the rate."""
+        places = range(len(self._optimizer.parameters))
+        state = {place: {name: arrays[place] for name, arrays in self._slots().items()} for place in places}
+        return {"state": state, "param_groups": [{"lr": self._optimizer.lr, "params": list(places)}]}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take over a state; a parameter that has none yet begins with zeros, as it does in PyTorch."""
+        for name, arrays in self._slots().items():
+            for place, array in enumerate(arrays):
+                stored = state["state"].get(place, {}).get(name)
+                if stored is not None and np.shape(stored) != array.shape:
+                    raise ValueError(f"{name} of parameter {place} has shape {np.shape(stored)}, not {array.shape}")
+                array[...] = 0 if stored is None else stored
+        self._optimizer.lr = state["param_groups"][0]["lr"]
+
+
+def _batch_norms(model: Any) -> list[BatchNorm1d]:
+    found = [model] if isinstance(model, BatchNorm1d) else []
+    for _, part in model.parts():
+        found += _batch_norms(part)
+    return found
+
+
+def names_learner(config: NamesConfig, tokens: int) -> ManualLearner:
+    """Return the model of a configuration with the initial weights that the other engines begin with."""
+    model: Any
+    if config.model == "bigram":
+        model = Bigram(tokens)
+    else:
+        model = NamesMLP(tokens, config.context, config.embedding, config.hidden, config.norm_momentum)
+        _draw_names_weights(model, config.seed)
+    parameters = model.parameters()
+    rate, momentum = config.rate, config.momentum
+    optimizer = SGDMomentum(parameters, rate, momentum) if momentum else SGD(parameters, rate)
+    return ManualLearner(model, optimizer, config.weight_decay)
+
+
+def _draw_names_weights(model: NamesMLP, seed: int) -> None:
+    """Draw in the order and the precision of `glassgrad.models.NamesMLP`, so that the same seed is the same model."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    spreads = ((model.embedding, 1.0), (model.hidden, 5 / 3 / model.hidden.weight.shape[1] ** 0.5), (model.output, 0.1))
+    for layer, spread in spreads:
+        layer.weight.data[...] = 0.0 + spread * rng.standard_normal(layer.weight.shape, dtype=np.float32)
+
+
+def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> ManualLearner:
+    """Return the model of a configuration; its weights are still to be loaded."""
+    if config.model == "cnn":
+        model = _cnn(config, size, classes)
+    else:
+        model = _mlp(size[0] * size[1], config.hidden, config.layers, classes)
+    return ManualLearner(model, RMSprop(model.parameters(), config.rate, config.alpha, momentum=config.momentum))
+
+
+def plane_learner(config: PlaneConfig, classes: int) -> ManualLearner:
+    """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
+    model = _mlp(2, config.hidden, config.layers, classes)
+    return ManualLearner(model, SGDMomentum(model.parameters(), config.rate, config.momentum))
+
+
+def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> Net:
+    layers: list[Any] = []
+    for _ in range(count):
+        layers += [Linear(inputs, hidden), ReLU()]
+        inputs = hidden
+    return Net(*layers, Linear(inputs, outputs))
+
+
+def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> Net:
+    channels, hidden = config.channels, config.hidden
+    return Net(
+        Conv2d(1, channels, 3, padding=1), ReLU(), MaxPool2d(2),
+        Conv2d(channels, 2 * channels, 3, padding=1), ReLU(), MaxPool2d(2),
+        Flatten(), Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden), ReLU(), Linear(hidden, classes),
+    )  # fmt: skip

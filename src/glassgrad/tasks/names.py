@@ -1,0 +1,251 @@
+"""The names task: its hyperparameters, its models, and everything they are put together from."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
+from glassgrad.tasks import options as shared
+from glassgrad.tasks.rates import warm_up_and_cosine
+from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.train.config import Layer, check_divides, name_of, option, resolve
+from glassgrad.train.learner import Learner, measure
+
+Array = Any
+
+TASK = "names"
+
+SAMPLES = 20
+
+_CHUNK = 8_192
+"""Characters measured at once."""
+
+
+@dataclass(frozen=True)
+class NamesConfig:
+    """Every hyperparameter of `glassgrad train names`."""
+
+    model: str = option("mlp", "which model to train", choices=("mlp", "rnn", "lstm", "gru", "gpt", "bigram"))
+    data: str = option(
+        "", "text file with one word per line; empty for the word list that comes with glassgrad", resumable=True
+    )
+    engine: str = shared.engine()
+    lowercase: bool = option(False, "put all words into lowercase first")
+    context: int = option(3, "how many characters the mlp looks back", low=1, high=1_000)
+    embedding: int = option(
+        10, "numbers per character in the embedding (32 for rnn, lstm and gru, 64 for gpt)", low=1, high=100_000
+    )
+    hidden: int = option(200, "units of the hidden layer or the state", low=1, high=1_000_000)
+    layers: int = option(1, "layers of rnn, lstm, gru and gpt (3 for gpt)", low=1, high=100)
+    heads: int = option(4, "heads of attention of the gpt", low=1, high=1_000)
+    dropout: float = option(0.2, "probability of dropout in rnn, lstm, gru and gpt", low=0, high=0.99)
+    norm_momentum: float = option(0.01, "how fast the running batch-norm statistics move", above=0, high=1)
+    steps: int = option(200_000, "training steps (8,000 for rnn, lstm, gru and gpt)", low=1, high=1e12)
+    batch: int = option(32, "examples per step, which are words for rnn, lstm, gru and gpt", low=1, high=1_000_000)
+    rate: float = option(
+        0.1, "highest learning rate: of SGD for mlp and bigram (10), of AdamW for the others (0.003)", above=0, high=1e6
+    )
+    final_rate: float = option(
+        0.01, "learning rate after the drop (1 for bigram), or at the end of the others' cosine (0.0001)", above=0,
+        high=1e6,
+    )  # fmt: skip
+    drop_at: float = option(0.5, "share of the steps after which the rate of mlp and bigram drops", low=0, high=1)
+    warm_up: float = option(0.02, "share of the steps over which the others' rate rises", low=0, high=1)
+    momentum: float = option(0.0, "momentum of SGD", low=0, high=1)
+    weight_decay: float = option(0.0, "weight decay (0.01 for rnn, lstm, gru and gpt)", low=0, high=1e6)
+    clip: float = option(1.0, "largest norm of the gradient of rnn, lstm, gru and gpt; 0 for any", low=0, high=1e12)
+    seed: int = shared.seed()
+    device: str = shared.device()
+    log_every: int = shared.log_every(100)
+    eval_every: int = option(
+        10_000, "steps between validations (1,000 for rnn, lstm, gru and gpt)", low=1, high=1e12, resumable=True
+    )
+    save_every: float = shared.save_every()
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model on offer: the hyperparameters it does not have, and defaults that suit it better.
+
+    `whole` says that it is trained on whole words, each place predicting the next, with AdamW and a smooth schedule.
+    """
+
+    without: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    batch_norm: bool = False
+    whole: bool = False
+
+
+_ONLY_WHOLE = ("layers", "heads", "dropout", "warm_up", "clip")
+_NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
+_WHOLE_DEFAULTS = {
+    "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
+}  # fmt: skip
+_RECURRENT = ModelKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
+
+MODELS = {
+    "mlp": ModelKind(without=_ONLY_WHOLE, batch_norm=True),
+    "rnn": _RECURRENT,
+    "lstm": _RECURRENT,
+    "gru": _RECURRENT,
+    "gpt": ModelKind(
+        without=(*_NEVER_WHOLE, "hidden"), defaults={**_WHOLE_DEFAULTS, "embedding": 64, "layers": 3}, whole=True
+    ),
+    # A row of the table is touched by one example in about thirty, hence the large rates.
+    "bigram": ModelKind(
+        without=("context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
+        defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
+    ),
+}
+
+BY_HAND = ("mlp", "bigram")
+"""The models with a backward pass written by hand."""
+
+
+def configure(layers: list[Layer]) -> NamesConfig:
+    """Put layers together into a configuration and check what depends on several values.
+
+    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    """
+    model = resolve(NamesConfig, [_only(layer, "model") for layer in layers]).model
+    kind = MODELS[model]
+    config = resolve(NamesConfig, [Layer(kind.defaults, str), *layers])
+    for layer in layers:
+        for key in layer.values:
+            if key in kind.without:
+                raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
+    if kind.batch_norm and config.batch < 2:
+        raise errors.CONFIG_BATCH_NORM(name=name_of("batch", layers), model=model, given=config.batch)
+    if config.engine == "manual" and model not in BY_HAND:
+        raise errors.CONFIG_ENGINE(name=name_of("engine", layers), model=model, known=" and ".join(BY_HAND))
+    if model == "gpt":
+        check_divides("heads", config.heads, "embedding", config.embedding, layers)
+    return config
+
+
+def _only(layer: Layer, key: str) -> Layer:
+    return Layer({key: layer.values[key]} if key in layer.values else {}, layer.name)
+
+
+def load_words(config: NamesConfig) -> WordList:
+    """Read the words a configuration asks for. Raises `errors.InputError`."""
+    words = read_words(config.data or shipped_words())
+    return words.lowercase() if config.lowercase else words
+
+
+def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
+    """Build the model of a configuration with its initial weights, which depend on the seed alone.
+
+    Arguments: how many tokens there are, and the length of the longest word.
+    """
+    if config.engine == "manual":
+        from glassgrad.tasks import learners_by_hand
+
+        return learners_by_hand.names_learner(config, tokens)
+    from glassgrad.tasks import learners
+
+    return learners.names_learner(config, tokens, longest)
+
+
+class NamesTask:
+    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+
+    def __init__(self, config: NamesConfig, words: WordList) -> None:
+        self.config = config
+        self._whole = MODELS[config.model].whole
+        self.data = NamesData.build(words, config.context, self._whole)
+        self.learner = build_learner(config, self.data.tokenizer.size, self.data.longest)
+        self.steps, self.eval_every, self.epoch_steps = config.steps, config.eval_every, 0
+        train = self.data.train
+        self.batch_at = RandomBatches(train.inputs, train.targets, config.batch, config.seed).at
+        self._drop_step = int(config.steps * config.drop_at)
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        config = self.config
+        if self._whole:
+            return warm_up_and_cosine(step, config.steps, config.rate, config.final_rate, config.warm_up)
+        return config.rate if step < self._drop_step else config.final_rate
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the loss over the validation words (nats per character)."""
+        return {"loss": self._loss(self.data.validation)}
+
+    def _loss(self, examples: Examples) -> float:
+        chunk = max(_CHUNK // examples.inputs.shape[1], 1) if self._whole else _CHUNK
+        return measure(self.learner.logits, examples, chunk).loss
+
+    def description(self) -> dict[str, Any]:
+        """Return what has to stand beside the weights to rebuild the model and read its tokens."""
+        return {
+            "task": TASK,
+            "config": settled(self.config),
+            "alphabet": "".join(self.data.tokenizer.alphabet),
+            "longest": self.data.longest,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what must be the same for a resumed run to be the same run."""
+        return {"config": settled(self.config), "words": self.data.words.digest}
+
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the words are those that a run was begun with."""
+        if facts["words"] != self.data.words.digest:
+            raise errors.RUN_OTHER_DATA(what="words", path=self.data.words.source)
+
+    def introduction(self) -> Iterator[str]:
+        """Yield the lines that say what is trained on what."""
+        data, words = self.data, self.data.words
+        origin = "the list that comes with glassgrad (US Census 1990)" if not self.config.data else words.source
+        distinct = f", {len(words.words) - words.repeated:,} of them different" if words.repeated else ""
+        yield f"words      {len(words.words):,}{distinct}: {origin}"
+        if words.differ_in_case_only:
+            yield f"           {words.differ_in_case_only:,} differ from others in case only; --lowercase joins them"
+        parts = f"{len(data.train):,} training / {len(data.validation):,} validation / {len(data.test):,} test"
+        yield f"examples   {parts}{' words' if self._whole else ''}"
+        yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
+
+    def settle(self) -> dict[str, float]:
+        """Calibrate batch normalisation and return the final losses."""
+        self.learner.calibrate(self.data.train.inputs)
+        return {
+            "train_loss": self._loss(self.data.train),
+            "validation_loss": self._loss(self.data.validation),
+        }
+
+    def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
+        """Yield the final losses and words of the model's own making."""
+        from glassgrad.tasks.sample import SampleOptions, sample_words
+
+        yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
+        options = SampleOptions(count=SAMPLES, seed=self.config.seed)
+        for word in sample_words(self.learner, self.description(), options):
+            yield f"  {word}"
+
+    def farewell(self, run: Path) -> Iterator[str]:
+        """Yield the command that draws more words."""
+        yield f"more       glassgrad sample {shlex.quote(str(run))} -n {SAMPLES}"
+
+
+def build(config: NamesConfig) -> NamesTask:
+    """Read the words and build the task. Raises `errors.InputError`.
+
+    A run can be resumed from any directory, so it remembers the whole path of its words; messages do not need it.
+    """
+    words = load_words(config)
+    if config.data:
+        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
+    return NamesTask(config, words)
+
+
+def _without(config: NamesConfig) -> Sequence[str]:
+    return MODELS[config.model].without
+
+
+NAMES = TaskKind(TASK, NamesConfig, configure, build, _without, axis="cross entropy, nats per character")

@@ -1,0 +1,35 @@
+"""Options that every `glassgrad train` command has: their words and bounds, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from glassgrad.train.config import option
+from glassgrad.train.learner import ENGINES
+
+
+def engine(choices: Sequence[str] = ENGINES) -> Any:
+    """What computes the gradients; a resumed run may use another."""
+    words = "what computes the gradients; compiled falls back to eager where there is no llvmlite"
+    return option("compiled", words, choices=tuple(choices), resumable=True)
+
+
+def seed(of: str = "the initial weights and of the batches") -> Any:
+    """The seed of everything that is drawn."""
+    return option(42, f"seed of {of}", low=0, high=2**63 - 1)
+
+
+def device() -> Any:
+    """Where to compute."""
+    return option("cpu", "where to compute", choices=("cpu",))
+
+
+def log_every(default: int) -> Any:
+    """How often the metrics are recorded."""
+    return option(default, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
+
+
+def save_every() -> Any:
+    """How often a checkpoint is written."""
+    return option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)

@@ -1,0 +1,147 @@
+"""The tasks xor and moons: two classes of points in the plane, and where a small network draws the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad.data import RandomBatches
+from glassgrad.data.names import Examples
+from glassgrad.data.plane import plane_data
+from glassgrad.tasks import options as shared
+from glassgrad.tasks.classify import final_lines, final_measures, first_weights, loss_and_accuracy
+from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.train.config import Layer, option, resolve
+from glassgrad.train.learner import Learner
+
+Array = Any
+
+CLASSES = 2
+BOUNDARY = "boundary.png"
+
+_CHUNK = 8_192
+
+
+@dataclass(frozen=True)
+class PlaneConfig:
+    """Every hyperparameter of `glassgrad train xor`, with its defaults."""
+
+    model: str = option("mlp", "which model to train", choices=("mlp",))
+    engine: str = shared.engine()
+    points: int = option(200, "points to train on; a quarter as many others are tested on", low=4, high=1_000_000)
+    noise: float = option(0.3, "standard deviation of the points around where they belong", low=0, high=1e6)
+    hidden: int = option(8, "units of each hidden layer", low=1, high=1_000_000)
+    layers: int = option(1, "hidden layers", low=1, high=100)
+    steps: int = option(1_000, "training steps", low=1, high=1e12)
+    batch: int = option(32, "points per step", low=1, high=1_000_000)
+    rate: float = option(0.02, "learning rate of SGD", above=0, high=1e6)
+    momentum: float = option(0.9, "momentum of SGD", low=0, high=1)
+    seed: int = shared.seed("the points, of the initial weights and of the batches")
+    device: str = shared.device()
+    log_every: int = shared.log_every(10)
+    eval_every: int = option(100, "steps between tests", low=1, high=1e12, resumable=True)
+    save_every: float = shared.save_every()
+
+
+@dataclass(frozen=True)
+class MoonsConfig(PlaneConfig):
+    """Every hyperparameter of `glassgrad train moons`, with its defaults."""
+
+    noise: float = option(0.12, "standard deviation of the points around where they belong", low=0, high=1e6)
+    hidden: int = option(16, "units of each hidden layer", low=1, high=1_000_000)
+    layers: int = option(2, "hidden layers", low=1, high=100)
+
+
+def build_learner(config: PlaneConfig) -> Learner:
+    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+    learner: Learner
+    if config.engine == "manual":
+        from glassgrad.tasks import learners_by_hand
+
+        learner = learners_by_hand.plane_learner(config, CLASSES)
+    else:
+        from glassgrad.tasks import learners
+
+        learner = learners.plane_learner(config, CLASSES)
+    learner.load_weights(first_weights(learner.weights(), config.seed))
+    return learner
+
+
+class PlaneTask:
+    """Points, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+
+    epoch_steps = 0
+
+    def __init__(self, shape: str, config: PlaneConfig) -> None:
+        self.shape, self.config = shape, config
+        self.data = plane_data(shape, config.points, config.noise, config.seed)
+        self.learner = build_learner(config)
+        self.steps, self.eval_every = config.steps, config.eval_every
+        self._train = Examples(self.data.train_points, self.data.train_labels)
+        self._test = Examples(self.data.test_points, self.data.test_labels)
+        self.batch_at = RandomBatches(self._train.inputs, self._train.targets, config.batch, config.seed).at
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate, which stays."""
+        return self.config.rate
+
+    def evaluate(self) -> dict[str, float]:
+        """Return loss and accuracy on the points to test on."""
+        return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
+
+    def description(self) -> dict[str, Any]:
+        """Return what has to stand beside the weights to use them."""
+        return {"task": self.shape, "config": settled(self.config)}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what must be the same for a resumed run to be the same run; the points follow from it."""
+        return {"config": settled(self.config)}
+
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Nothing is left to check: the points are drawn anew from the configuration."""
+
+    def introduction(self) -> Iterator[str]:
+        """Yield the lines that say what is trained on what."""
+        yield f"points     {len(self._train):,} training / {len(self._test):,} test"
+        yield f"model      {self.config.model}, {self.learner.parameters:,} parameters"
+
+    def settle(self) -> dict[str, float]:
+        """Return the final losses and accuracies."""
+        return final_measures(loss_and_accuracy(self.learner.logits, self._train, _CHUNK), self.evaluate())
+
+    def probability(self, points: Array) -> Array:
+        """Return the probability (n,) that the model gives class 1 at points (n, 2)."""
+        logits = np.asarray(self.learner.logits(points.astype(np.float32)), dtype=np.float64)
+        return 1 / (1 + np.exp(np.clip(logits[:, 0] - logits[:, 1], -500, 500)))
+
+    def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
+        """Yield the final losses and accuracies, and where the decision boundary was drawn."""
+        yield from final_lines(final)
+        picture = run / BOUNDARY
+        try:
+            from glassgrad.tasks.boundary_picture import draw_boundary
+
+            title = f"{self.shape}: test accuracy {final['test_accuracy']:.1%}"
+            draw_boundary(picture, self.probability, self.data, title)
+            yield f"\nboundary   {picture}"
+        except (ImportError, OSError) as error:
+            yield f"\nboundary   no picture: {error}"
+
+    def farewell(self, run: Path) -> Iterator[str]:
+        """There is nothing to draw from a classifier."""
+        yield from ()
+
+
+def _kind(shape: str, config: type[Any]) -> TaskKind:
+    def configure(layers: list[Layer]) -> Any:
+        return resolve(config, layers)
+
+    return TaskKind(shape, config, configure, lambda chosen: PlaneTask(shape, chosen), held_out="test")
+
+
+XOR = _kind("xor", PlaneConfig)
+MOONS = _kind("moons", MoonsConfig)

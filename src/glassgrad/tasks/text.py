@@ -1,0 +1,155 @@
+"""The text task: a GPT of characters that learns to go on with a text."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.data import Examples, RandomBatches
+from glassgrad.data.text import TextData, all_windows, some_windows
+from glassgrad.tasks import options as shared
+from glassgrad.tasks.rates import warm_up_and_cosine
+from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.train.config import Layer, check_divides, flag, option, resolve
+from glassgrad.train.learner import Learner, measure
+
+TASK = "text"
+
+SAMPLES, SAMPLE_LENGTH = 2, 400
+
+_MEASURED = 200
+"""Windows measured while training, evenly spread over the text; at the end it is ten times as many."""
+
+_CHUNK = 4_096
+"""Characters measured at once."""
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Every hyperparameter of `glassgrad train text`."""
+
+    model: str = option("gpt", "which model to train", choices=("gpt",))
+    data: str = option("", "text file in UTF-8; its last tenth is kept for validation", resumable=True)
+    engine: str = shared.engine(("eager", "compiled"))
+    context: int = option(64, "how many characters the model sees at most", low=1, high=10_000)
+    width: int = option(128, "numbers that stand for a character in the model", low=1, high=100_000)
+    heads: int = option(4, "heads of attention; they divide the width", low=1, high=1_000)
+    layers: int = option(4, "blocks of attention and hidden layer", low=1, high=1_000)
+    dropout: float = option(0.0, "probability of dropout", low=0, high=0.99)
+    steps: int = option(5_000, "training steps", low=1, high=1e12)
+    batch: int = option(12, "windows of the text per step", low=1, high=1_000_000)
+    rate: float = option(0.001, "highest learning rate of AdamW", above=0, high=1e6)
+    final_rate: float = option(0.0001, "learning rate at the end", above=0, high=1e6)
+    warm_up: float = option(0.02, "share of the steps over which the rate rises to its highest", low=0, high=1)
+    beta1: float = option(0.9, "share of its mean of gradients that AdamW keeps", low=0, high=0.999999)
+    beta2: float = option(0.99, "share of its mean of squares that AdamW keeps", low=0, high=0.999999)
+    weight_decay: float = option(0.1, "weight decay of AdamW", low=0, high=1e6)
+    clip: float = option(1.0, "largest norm of the gradient; 0 for any", low=0, high=1e12)
+    seed: int = shared.seed()
+    device: str = shared.device()
+    log_every: int = shared.log_every(50)
+    eval_every: int = option(500, "steps between validations", low=1, high=1e12, resumable=True)
+    save_every: float = shared.save_every()
+
+
+def configure(layers: list[Layer]) -> TextConfig:
+    """Put layers together. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
+    config = resolve(TextConfig, layers)
+    check_divides("heads", config.heads, "width", config.width, layers)
+    if not config.data:
+        raise errors.TEXT_NOT_GIVEN(option=flag("data"))
+    return config
+
+
+def build_learner(config: TextConfig, tokens: int) -> Learner:
+    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+    from glassgrad.tasks import learners
+
+    return learners.text_learner(config, tokens)
+
+
+class TextTask:
+    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+
+    epoch_steps = 0
+
+    def __init__(self, config: TextConfig, data: TextData) -> None:
+        self.config, self.data = config, data
+        self.learner = build_learner(config, data.tokenizer.size)
+        self.steps, self.eval_every = config.steps, config.eval_every
+        windows = all_windows(data.train, config.context)
+        self.batch_at = RandomBatches(windows.inputs, windows.targets, config.batch, config.seed).at
+        self._validation = some_windows(data.validation, config.context, _MEASURED)
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        config = self.config
+        return warm_up_and_cosine(step, config.steps, config.rate, config.final_rate, config.warm_up)
+
+    def _loss(self, windows: Examples) -> float:
+        return measure(self.learner.logits, windows, max(_CHUNK // self.config.context, 1)).loss
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the loss over windows of the text kept for validation (nats per character)."""
+        return {"loss": self._loss(self._validation)}
+
+    def description(self) -> dict[str, Any]:
+        """Return what has to stand beside the weights to rebuild the model and read its tokens."""
+        return {
+            "task": TASK,
+            "config": settled(self.config),
+            "alphabet": "".join(self.data.tokenizer.alphabet),
+            "beginning": self.data.beginning,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what must be the same for a resumed run to be the same run."""
+        return {"config": settled(self.config), "text": self.data.digest}
+
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the text is that which a run was begun with."""
+        if facts["text"] != self.data.digest:
+            raise errors.RUN_OTHER_DATA(what="text", path=self.data.source)
+
+    def introduction(self) -> Iterator[str]:
+        """Yield the lines that say what is trained on what."""
+        data = self.data
+        yield f"text       {data.source}"
+        yield f"characters {len(data.train):,} training / {len(data.validation):,} validation"
+        yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
+
+    def settle(self) -> dict[str, float]:
+        """Return the final losses."""
+        parts = {"train_loss": self.data.train, "validation_loss": self.data.validation}
+        most = 10 * _MEASURED
+        return {key: self._loss(some_windows(part, self.config.context, most)) for key, part in parts.items()}
+
+    def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
+        """Yield the final losses and texts of the model's own making."""
+        from glassgrad.tasks.sample import SampleOptions, sample_texts
+
+        yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}"
+        options = SampleOptions(count=SAMPLES, length=SAMPLE_LENGTH, temperature=0.8, seed=self.config.seed)
+        for text in sample_texts(self.learner, self.description(), options):
+            yield f"\n{text}"
+
+    def farewell(self, run: Path) -> Iterator[str]:
+        """Yield the command that draws more text."""
+        yield f"more       glassgrad sample {shlex.quote(str(run))} --temperature 0.8 --length 1000"
+
+
+def build(config: TextConfig) -> TextTask:
+    """Read the text and build the task. Raises `errors.InputError`.
+
+    A run can be resumed from any directory, so it remembers the whole path of its text; messages do not need it.
+    """
+    data = TextData.read(config.data, config.context)
+    return TextTask(dataclasses.replace(config, data=str(Path(config.data).resolve())), data)
+
+
+TEXT = TaskKind(TASK, TextConfig, configure, build, axis="cross entropy, nats per character")

@@ -1,0 +1,418 @@
+"""A learner of any module of ours: one training step, eager or compiled, with all that a step may have to it.
+
+Clipping, skipping, averages of the weights, scaled losses and micro-batches are decided by `StepOptions`; the update
+itself is `optim.update.update`, which a `GradientAccumulator` uses as well.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, nn, public  # noqa: F401 - importing public completes Tensor
+from glassgrad.amp import GradScaler
+from glassgrad.engine.creation import from_numpy, tensor
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.random import get_states, set_states
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS
+from glassgrad.nn import functional as F
+from glassgrad.nn.modes import evaluating
+from glassgrad.optim.update import Snapshot, clip, has_state, update
+from glassgrad.train.calibrate import calibrate_batch_norm
+from glassgrad.train.kept.checkpoint import Stateful
+from glassgrad.train.kept.randomness import RandomState
+from glassgrad.train.policy import Policy
+
+Array = Any
+
+_MOST_SKIPPED = 100
+"""So many steps in a row that are left out are no accident any more."""
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """What a step does besides forward pass, backward pass and optimizer.
+
+    Arguments: compiled, one native program instead of single ops; accumulate, micro-batches to a step; max_norm and
+    clip_value, limits of the gradients; skip_nonfinite, leave out steps with NaN or inf; norms, record the gradients'
+    norm; dtype, what the forward pass computes in ("" for that of the model).
+    """
+
+    compiled: bool = False
+    accumulate: int = 1
+    max_norm: float | None = None
+    clip_value: float | None = None
+    skip_nonfinite: bool = False
+    norms: bool = False
+    dtype: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether a step is nothing but the three lines everybody writes."""
+        watched = self.skip_nonfinite or self.norms
+        return self.accumulate == 1 and self.max_norm is None and self.clip_value is None and not watched
+
+
+class EngineLearner:
+    """A module and an optimizer of ours; `compiled` makes the step one program.
+
+    Arguments: the model; its optimizer; compiled, short for options=StepOptions(compiled=True); loss_fn(outputs,
+    targets), or None for a model that returns its loss; options; averages, an `EMA` of the model; scaler; random, keep
+    the random numbers in checkpoints, because a step draws some.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Any,
+        compiled: bool = False,
+        *,
+        loss_fn: Callable[[Any, Any], Any] | None = F.cross_entropy,
+        options: StepOptions | None = None,
+        averages: Any = None,
+        scaler: GradScaler | None = None,
+        random: bool = False,
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.loss_fn = loss_fn
+        self.options = options or StepOptions(compiled)
+        self.averages, self.scaler = averages, scaler
+        self.policy = Policy(model, self.options.dtype)
+        self.norms = NormWindow()
+        self.skipped = 0
+        self._skipped_in_a_row = 0
+        self._begun = False
+        parts: dict[str, Stateful] = {"model": AsArrays(model), "optimizer": AsArrays(optimizer)}
+        if averages is not None:
+            parts["averages"] = averages
+        if scaler is not None:
+            parts["scaler"] = scaler
+        if random:
+            parts["random"] = RandomState()
+        self.parts: Mapping[str, Stateful] = parts
+        self.step: Callable[..., Any]
+        if self.options.plain and averages is None and scaler is None:
+            program = self.program(self._plain)
+            self.step = lambda *batch: program(*_tensors(batch))
+        else:
+            parts["step"] = self
+            self.step = self._accumulated if self.options.accumulate > 1 else self._watched
+            self._whole = self.program(self._whole_step)
+            self._micro = self.program(self._micro_step, keep_grads=True)
+            self._update = self.program(self._update_step)
+
+    def program(self, function: Callable[..., Any], keep_grads: bool = False) -> Callable[..., Any]:
+        """Return a function compiled, if that is the engine."""
+        if not self.options.compiled:
+            return function
+        from glassgrad.compile import compile as compiled
+
+        program: Callable[..., Any] = compiled(function, keep_grads=keep_grads)
+        return program
+
+    # --- the step, in pieces that can be compiled ---
+
+    def loss(self, *batch: Any) -> Any:
+        """Return the loss of a batch of tensors: (inputs..., targets), or what a model takes that returns its loss."""
+        return self.outputs_and_loss(*batch)[1]
+
+    def outputs_and_loss(self, *batch: Any) -> tuple[Any, Any]:
+        """Return what the model makes of a batch, and the loss."""
+        if self.loss_fn is not None:
+            outputs = self.policy.outputs(*batch[:-1])
+            return outputs, self.loss_fn(outputs, self.policy.target(batch[-1]))
+        found = self.policy.outputs(**batch[0]) if isinstance(batch[0], Mapping) else self.policy.outputs(*batch)
+        return (found[0], found[-1]) if isinstance(found, tuple | list) else (found, found)
+
+    def _plain(self, *batch: Any) -> Any:
+        loss = self.loss(*batch)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def _whole_step(self, scale: Any, *batch: Any) -> Any:
+        buffers = Snapshot(self.model.buffers() if self.options.skip_nonfinite else ())
+        loss = self.loss(*batch)
+        self.optimizer.zero_grad()
+        (loss if scale is None else loss * scale).backward()
+        norm, made = self._update_step(scale)
+        if made is not None:
+            buffers.restore_unless(made)
+        return loss, norm, made
+
+    def _micro_step(self, weight: Any, *batch: Any) -> Any:
+        loss = self.loss(*batch)
+        (loss * weight).backward()
+        return loss
+
+    def _update_step(self, scale: Any) -> Any:
+        options = self.options
+        found = update(
+            self.optimizer, factor=1.0 if scale is None else 1 / scale, max_norm=options.max_norm,
+            clip_value=options.clip_value, skip_nonfinite=options.skip_nonfinite, norm=options.norms,
+            averages=self.averages,
+        )  # fmt: skip
+        return found.norm, found.made
+
+    # --- steps that are more than plain ---
+
+    def _watched(self, *batch: Any) -> Any:
+        """Make a step of one batch."""
+        # What a step that is left out falls back to has to be there before the program is made.
+        whole = self._whole if self._ready() else self._whole_step
+        loss, norm, made = whole(self._scale(), *_tensors(batch))
+        self._note(norm, made)
+        return loss
+
+    def _accumulated(self, *micro_batches: Sequence[Any]) -> float:
+        """Make a step of several batches, as if they were one; return the mean loss."""
+        sizes = [size_of(batch) for batch in micro_batches]
+        total, loss, scale = sum(sizes), 0.0, self._scale()
+        buffers = Snapshot(self.model.buffers() if self.options.skip_nonfinite else ())
+        self.optimizer.zero_grad()
+        for batch, size in zip(micro_batches, sizes, strict=True):
+            weight = size / total
+            scaled = make(np.asarray(weight if scale is None else weight * float(scale), np.float32), None, False)
+            loss += weight * float(self._micro(scaled, *_tensors(batch)))
+        norm, made = (self._update if self._ready() else self._update_step)(scale)
+        self.optimizer.zero_grad()
+        if made is not None:
+            buffers.restore_unless(made)
+        self._note(norm, made)
+        return loss
+
+    def _ready(self) -> bool:
+        return not self.options.skip_nonfinite or self._begun or has_state(self.optimizer)
+
+    def _scale(self) -> Any:
+        if self.scaler is None:
+            return None
+        return make(np.asarray(self.scaler.get_scale(), np.float32), None, False)
+
+    def _note(self, norm: Any, made: Any) -> None:
+        """Count what came of a step."""
+        done = made is None or bool(made)
+        if norm is not None:
+            self.norms.add(float(norm))
+        if self.scaler is not None:
+            self.scaler.note(not done)
+        if done:
+            # A program is made anew when something that it can read has changed: nothing changes without need.
+            self._begun, self._skipped_in_a_row = self._begun or self.options.skip_nonfinite, 0
+            return
+        self.skipped += 1
+        self._skipped_in_a_row += 1
+        if self._skipped_in_a_row == _MOST_SKIPPED:
+            raise errors.RUN_ONLY_SKIPS(count=_MOST_SKIPPED)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is counted from step to step."""
+        skipped = [self.skipped, self._skipped_in_a_row]
+        return {"begun": self._begun, "skipped": skipped, "norms": self.norms.values()}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take over what `state_dict` returned."""
+        self._begun, (self.skipped, self._skipped_in_a_row) = state["begun"], state["skipped"]
+        self.norms.set(state["norms"])
+
+    def extras(self) -> dict[str, float]:
+        """Return what a line of the metrics says besides the loss, and begin a new window."""
+        found: dict[str, float] = self.norms.describe()
+        self.norms.set()
+        if self.options.skip_nonfinite:
+            found["skipped"] = self.skipped
+        if self.scaler is not None:
+            found["loss_scale"] = self.scaler.get_scale()
+        return found
+
+    # --- for callbacks ---
+
+    @contextmanager
+    def gradients(self, *batch: Any) -> Iterator[float]:
+        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing stays of it.
+
+        Random numbers, buffers and gradients are put back, so that the step to come is the one it would have been.
+        """
+        before = [(parameter, parameter._grad) for parameter in self.model.parameters()]
+        with untouched(self.model):
+            try:
+                for parameter, _ in before:
+                    parameter._grad = None
+                micro_batches = batch if self.options.accumulate > 1 else (batch,)
+                sizes = [size_of(one) for one in micro_batches]
+                total = 0.0
+                for one, size in zip(micro_batches, sizes, strict=True):
+                    loss = self.loss(*_tensors(one))
+                    (loss if len(sizes) == 1 else loss * (size / sum(sizes))).backward()
+                    total += float(loss) * (size / sum(sizes))
+                yield total
+            finally:
+                for parameter, g in before:
+                    parameter._grad = g
+
+    def clip(self) -> float | None:
+        """Clip the gradients there are as a step does; return the norm before, or None where a step does not clip."""
+        max_norm, clip_value = self.options.max_norm, self.options.clip_value
+        if max_norm is None and clip_value is None:
+            return None
+        return float(clip(self.model.parameters(), max_norm, clip_value))
+
+    # --- for tasks ---
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the steps to come."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def logits(self, inputs: Array) -> Array:
+        """Return the outputs for inputs as in evaluation; every module stays in the mode it is in."""
+        with evaluating(self.model), no_grad():
+            return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
+
+    def calibrate(self, inputs: Array) -> None:
+        """Set the statistics of batch normalisation to those of all inputs."""
+        calibrate_batch_norm(self.model, inputs)
+
+    def weights(self) -> dict[str, Array]:
+        """Return every parameter and buffer under PyTorch's name for it."""
+        state: dict[str, Array] = _to_arrays(self.model.state_dict())
+        return state
+
+    def best_weights(self) -> dict[str, Array]:
+        """Return the weights to use the model with: the averaged ones, where an average is kept."""
+        if self.averages is None:
+            return self.weights()
+        with self.averages.applied():
+            return {name: np.array(array) for name, array in self.weights().items()}
+
+    def load_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over what `weights` returned."""
+        self.model.load_state_dict(_to_tensors(dict(weights)))
+
+    @property
+    def parameters(self) -> int:
+        """The number of trained numbers."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+
+@contextmanager
+def untouched(model: nn.Module) -> Iterator[None]:
+    """Put random numbers and buffers (running statistics) back after the block."""
+    states = get_states()
+    buffers = [(buffer, buffer.array.copy()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        set_states(states)
+        for buffer, array in buffers:
+            buffer.array[...] = array
+            MUTATIONS.record(buffer.array)
+
+
+class NormWindow:
+    """Count, sum, sum of squares and largest of the gradient norms of a stretch of steps; those not finite left out.
+
+    They lie in an array that stays the same object: a number of the learner that changes would be a reason for its
+    program to be traced anew.
+    """
+
+    def __init__(self) -> None:
+        self._sums = array("d", [0.0] * 4)
+
+    def add(self, norm: float) -> None:
+        """Add the norm of a step."""
+        if math.isfinite(norm):
+            count, total, squares, largest = self._sums
+            self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
+
+    def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
+        """Go on from what `values` returned; begin anew without it."""
+        self._sums[:] = array("d", values)
+
+    def values(self) -> list[float]:
+        """Return what it is made of, for a checkpoint."""
+        return self._sums.tolist()
+
+    def describe(self) -> dict[str, float]:
+        """Return mean, standard deviation and largest; nothing where no norm was added."""
+        count, total, squares, largest = self._sums
+        if not count:
+            return {}
+        mean = total / count
+        spread = math.sqrt(max(squares / count - mean * mean, 0.0))
+        return {"norm": mean, "norm_std": spread, "norm_max": largest}
+
+
+class AsArrays:
+    """A part of a checkpoint with arrays in place of tensors, which is how every engine stores it."""
+
+    def __init__(self, part: Any) -> None:
+        self._part = part
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = _to_arrays(self._part.state_dict())
+        return state
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        state = _to_tensors(state)
+        if "param_groups" in state:  # another engine may store fewer options than this optimizer has
+            own = self._part.state_dict()["param_groups"]
+            groups = state["param_groups"]
+            state["param_groups"] = [{**mine, **stored} for mine, stored in zip(own, groups, strict=True)]
+        self._part.load_state_dict(state)
+
+
+def as_tensor(value: Any) -> Any:
+    """Return an array, or a tensor of another library, as a tensor of ours; mappings and lists part by part."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray):
+        return from_numpy(value)
+    if isinstance(value, Mapping):
+        return {key: as_tensor(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(as_tensor(part) for part in value)
+    if hasattr(value, "__array__"):
+        return from_numpy(np.asarray(value))
+    return tensor(value)
+
+
+def _tensors(batch: Sequence[Any]) -> Sequence[Any]:
+    return [part if type(part) is Tensor else as_tensor(part) for part in batch]
+
+
+def size_of(batch: Sequence[Any]) -> int:
+    """The number of examples, which is the length of the first part."""
+    first = next(iter(batch[0].values())) if isinstance(batch[0], Mapping) else batch[0]
+    return len(first)
+
+
+def _to_arrays(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _to_arrays(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_to_arrays(value) for value in tree]
+    return np.asarray(tree.detach().numpy()) if hasattr(tree, "detach") else tree
+
+
+def _to_tensors(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _to_tensors(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_to_tensors(value) for value in tree]
+    return tensor(tree) if isinstance(tree, np.ndarray) else tree
+
+
+def can_compile() -> bool:
+    """Whether native code can be made here; without it the compiled engine is the eager one."""
+    return importlib.util.find_spec("llvmlite") is not None

@@ -1,0 +1,139 @@
+"""Checkpoints: arrays in a safetensors file, everything else as JSON in its header, both under one checksum.
+
+One file, so that it can be replaced in one rename; no pickle, so that reading one cannot run code. PyTorch's
+`safetensors.torch.load_file` reads the arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.data.atomic import write_atomically
+
+Array = Any
+
+_KEY = "glassgrad"
+"""The one key of the header's metadata; of two, safetensors would change the order from one process to the next."""
+
+_DEEPEST = 150
+"""A state is nested a dozen levels deep; whatever walks through it by recursion manages this many."""
+
+
+class Stateful(Protocol):
+    """Whatever can be stored in a checkpoint: modules, optimizers, schedules, generators."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that is needed to go on."""
+
+    def load_state_dict(self, state: dict[str, Any], /) -> Any:
+        """Take over what `state_dict` returned."""
+
+
+def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) -> None:
+    """Write arrays and the JSON-able `rest` to `path`, atomically. Raises `OSError`; an older file then stays whole."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    entry = {"sha256": _checksum(arrays, rest), "rest": rest}
+    write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Read what `save_checkpoint` wrote. Raises `errors.InputError` for a file that is missing, cut or changed."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise errors.RUN_MISSING(path=path.parent, reason=f"{path.name} cannot be read ({error.strerror})") from None
+    try:
+        arrays = load(content)
+        entry = json.loads(_metadata(content).get(_KEY, "null"))
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or no safetensors file ({error})") from None
+    except RecursionError:
+        raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
+    if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
+        raise errors.RUN_FOREIGN(path=path)
+    if _is_deeper(entry, _DEEPEST):
+        raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply")
+    if entry.get("sha256") != _checksum(arrays, entry["rest"]):
+        raise errors.RUN_DAMAGED(path=path, reason="its checksum does not match its content")
+    rest: dict[str, Any] = entry["rest"]
+    return arrays, rest
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    # The format: eight bytes of length, little-endian, then a JSON header; the numpy reader does not return this part.
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    return metadata
+
+
+def _is_deeper(tree: Any, most: int) -> bool:
+    """Tell whether lists and dictionaries lie in each other to more than a depth, without recursion."""
+    level = [tree]
+    for _ in range(most):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                inner += one.values() if isinstance(one, dict) else one
+        level = inner
+    return bool(level)
+
+
+def _checksum(arrays: dict[str, Array], rest: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """Turn nested dictionaries and lists with arrays in them into JSON, putting the arrays into `arrays` under `name`.
+
+    Example:
+        >>> import numpy as np
+        >>> arrays = {}
+        >>> packed = pack({"state": {0: np.ones(2)}, "lr": 0.1}, "optimizer", arrays)
+        >>> sorted(arrays)
+        ['optimizer.state.0']
+        >>> unpack(packed, arrays)["state"][0]
+        array([1., 1.])
+    """
+    if isinstance(tree, dict):
+        # Pairs instead of an object: optimizers number their parameters, and JSON has no integer keys.
+        return {"pairs": [[key, pack(value, f"{name}.{key}", arrays)] for key, value in tree.items()]}
+    if isinstance(tree, list | tuple):
+        return [pack(value, f"{name}.{place}", arrays) for place, value in enumerate(tree)]
+    if isinstance(tree, np.ndarray):
+        arrays[name] = tree
+        return {"array": name}
+    if hasattr(tree, "detach"):
+        arrays[name] = np.asarray(tree.detach().numpy())
+        return {"tensor": name}
+    return tree.item() if isinstance(tree, np.generic) else tree
+
+
+def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
+    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for what `pack` has not made."""
+    if isinstance(tree, list):
+        return [unpack(value, arrays) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "pairs" in tree:
+        return {key: unpack(value, arrays) for key, value in tree["pairs"]}
+    if "tensor" in tree:
+        from glassgrad.engine.creation import tensor
+
+        return tensor(arrays[tree["tensor"]])
+    return arrays[tree["array"]]

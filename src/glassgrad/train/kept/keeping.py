@@ -1,0 +1,95 @@
+"""`Checkpoint`: everything a training loop of one's own needs to go on bit for bit, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.data.atomic import sweep
+from glassgrad.train.engine_learner import AsArrays
+from glassgrad.train.kept.checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
+from glassgrad.train.kept.randomness import RandomState
+from glassgrad.train.kept.weights import shapes_of
+from glassgrad.train.transaction import all_or_nothing, check_parts, described, named_as_damaged, named_as_unfit
+
+_RANDOM = "random numbers"
+
+
+class Checkpoint:
+    """Saves and loads parts that have `state_dict` and `load_state_dict`, and the random numbers with them.
+
+    Written in one rename, so that a kill or a full disk leaves the file from before; with a checksum; without pickle.
+
+    Args:
+        path: the file.
+        parts: model, optimizer, scheduler, loader and so on, by names of your choice.
+
+    Example:
+        >>> import tempfile
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 1)
+        >>> folder = tempfile.mkdtemp()
+        >>> checkpoint = Checkpoint(folder + "/last.safetensors", model=model)
+        >>> checkpoint.load() is None
+        True
+        >>> checkpoint.save(epoch=3)
+        >>> checkpoint.load()
+        {'epoch': 3}
+    """
+
+    def __init__(self, path: str | Path, **parts: Any) -> None:
+        self.path = Path(path)
+        self._parts = parts
+        self._stored: dict[str, Stateful] = {name: AsArrays(part) for name, part in parts.items()}
+        own = [part.generator for part in parts.values() if hasattr(getattr(part, "generator", None), "get_state")]
+        self._random = RandomState(*own)
+
+    def save(self, **values: Any) -> None:
+        """Write the parts and some values of your own: numbers, text, lists and dictionaries of them.
+
+        Raises `errors.RunError` when it cannot be written; the file from before then stays whole.
+        """
+        arrays: dict[str, Any] = {}
+        rest = {
+            "shapes": {name: shapes_of(part) for name, part in self._parts.items() if hasattr(part, "parameters")},
+            "described": {name: described(part) for name, part in self._parts.items()},
+            "parts": {name: pack(part.state_dict(), name, arrays) for name, part in self._stored.items()},
+            "random": pack(self._random.state_dict(), "random", arrays),
+            "values": values,
+        }
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            save_checkpoint(self.path, arrays, rest)
+        except OSError as error:
+            kept = f"; {self.path.name} from before is whole" if self.path.exists() else ""
+            raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror or error, kept=kept) from None
+
+    def load(self) -> dict[str, Any] | None:
+        """Take over the parts and return the values; None where there is no file.
+
+        Raises `errors.InputError` for a file that is cut short, changed or foreign, for one of another model, with the
+        names that are missing, unexpected or of another shape or dtype, and for one of another optimizer, schedule or
+        other part. Whatever is raised, all parts and the random numbers are as they were.
+        """
+        sweep(self.path.parent, self.path.name)
+        if not self.path.exists():
+            return None
+        arrays, rest = load_checkpoint(self.path)
+        with named_as_damaged(self.path):
+            if not {"shapes", "parts", "random", "values"} <= set(rest):
+                raise errors.RUN_DAMAGED(path=self.path, reason="it was not written by Checkpoint")
+            if set(rest["parts"]) != set(self._parts):
+                raise errors.CHECKPOINT_PARTS(
+                    path=self.path, given=", ".join(sorted(rest["parts"])), expected=", ".join(sorted(self._parts))
+                )
+            check_parts(self._parts, rest["shapes"], rest.get("described", {}), self.path)
+            states = {name: unpack(rest["parts"][name], arrays) for name in self._stored}
+            states[_RANDOM] = unpack(rest["random"], arrays)
+            values: dict[str, Any] = rest["values"]
+        parts: dict[str, Stateful] = {**self._stored, _RANDOM: self._random}
+        with all_or_nothing(parts):
+            for name, part in parts.items():
+                with named_as_unfit(self.path, name):
+                    part.load_state_dict(states[name])
+        return values

@@ -1,0 +1,200 @@
+"""The directory of a run: what is in it, and that only one process at a time trains in it.
+
+config.toml          every hyperparameter, commented; can be given to --config
+metrics.jsonl        one record per line, as the run goes
+model.safetensors    the weights, readable by PyTorch; enough to sample from
+state.safetensors    everything needed to go on bit for bit
+loss.png             the loss over the steps, drawn at the end
+best/                weights of the best validations, if a run keeps any
+monitor.npz          what the gradients did, if a run is watched, and four pictures of it (see monitoring.py)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.data.atomic import BINARY, sweep, sync_directory, temporary_of
+
+CONFIG, METRICS, MODEL, STATE, PICTURE = (
+    "config.toml",
+    "metrics.jsonl",
+    "model.safetensors",
+    "state.safetensors",
+    "loss.png",
+)
+
+BEST = "best"
+
+_LOCK = ".lock"
+_HELD: set[int] = set()
+"""Open locks. A forked process shares them, and would hold the run after the one that trains is gone."""
+
+
+def _let_go() -> None:
+    for descriptor in _HELD:
+        os.close(descriptor)
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+class RunDirectory:
+    """Paths of the files of a run.
+
+    A new run is made with `create`, an existing one is opened with `RunDirectory.existing`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / CONFIG
+        self.metrics = path / METRICS
+        self.model = path / MODEL
+        self.state = path / STATE
+        self.picture = path / PICTURE
+
+    @classmethod
+    def existing(cls, path: str | Path) -> RunDirectory:
+        """Open a run to go on with it. Raises `errors.InputError` when there is none."""
+        run = cls(Path(path))
+        if not run.path.is_dir():
+            reason = "it is a file" if run.path.exists() else "there is no such directory"
+            raise errors.RUN_MISSING(path=path, reason=reason)
+        for file in (run.config, run.state):
+            if not file.is_file():
+                raise errors.RUN_MISSING(path=path, reason=f"the directory has no {file.name}")
+        return run
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run for this process; the system lets go of it however the process ends."""
+        try:
+            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
+        except OSError as error:
+            raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror, kept="") from None
+        try:
+            try:
+                _take(descriptor)
+            except OSError:
+                raise errors.RUN_LOCKED(path=self.path) from None
+            _HELD.add(descriptor)
+            for folder in (self.path, self.path / BEST):
+                sweep(folder, alone=True)
+            yield
+        finally:
+            _HELD.discard(descriptor)
+            with contextlib.suppress(OSError):  # closing lets go of it all the same
+                _release(descriptor)  # also for a process forked a moment ago
+            os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Lock a file at once, or raise `OSError`; the system lets go of it when the process ends."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _release(descriptor: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def check_free(path: Path) -> None:
+    """Raise `errors.InputError` when a new run cannot be made at `path`, before any work is done for it."""
+    if not path.exists():
+        return
+    if (path / CONFIG).exists() or (path / STATE).exists():
+        raise errors.RUN_EXISTS(path=path)
+    if not path.is_dir() or any(path.iterdir()):
+        raise errors.RUN_NOT_EMPTY(path=path)
+
+
+def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) -> RunDirectory:
+    """Make a run directory and put its first files there with `fill`, all at once: it appears whole or not at all.
+
+    Without a path, the next free `runs/TASK-NNN` is taken. Raises `errors.InputError` when it cannot be made.
+    """
+    parent = path.parent if path else Path("runs")
+    made = _make_parents(parent)
+    name = path.name if path else task
+    temporary = temporary_of(parent / name)
+    try:
+        sweep(parent, name)
+        temporary.mkdir()
+        fill(RunDirectory(temporary))
+        final = _move(temporary, path) if path else _move_to_next(temporary, parent, task)
+    except BaseException as error:  # Ctrl-C too leaves no half-made folder
+        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_empty(made)
+        if isinstance(error, OSError):
+            raise errors.RUN_NOT_WRITABLE(path=path or parent, reason=error.strerror or error) from None
+        raise
+    sync_directory(parent)
+    return RunDirectory(final)
+
+
+def _make_parents(parent: Path) -> list[Path]:
+    """Make the directories above a run and return those that were missing, innermost first."""
+    missing: list[Path] = []
+    try:
+        for folder in (parent, *parent.parents):
+            if folder.exists():
+                break
+            missing.append(folder)
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _remove_empty(missing)
+        raise errors.RUN_NOT_WRITABLE(path=parent, reason=error.strerror) from None
+    return missing
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # somebody has put something in
+            folder.rmdir()
+
+
+def _move(temporary: Path, path: Path) -> Path:
+    check_free(path)
+    if path.exists():
+        path.rmdir()  # empty; some systems do not rename over an empty directory
+    return temporary.rename(path)
+
+
+def _move_to_next(temporary: Path, parent: Path, task: str) -> Path:
+    number = 1 + max((_number(entry.name, task) for entry in parent.iterdir()), default=0)
+    while True:
+        path = parent / f"{task}-{number:03d}"
+        # Another process may have taken the number since; renaming onto its directory fails, as that is not empty.
+        try:
+            if not path.exists():
+                return temporary.rename(path)
+        except OSError:
+            if not path.exists():
+                raise
+        number += 1
+
+
+def _number(name: str, task: str) -> int:
+    prefix, _, number = name.rpartition("-")
+    return int(number) if prefix == task and number.isascii() and number.isdigit() else 0

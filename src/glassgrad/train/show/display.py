@@ -1,0 +1,115 @@
+"""Showing a run: lines when the output is a pipe or a file, a live display when it is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import IO, Protocol
+
+from glassgrad.train.show.progress import Progress, duration, number, speed
+
+_SILENCE = 10.0
+"""Seconds after which a line is due even between milestones."""
+
+
+class Display(Protocol):
+    """What a training loop tells about itself."""
+
+    def start(self, progress: Progress) -> None:
+        """Training begins."""
+
+    def update(self, progress: Progress) -> None:
+        """Called about ten times a second."""
+
+    def milestone(self, progress: Progress) -> None:
+        """The validation loss was measured."""
+
+    def stop(self) -> None:
+        """Training is over for now; also called after an error. May be called twice."""
+
+    def say(self, text: str = "") -> None:
+        """Show text that stays."""
+
+
+class PlainDisplay:
+    """One line per milestone, and one now and then between them.
+
+    `on_closed` is called once when the output no longer takes anything (the reader of a pipe is gone).
+    """
+
+    def __init__(self, output: IO[str], on_closed: Callable[[], None] = lambda: None) -> None:
+        self._output = output
+        self._on_closed = on_closed
+        self._closed = False
+        self._last_line = 0.0
+
+    def start(self, progress: Progress) -> None:
+        self._last_line = time.monotonic()
+
+    def update(self, progress: Progress) -> None:
+        if time.monotonic() - self._last_line >= _SILENCE:
+            self.milestone(progress)
+
+    def milestone(self, progress: Progress) -> None:
+        width = len(f"{progress.steps:,}")
+        self.say(
+            f"step {progress.step:{width},} / {progress.steps:,}"
+            f"   loss {number(progress.loss)}   {progress.held_out} {progress.measured}"
+            f"   {speed(progress.steps_per_second)}   {duration(progress.seconds_left)} left"
+        )
+        self._last_line = time.monotonic()
+
+    def stop(self) -> None:
+        pass
+
+    def say(self, text: str = "") -> None:
+        if self._closed:
+            return
+        try:
+            print(text, file=self._output, flush=True)
+        except OSError:
+            self._closed = True
+            silence(self._output)
+            self._on_closed()
+
+
+class NoDisplay:
+    """Shows nothing."""
+
+    def start(self, progress: Progress) -> None:
+        pass
+
+    def update(self, progress: Progress) -> None:
+        pass
+
+    def milestone(self, progress: Progress) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def say(self, text: str = "") -> None:
+        pass
+
+
+def silence(output: IO[str]) -> None:
+    """Send what is still buffered for a closed output nowhere; Python would complain about it at exit."""
+    try:
+        descriptor = output.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def choose_display(on_closed: Callable[[], None] = lambda: None, output: IO[str] | None = None) -> Display:
+    """Return the live display if the output is a terminal that can move its cursor, plain lines otherwise."""
+    output = output or sys.stdout
+    if output.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+        from glassgrad.train.show.live import LiveDisplay
+
+        return LiveDisplay(output, on_closed)
+    return PlainDisplay(output, on_closed)

@@ -1,0 +1,227 @@
+"""What keeps compiling quick, by counting: no code is written twice, and none that lies on the disk already."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn
+from glassgrad.compile import backends
+from glassgrad.compile.front.reach import _Walk, reach
+from glassgrad.compile.ir import passes
+from glassgrad.compile.ir.graph import Graph, GraphBuilder
+from glassgrad.compile.llvm.blas import Blas
+from glassgrad.compile.native.lower import Lowering, lower
+
+
+@pytest.fixture
+def own_products(monkeypatch):
+    """Matrix products by our own code, whatever this machine would choose."""
+    monkeypatch.setattr("glassgrad.compile.llvm.solid.blas", lambda: Blas("own", {}))
+    monkeypatch.setattr("glassgrad.compile.native.lower.blas", lambda: Blas("own", {}))
+
+
+def products(*sizes: tuple[int, int, int], transposed: bool = False) -> Graph:
+    """One product (m, k) @ (k, n) for each of the sizes (m, k, n)."""
+    builder = GraphBuilder()
+    found = []
+    for m, k, n in sizes:
+        left, right = builder.input((m, k)), builder.input((n, k) if transposed else (k, n))
+        if transposed:
+            right = builder.apply("permute_dims", [right], (k, n), np.float32, {"axes": (1, 0)})
+        found.append(builder.apply("matmul", [left, right], (m, n), np.float32))
+    return builder.build(found)
+
+
+def functions(text: str, stem: str) -> list[str]:
+    return re.findall(rf"^define internal void @({stem}\w*)\(", text, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("own_products")
+def test_products_share_the_functions_of_their_tiles():
+    # Rows of A lie 64 apart in all of them; how wide B and C are does not matter.
+    one = lower(products((96, 64, 96)), threads=1)
+    four = lower(products((96, 64, 96), (96, 64, 192), (96, 64, 480), (96, 64, 960)), threads=1)
+    assert functions(four.llvm, "tile_") == functions(one.llvm, "tile_") != []
+    assert functions(four.llvm, "pack_") == functions(one.llvm, "pack_")
+
+
+@pytest.mark.usefixtures("own_products")
+def test_one_function_packs_columns_for_all_products():
+    text = lower(products((96, 64, 96), (96, 128, 100), (96, 32, 17), transposed=True), threads=1).llvm
+    assert len(functions(text, "pack_columns_")) == 1
+
+
+# --- the trace ------------------------------------------------------------------------------------
+
+
+def test_a_later_look_at_a_function_takes_one_walk(monkeypatch):
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    walks = []
+    start = _Walk.start
+    monkeypatch.setattr(_Walk, "start", lambda walk, *args: (walks.append(walk), start(walk, *args)))
+    first = reach(net.forward, {})
+    before = len(walks)
+    again = reach(net.forward, {}, first)
+    assert before > 1
+    assert len(walks) == before + 1
+    assert [edge.path for edge in again.edges] == [edge.path for edge in first.edges]
+    assert again.tensors.keys() == first.tensors.keys()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_search_for_garbage_is_as_before_after_a_trace(enabled):
+    @gg.compile
+    def step(x):
+        assert not gc.isenabled()
+        if x.shape == (2,):
+            raise ValueError("stopped")
+        return x * 2
+
+    try:
+        gc.enable() if enabled else gc.disable()
+        step(gg.ones(3))
+        assert gc.isenabled() is enabled
+        with pytest.raises(ValueError, match="stopped"):
+            step(gg.ones(2))
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
+
+
+# --- the second process ---------------------------------------------------------------------------
+
+
+def training():
+    """A small network's compiled step, and what it gives in three calls: losses and parameters."""
+    gg.manual_seed(0)
+    hidden = nn.Linear(12, 7), nn.BatchNorm1d(7), nn.GELU()
+    net = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), *hidden, nn.Linear(7, 9))
+    optimizer = gg.optim.AdamW(net.parameters())
+    scale = np.linspace(1, 2, 9, dtype=np.float32)
+
+    @gg.compile(backend="llvm", threads=1)
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x) * gg.tensor(scale), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, (6, 3)), rng.integers(0, 9, 6)
+    losses = [step(gg.tensor(x), gg.tensor(y)).item() for _ in range(3)]
+    return step, losses, [parameter.detach().numpy().copy() for parameter in net.parameters()]
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """A cache of its own, and how often the passes and the planning ran."""
+    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
+    calls = {"passes": 0, "plans": 0}
+    run, make = passes.run, Lowering.__init__
+
+    def counting_run(*args, **kwargs):
+        calls["passes"] += 1
+        return run(*args, **kwargs)
+
+    def counting_make(*args, **kwargs):
+        calls["plans"] += 1
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(backends.passes, "run", counting_run)
+    monkeypatch.setattr(Lowering, "__init__", counting_make)
+    return calls
+
+
+def test_a_step_from_the_disk_needs_neither_passes_nor_a_plan(counted):
+    cold, losses, parameters = training()
+    assert counted == {"passes": 1, "plans": 1}
+    warm, again, same = training()
+    assert counted == {"passes": 1, "plans": 1}
+    assert not cold.program.stats.cached
+    assert warm.program.stats.cached
+    assert again == losses
+    for one, two in zip(parameters, same, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_what_the_passes_made_of_a_step_from_the_disk_can_be_looked_at(counted):
+    cold, _, _ = training()
+    warm, _, _ = training()
+    assert warm.stats.instructions == cold.stats.instructions == len(cold.graph.instrs)
+    assert counted == {"passes": 1, "plans": 1}, "totals are stored"
+    assert str(warm.graph) == str(cold.graph)
+    assert warm.llvm == cold.llvm
+    assert counted == {"passes": 2, "plans": 2}, "once for all that somebody asks"
+
+
+def test_a_wrong_index_is_told_by_a_step_from_the_disk(counted):
+    messages = []
+    for _ in range(2):
+        step, _, _ = training()
+        with pytest.raises(IndexError) as caught:
+            step(gg.tensor(np.full((6, 3), 9)), gg.tensor(np.zeros(6, np.int64)))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "9" in messages[0]
+    assert counted["plans"] == 1
+
+
+def test_other_passes_or_none_are_another_entry(counted):
+    graph = products((4, 5, 6))
+    for planned in (2, 2):
+        lower(graph, threads=1)
+        lower(graph, threads=1, prepare=passes.eliminate_dead)
+        assert counted["plans"] == planned
+
+
+def test_a_constant_that_the_passes_computed_comes_back_from_the_disk(counted):
+    def shifted():
+        table = gg.arange(12, dtype=gg.float32).reshape(3, 4)
+
+        @gg.compile(backend="llvm")
+        def step(x):
+            return x + (table * 2).exp().sum(0)
+
+        return step
+
+    x = gg.ones(4)
+    first, second = shifted(), shifted()
+    np.testing.assert_array_equal(first(x).numpy(), second(x).numpy())
+    assert second.program.stats.cached
+    assert counted == {"passes": 1, "plans": 1}
+
+
+_SECOND_PROCESS = """
+import hashlib
+from glassgrad.compile import backends
+from glassgrad.compile.native.lower import Lowering
+from tests.compile.native.test_compile_time import training
+
+def refuse(*args, **kwargs):
+    raise AssertionError("this was done before")
+
+backends.passes.run = Lowering.__init__ = refuse
+_, losses, parameters = training()
+print(repr(losses), hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest())
+"""
+
+
+def test_a_second_process_finds_all_of_it(counted):
+    _, losses, parameters = training()
+    summary = hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(
+        [sys.executable, "-c", _SECOND_PROCESS], capture_output=True, text=True, env=environment, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() == f"{losses!r} {summary}"

@@ -45,15 +45,24 @@ def main(arguments: list[str]) -> int:
     train, held_out = random_split(spirals(config.seed), [1_200, 300])
     loader = DataLoader(train, batch_size=60, shuffle=True)
     model = nn.Sequential(
-        nn.Linear(2, config.hidden), nn.ReLU(), nn.Linear(config.hidden, config.hidden), nn.ReLU(),
+        nn.Linear(2, config.hidden),
+        nn.ReLU(),
+        nn.Linear(config.hidden, config.hidden),
+        nn.ReLU(),
         nn.Linear(config.hidden, 3),
-    )  # fmt: skip
+    )
     optimizer = optim.AdamW(model.parameters(), lr=config.rate)
     scheduler = optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=config.epochs * len(loader) + 1)
     trainer = Trainer(
-        model, optimizer, F.cross_entropy, loader, DataLoader(held_out, batch_size=300), scheduler, config,
+        model,
+        optimizer,
+        F.cross_entropy,
+        loader,
+        DataLoader(held_out, batch_size=300),
+        scheduler,
+        config,
         metrics={"accuracy": accuracy},
-    )  # fmt: skip
+    )
     result = trainer.fit(resume=True)
     print(f"after {result.step:,} steps {result.measures['accuracy']:.1%} of the points held out are right")
     return 0

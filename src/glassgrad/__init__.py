@@ -19,30 +19,14 @@ from glassgrad._version import __version__ as __version__
 if TYPE_CHECKING:
     from glassgrad.public import *  # noqa: F403 - for type checkers and editors
 
-# Functions and classes that share their name with the file they live in: the name is theirs.
-_SHADOWED = frozenset({"checkpoint", "mode", "tensor"})
-
-
 # Functions that are offered here and live in a subpackage that the engine does without.
 _ELSEWHERE = {
-    "checkpoint": "checkpoint", "sparse_coo_tensor": "sparse", "spmm": "sparse",
+    "sparse_coo_tensor": "sparse", "spmm": "sparse",
     "backward_source": "compile", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
     "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",
     "plot_gradient_histograms": "report", "plot_total_norm": "report",
-}  # fmt: skip
-
-# What stands without the engine. Whoever imports any other submodule first gets the engine whole behind it.
-_APART = frozenset({
-    "__main__", "cli", "data", "devices", "doctor", "errors", "manual", "missing", "models", "provenance", "public",
-    "report", "scalar", "scalar_tools", "train",
-})  # fmt: skip
-
-
-def _importing() -> bool:
-    """Tell whether some file of the package is still being loaded."""
-    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("glassgrad.")]
-    return any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in loaded)
+}  # fmt: skip  # a table
 
 
 def _modules() -> list[str]:
@@ -58,7 +42,7 @@ class _Front(ModuleType):
             return sorted(importlib.import_module("glassgrad.public").NAMES)
         if name.startswith("__"):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
-        if name not in _SHADOWED and find_spec(f"glassgrad.{name}") is not None:
+        if find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
@@ -70,17 +54,7 @@ class _Front(ModuleType):
         if name in compat.NAMES:
             return compat.NAMES[name]
         known = [*names, *compat.NAMES, *_modules()]
-        raise importlib.import_module("glassgrad.missing").missing("glassgrad", name, known, compat.INSTEAD)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Python binds an imported submodule to its name here; a name that a function has as well stays the function's.
-        if not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-            return
-        if name not in _SHADOWED:
-            super().__setattr__(name, value)
-        if name not in _APART and "glassgrad.public" not in sys.modules and not _importing():
-            importlib.import_module("glassgrad.public")
+        raise importlib.import_module("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Python copies and pickles modules of its own class only, by their names.

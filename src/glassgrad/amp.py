@@ -58,9 +58,14 @@ class GradScaler:
     """
 
     def __init__(
-        self, device: Any = "cpu", init_scale: float = 2.0**16, growth_factor: float = 2.0,
-        backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        device: Any = "cpu",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         self._scale = init_scale
         self.growth_factor = growth_factor
         self.backoff_factor = backoff_factor

@@ -19,8 +19,9 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, real
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.eigen import eig, eigvals
+from glassgrad.ops.einsum import chain_matmul
 from glassgrad.ops.factorise import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
-from glassgrad.ops.linalg import chain_matmul, cross, matmul, matrix_power, vecdot
+from glassgrad.ops.linalg import cross, matmul, vecdot
 from glassgrad.ops.lu import (
     cholesky_ex,
     inv_ex,
@@ -35,7 +36,7 @@ from glassgrad.ops.names import at_home, public
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.reduce import amax, amin, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
-from glassgrad.ops.solve import det, inv, pinv, slogdet, solve, solve_triangular
+from glassgrad.ops.solve import det, inv, matrix_power, pinv, slogdet, solve, solve_triangular
 from glassgrad.ops.strided import diagonal as _diagonal
 
 svd = linalg_svd
@@ -173,13 +174,12 @@ def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ar
     return _diagonal(x, offset, dim1, dim2)
 
 
-
 __all__ = [
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
     "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
     "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 # With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).
 globals().update({name: public(globals()[name], name) for name in __all__})

@@ -102,10 +102,17 @@ def minimize(
         derivatives["hess"] = lambda x, *_: _bare(jacrev(jacrev(on_vector))(_as_tensor(x)))
     gradient_free = chosen in _WITHOUT_GRADIENT
     result = optimize.minimize(
-        value_only if gradient_free else value_and_gradient, packing.start, method=method,
-        jac=None if gradient_free else True, bounds=bounds, constraints=_constraints(constraints, packing), tol=tol,
-        callback=callback, options=options, **derivatives,
-    )  # fmt: skip
+        value_only if gradient_free else value_and_gradient,
+        packing.start,
+        method=method,
+        jac=None if gradient_free else True,
+        bounds=bounds,
+        constraints=_constraints(constraints, packing),
+        tol=tol,
+        callback=callback,
+        options=options,
+        **derivatives,
+    )
     result.x = packing.build(make(np.asarray(result.x), None, False))
     return result
 
@@ -139,9 +146,11 @@ def _constraints(given: Any, packing: _Packing) -> Any:
         def on_vector(x: Tensor, function: Any = entry["fun"], extra: Any = extra) -> Any:
             return function(packing.build(x), *extra)
 
-        found.append({
-            "type": entry["type"],
-            "fun": lambda x, f=on_vector: np.asarray(f(_as_tensor(x)).detach().array),
-            "jac": lambda x, f=on_vector: _bare(jacrev(f)(_as_tensor(x))),
-        })  # fmt: skip
+        found.append(
+            {
+                "type": entry["type"],
+                "fun": lambda x, f=on_vector: np.asarray(f(_as_tensor(x)).detach().array),
+                "jac": lambda x, f=on_vector: _bare(jacrev(f)(_as_tensor(x))),
+            }
+        )
     return found if isinstance(given, tuple | list) else found[0]

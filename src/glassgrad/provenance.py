@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import ast
 
-_PACKAGE = str(Path(__file__).resolve().parent) + os.sep
+PACKAGE = str(Path(__file__).resolve().parent) + os.sep
 # Models and training loops that ship with the package are read as a user's code would be.
-_AS_USER = (_PACKAGE + "models" + os.sep, _PACKAGE + "train" + os.sep, _PACKAGE + "cli" + os.sep)
+AS_USER = ("models", "train", "tasks", "cli")
+_AS_USER = tuple(PACKAGE + folder + os.sep for folder in AS_USER)
 
 # What calls the engine on the user's behalf, as np.full and scipy.stats do: their lines tell a user nothing.
 _LIBRARIES = tuple(
@@ -37,7 +38,7 @@ class _Internal(dict[str, bool]):
     """
 
     def __missing__(self, filename: str) -> bool:
-        ours = filename.startswith(_PACKAGE) and not filename.startswith(_AS_USER)
+        ours = filename.startswith(PACKAGE) and not filename.startswith(_AS_USER)
         known = self[filename] = ours or any(library in filename for library in _LIBRARIES)
         return known
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from glassgrad.engine import backward, inplace, methods, record
+from glassgrad.engine import inplace
 from glassgrad.engine.creation import (
     arange,
     as_tensor,
@@ -72,7 +72,7 @@ _TYPES = {"bool": bool_, "int": int32, "float": float32, "short": int16}
 def _is_public(name: str, value: object) -> bool:
     if name.startswith("_") or name in {"annotations", "ModuleType"}:
         return False
-    return name == "autograd" or not isinstance(value, ModuleType)
+    return not isinstance(value, ModuleType)
 
 
 _here = {name: value for name, value in list(globals().items()) if _is_public(name, value)}

@@ -26,7 +26,7 @@ _MAGIC_AS_TEXT = b"L119547037146038801333356L"  # which PyTorch's oldest begin w
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
     "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8", "C128": "<c16",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def save(obj: Any, f: Any, **_hints: Any) -> None:

@@ -250,9 +250,16 @@ class SparseTensor:
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-    check_invariants: bool | None = None, is_coalesced: bool | None = None,
-) -> SparseTensor:  # fmt: skip
+    indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
     """Make a sparse matrix from the places (dimensions, entries) and values (entries,) of its entries.
 
     `size` is the smallest that holds all places by default. Entries at one place add up. `is_coalesced` is the caller's
@@ -363,4 +370,4 @@ __getattr__: Callable[[str], Any] = getter(__name__)
 __all__ = [
     "DoubleTensor", "FloatTensor", "SparseTensor", "addmm", "from_dense", "from_scipy", "mm", "sparse_coo_tensor",
     "spmm", "sum",
-]  # fmt: skip
+]  # fmt: skip  # a table

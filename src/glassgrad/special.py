@@ -11,7 +11,7 @@ _NAMES = (
     "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0",
     "modified_bessel_k1", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 _FUNCTIONS = {name: PUBLIC[name] for name in _NAMES}
 globals().update(_FUNCTIONS)

@@ -87,7 +87,7 @@ _WATCHING = (
         "monitor_every", int | None, "--monitor-every", metavar="K", min=1,
         help="Watch each K-th step (default: as many as make 200 samples).",
     ),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:

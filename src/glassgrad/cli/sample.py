@@ -40,7 +40,7 @@ def sample(
     given = {
         "count": count, "prompt": prompt, "temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length,
         "seed": seed,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for line in lines(learner, description, given):
         print(line)
     return 0

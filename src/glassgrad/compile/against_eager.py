@@ -15,10 +15,10 @@ from glassgrad import errors
 from glassgrad.compile import backends
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.places import MISSING, Places
+from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor
-from glassgrad.ops.core import PRIMITIVES
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
 _RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
@@ -153,22 +153,9 @@ def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
 # --- finding the instruction ----------------------------------------------------------------------
 
 
-def reference(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
-    """Compute every value of a graph by NumPy, one instruction at a time."""
-    values: dict[Var, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    values.update(graph.constants)
-    for instr in graph.instrs:
-        args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)
-        with np.errstate(all="ignore"):  # the native run did not warn either
-            result = PRIMITIVES[instr.op].compute(args, instr.params)
-        results = result if len(instr.outputs) > 1 else (result,)
-        values.update(zip(instr.outputs, map(np.asarray, results), strict=True))
-    return values
-
-
 def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Any], backend: str) -> str:
     """Name the first instruction whose compiled value differs from NumPy's."""
-    wanted = reference(graph, inputs)
+    wanted = evaluate(graph, inputs)
     exposed = Graph(
         graph.inputs, graph.instrs, tuple(var for instr in graph.instrs for var in instr.outputs), graph.constants
     )
@@ -180,7 +167,7 @@ def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Any], backend
             told = difference(found[var], wanted[var])
             if told is not None:
                 return f"The first instruction that differs is {described(instr)}: {told}.\n"
-    plain = reference(traced, inputs)
+    plain = evaluate(traced, inputs)
     for (target, value), (_, original) in zip(graph.updates, traced.updates, strict=True):
         told = difference(wanted[value], plain[original])
         if told is not None:

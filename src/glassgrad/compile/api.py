@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import inspect
 import os
 import shutil
 import sys
@@ -21,6 +20,7 @@ from glassgrad.compile.front.capture import capture
 from glassgrad.compile.front.captured import Capture
 from glassgrad.compile.front.fast_call import MISS
 from glassgrad.compile.front.interrupts import opened, shielded
+from glassgrad.compile.front.parameters import parameter_names, placed, plain_parameters
 from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
@@ -66,9 +66,15 @@ class Compiled(Portable):
     """
 
     def __init__(
-        self, function: Callable[..., Any], *, backend: str, verify: bool, threads: int | None, keep_grads: bool,
+        self,
+        function: Callable[..., Any],
+        *,
+        backend: str,
+        verify: bool,
+        threads: int | None,
+        keep_grads: bool,
         strict: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = self.__compiled_function__ = function
         self.backend = backend
@@ -399,40 +405,6 @@ def _warn_of_python_state(captured: Capture) -> None:
                 what=edge.path, kind=type(now).__name__, before=repr(edge.value), after=repr(now)
             )
             warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
-
-
-def parameter_names(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters, as far as they are known; of a module, those of `forward`."""
-    try:
-        return list(inspect.signature(getattr(function, "forward", function)).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
-def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's parameters if each may be given by position and by name, else none."""
-    try:
-        parameters = inspect.signature(function, follow_wrapped=False).parameters
-    except (TypeError, ValueError):
-        return ()
-    plain = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters.values())
-    return tuple(parameters) if plain else ()
-
-
-def placed(
-    args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a call with its keyword arguments in their places, as far as they follow each other.
-
-    ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.
-    """
-    left = dict(kwargs)
-    found = list(args)
-    for name in names[len(args) :]:
-        if name not in left:
-            break
-        found.append(left.pop(name))
-    return tuple(found), dict(sorted(left.items())) if len(left) > 1 else left
 
 
 def compile(

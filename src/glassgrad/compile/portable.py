@@ -25,9 +25,12 @@ class Portable:
     def options(self) -> dict[str, Any]:
         """Return what it was made with, besides the function."""
         return {
-            "backend": self.backend, "verify": self._verify, "threads": self.threads, "keep_grads": self.keep_grads,
+            "backend": self.backend,
+            "verify": self._verify,
+            "threads": self.threads,
+            "keep_grads": self.keep_grads,
             "strict": self.strict,
-        }  # fmt: skip
+        }
 
     def __copy__(self) -> Self:
         return type(self)(self.function, **self.options())  # type: ignore[call-arg]  # what a subclass takes

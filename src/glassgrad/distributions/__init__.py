@@ -62,7 +62,7 @@ _INSTEAD = {
     "LKJCholesky": _OWN, "VonMises": _OWN, "Wishart": _OWN,
     "CatTransform": _BIJECTION, "CorrCholeskyTransform": _BIJECTION, "CumulativeDistributionTransform": _BIJECTION,
     "PositiveDefiniteTransform": _BIJECTION, "StackTransform": _BIJECTION,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
@@ -77,4 +77,4 @@ __all__ = [
     "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform",
     "Transform", "TransformedDistribution", "Uniform", "Weibull", "constraints", "identity_transform", "kl",
     "kl_divergence", "register_kl", "transforms",
-]  # fmt: skip
+]  # fmt: skip  # a table

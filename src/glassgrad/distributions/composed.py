@@ -89,9 +89,11 @@ class MixtureSameFamily(Distribution):
     """
 
     def __init__(
-        self, mixture_distribution: Categorical, component_distribution: Distribution,
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         event = tuple(component_distribution.event_shape)
@@ -162,9 +164,11 @@ class TransformedDistribution(Distribution):
     """
 
     def __init__(
-        self, base_distribution: Distribution, transforms: Transform | Sequence[Transform],
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         whole = ComposeTransform(self.transforms)
         event = len(base_distribution.event_shape)

@@ -79,8 +79,9 @@ real_vector = Constraint("a vector of real numbers", lambda x: _is_number(x).all
 lower_triangular = Constraint("LowerTriangular()", _lower, event_dim=2)
 lower_cholesky = Constraint(
     "LowerCholesky(): lower triangular, with a positive diagonal",
-    lambda x: _lower(x) & (x.diagonal(0, -2, -1) > 0).all(-1), event_dim=2,
-)  # fmt: skip
+    lambda x: _lower(x) & (x.diagonal(0, -2, -1) > 0).all(-1),
+    event_dim=2,
+)
 positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_dim=2)
 
 
@@ -110,9 +111,11 @@ def greater_than_eq(lower_bound: Any) -> Constraint:
 def multinomial(total: int) -> Constraint:
     """Counts, none negative, that add up to `total`."""
     return Constraint(
-        f"counts with a sum of {total}", lambda x: (_whole(x) & (x >= 0)).all(-1) & (x.sum(-1) == total),
-        is_discrete=True, event_dim=1,
-    )  # fmt: skip
+        f"counts with a sum of {total}",
+        lambda x: (_whole(x) & (x >= 0)).all(-1) & (x.sum(-1) == total),
+        is_discrete=True,
+        event_dim=1,
+    )
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
@@ -123,9 +126,11 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
         return inside.flatten(-reinterpreted_batch_ndims).all(-1) if reinterpreted_batch_ndims else inside
 
     return Constraint(
-        repr(base_constraint), test, is_discrete=base_constraint.is_discrete,
+        repr(base_constraint),
+        test,
+        is_discrete=base_constraint.is_discrete,
         event_dim=base_constraint.event_dim + reinterpreted_batch_ndims,
-    )  # fmt: skip
+    )
 
 
 def _shown(bound: Any) -> str:
@@ -138,4 +143,4 @@ __all__ = [
     "Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
     "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
     "positive", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval",
-]  # fmt: skip
+]  # fmt: skip  # a table

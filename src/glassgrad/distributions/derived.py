@@ -385,4 +385,4 @@ class HalfCauchy(OfParameters):
 __all__ = [
     "Exponential", "HalfCauchy", "HalfNormal", "LogNormal", "LogisticNormal", "Pareto", "RelaxedBernoulli",
     "RelaxedOneHotCategorical", "Weibull",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -83,9 +83,12 @@ class Distribution:
                 valid = np.asarray(constraint.check(value.detach()).array)
                 if not valid.all():
                     raise errors.DISTRIBUTION_PARAMETER(
-                        owner=type(self).__name__, name=name, expected=constraint, where=provenance.here(),
+                        owner=type(self).__name__,
+                        name=name,
+                        expected=constraint,
+                        where=provenance.here(),
                         given=_worst(value, valid),
-                    )  # fmt: skip
+                    )
 
     def _check_value(self, value: Any, method: str = "log_prob") -> None:
         """Raise unless a value fits the shapes and lies in the support."""

@@ -269,8 +269,9 @@ class Beta(ExponentialFamily):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {
-        "concentration1": constraints.positive, "concentration0": constraints.positive,
-    }  # fmt: skip
+        "concentration1": constraints.positive,
+        "concentration0": constraints.positive,
+    }
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration1=concentration1, concentration0=concentration0)
@@ -325,8 +326,10 @@ class StudentT(ExponentialFamily):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {
-        "df": constraints.positive, "loc": constraints.real, "scale": constraints.positive,
-    }  # fmt: skip
+        "df": constraints.positive,
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self._hold(validate_args, df=df, loc=loc, scale=scale)

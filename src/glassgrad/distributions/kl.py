@@ -127,9 +127,7 @@ def _exponentials(p: Any, q: Any) -> Any:
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p: Any, q: Any) -> Any:
     ratio = q.rate / p.rate
-    return (
-        -q.concentration * ratio.log() + ratio + q.concentration.lgamma() + q.concentration * _EULER - (1 + _EULER)
-    )
+    return -q.concentration * ratio.log() + ratio + q.concentration.lgamma() + q.concentration * _EULER - (1 + _EULER)
 
 
 @register_kl(InverseGamma, InverseGamma)  # a divergence does not change under a bijection

@@ -47,24 +47,30 @@ class MultivariateNormal(Distribution):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {
-        "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky,
-    }  # fmt: skip
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
 
     def __init__(
-        self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+        self,
+        loc: Any,
+        covariance_matrix: Any = None,
+        precision_matrix: Any = None,
+        scale_tril: Any = None,
         validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         given = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril,
-        }  # fmt: skip
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
         given_one("MultivariateNormal", **given)
         name, matrix = next((name, value) for name, value in given.items() if value is not None)
         if len(loc.shape) < 1 or len(matrix.shape) < 2:
             short, dims = ("loc", 1) if len(loc.shape) < 1 else (name, 2)
-            raise errors.DISTRIBUTION_DIMS(
-                owner="MultivariateNormal", name=short, dims=dims, where=provenance.here()
-            )
+            raise errors.DISTRIBUTION_DIMS(owner="MultivariateNormal", name=short, dims=dims, where=provenance.here())
         batch = np.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         size = loc.shape[-1]
         self.loc: Any = loc.expand((*batch, size))

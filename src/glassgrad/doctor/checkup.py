@@ -29,7 +29,7 @@ _LOSSES = {
     "binary_cross_entropy_with_logits": "binary cross entropy", "binary_cross_entropy": "binary cross entropy",
     "binarycrossentropy": "binary cross entropy", "binarycrossentropywithlogits": "binary cross entropy",
     "mse_loss": "squared error", "mseloss": "squared error",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None) -> CheckUp:
@@ -92,7 +92,7 @@ def _tensor(value: Any, model: Module) -> Any:
         value = value.astype(library.values(parameter).dtype, copy=False)
     if library.is_torch(model):
         return sys.modules["torch"].from_numpy(value)
-    return sys.modules["glassgrad.creation"].from_numpy(value)
+    return sys.modules["glassgrad.engine.creation"].from_numpy(value)
 
 
 def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:

@@ -20,7 +20,7 @@ Tensor = Any
 _VIEWS = frozenset({
     "alias", "clone", "contiguous", "expand", "permute", "reshape", "reshapealias", "squeeze", "t", "transpose",
     "unsafeview", "unsqueeze", "view",
-})  # fmt: skip
+})  # fmt: skip  # a table
 _FARTHEST = 8
 """So many views are looked through for the op that made the numbers."""
 
@@ -99,7 +99,7 @@ def is_recording(model: Module) -> bool:
     """Tell whether ops of the model's library are recorded for gradients now."""
     if is_torch(model):
         return bool(_torch().is_grad_enabled())
-    mode = sys.modules.get("glassgrad.mode")
+    mode = sys.modules.get("glassgrad.engine.mode")
     return mode is None or bool(mode.MODE.flags & mode.RECORDING)
 
 

@@ -154,9 +154,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         else:
             self.update()
 
-    def sample(
-        self, step: int, passes: AbstractContextManager[Any], clip: Callable[[], Any] | None = None
-    ) -> None:
+    def sample(self, step: int, passes: AbstractContextManager[Any], clip: Callable[[], Any] | None = None) -> None:
         """Take a sample of a step, due or not, for a loop that counts and looks after its own gradients.
 
         Args:

@@ -32,7 +32,7 @@ class PassWatch(ForwardWatch):
                 lost[name]["activation_dead"], lost[name]["activation_saturated"],
             )
             for name, (kind, output, input_bad, made_by) in self._layers.items()
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     def _look(self, name: str, module: Module, args: Any, output: Any) -> None:
         entering = library.first_tensor(args)

@@ -280,5 +280,5 @@ RULES: tuple[Rule, ...] = (
          "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU."),
     Rule("saturated", "warning", _saturated,
          "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."),
-)  # fmt: skip
+)  # fmt: skip  # a table
 """Looked at in this order; a new rule is one entry."""

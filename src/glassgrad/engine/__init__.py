@@ -1,1 +1,18 @@
-"""The engine: tensors, the tape they are recorded on, and the walks along it."""
+"""The engine: tensors, the tape they are recorded on, and the walks along it.
+
+Its files are imported here in the order in which they build on one another, so that `Tensor` has all its operators
+and methods whenever any of them can be seen.
+"""
+
+# ruff: noqa: I001 - the order is the order of construction
+
+from glassgrad.engine import mode, node, views, writes
+from glassgrad.engine import tensor
+from glassgrad.engine import tape, tangents
+from glassgrad.engine import record, creation, random, saved_tensors, function, inplace, methods, backward
+from glassgrad.engine import op_errors, printing, devices, absent, protocols
+
+__all__ = [
+    "absent", "backward", "creation", "devices", "function", "inplace", "methods", "mode", "node", "op_errors",
+    "printing", "protocols", "random", "record", "saved_tensors", "tangents", "tape", "tensor", "views", "writes",
+]  # fmt: skip  # a table

@@ -49,28 +49,18 @@ _INSTEAD: dict[str, str] = {
         "ipu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu mtia record_stream to_mkldnn xpu "
         "is_distributed is_inference module_load"
     ),
-    _RANDOM: (
-        "cauchy_ geometric_ log_normal_"
-    ),
-    _LINALG: (
-        "cholesky_inverse cholesky_solve geqrf lstsq orgqr ormqr symeig triangular_solve"
-    ),
-    _REAL: (
-        "cdouble cfloat chalf conj_physical is_conj is_neg resolve_conj resolve_neg"
-    ),
-    _HOOK: (
-        "register_post_accumulate_grad_hook reinforce output_nr grad_dtype volatile name"
-    ),
-    _NUMPY: (
-        "gcd lcm frexp hash_tensor mvlgamma"
-    ),
+    _RANDOM: ("cauchy_ geometric_ log_normal_"),
+    _LINALG: ("cholesky_inverse cholesky_solve geqrf lstsq orgqr ormqr symeig triangular_solve"),
+    _REAL: ("cdouble cfloat chalf conj_physical is_conj is_neg resolve_conj resolve_neg"),
+    _HOOK: ("register_post_accumulate_grad_hook reinforce output_nr grad_dtype volatile name"),
+    _NUMPY: ("gcd lcm frexp hash_tensor mvlgamma"),
     "": (
         "diagonal_scatter index index_reduce isreal nanquantile narrow_copy "
         "nonzero_static put renorm slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
         "unsafe_split_with_sizes"
     ),
     _TURNED: "H adjoint",
-}  # fmt: skip
+}
 INSTEAD = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
 
 

@@ -1,22 +1,18 @@
-"""PyTorch's `torch.autograd`: backward and grad over the tape."""
+"""`backward` and `grad`: from tensors to a walk over the tape, and from its result to `.grad`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, tape
-from glassgrad.engine import saved_tensors as graph
-from glassgrad.engine.function import Function, once_differentiable
-from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.engine.mode import MODE, is_grad_enabled
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.errors.missing import getter
 
 _ndarray = np.ndarray
 _LISTS = (list, tuple)
@@ -181,45 +177,30 @@ def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> 
     return x
 
 
-# --- PyTorch's checks -----------------------------------------------------------------------------
+# --- Tensor.backward ------------------------------------------------------------------------------
 
 
-def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
-    """Whether derivatives agree with differences, as in PyTorch; raises if not. `verify.gradcheck` says more."""
-    return _checked("gradcheck", func, inputs, raise_exception, options)
+def _backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Sequence[Tensor] | Tensor | None = None,
+) -> None:
+    """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
+
+    Args:
+        self: the tensor to differentiate.
+        gradient: cotangent of this tensor, of its shape; may be left out for one element.
+        retain_graph: keep the graph for another backward; default: as `create_graph`.
+        create_graph: record the backward pass, so that gradients can be differentiated.
+        inputs: accumulate only into these.
+
+    Raises:
+        AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
+    """
+    backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
-    """The same for second derivatives; `verify.gradgradcheck` says more."""
-    return _checked("gradgradcheck", func, inputs, raise_exception, options)
-
-
-def _checked(name: str, func: Any, inputs: Any, raise_exception: bool, options: dict[str, Any]) -> bool:
-    known = {key: value for key, value in options.items() if key in {"eps", "atol", "rtol", "nondet_tol"}}
-    check = getattr(import_module("glassgrad.verify"), name)
-    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
-    return bool(check(func, *given, raise_exception=raise_exception, **known))
-
-
-_ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite() tells whether a value is sound."
-# What PyTorch has here and this library has not, and what to use in its place.
-_INSTEAD = {
-    "detect_anomaly": _ANOMALY,
-    "set_detect_anomaly": _ANOMALY,
-    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
-}
-
-if not TYPE_CHECKING:
-    _absent = getter(__name__, _INSTEAD)
-
-    def __getattr__(name: str) -> Any:
-        """Find the module `functional`, which is loaded when it is asked for."""
-        return import_module("glassgrad.func.of_inputs") if name == "functional" else _absent(name)
-
-__all__ = [
-    "Function", "Variable", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph", "no_grad",
-    "once_differentiable", "set_grad_enabled",
-]  # fmt: skip
-
-
-tape.HOOKS.backward = backward
+_backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
+Tensor.backward = _backward  # type: ignore[method-assign]  # declared there for type checkers

@@ -18,7 +18,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import saved_tensors, tape
 from glassgrad.engine.mode import MODE, RECORDING, enable_grad, no_grad
 from glassgrad.engine.node import Node, record
-from glassgrad.engine.record import _pick as pick
+from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Custom
 from glassgrad.ops.shape import stack
@@ -100,9 +100,15 @@ class UserPrimitive(Custom):
 
     def __init__(self, name: str, *, multiple: bool) -> None:
         super().__init__(
-            name, lambda _xp, *_x: None, joint_vjp=_vjp, joint_jvp=_jvp, multiple=multiple, register=False,
-            formula="forward", derivative="backward",
-        )  # fmt: skip
+            name,
+            lambda _xp, *_x: None,
+            joint_vjp=_vjp,
+            joint_jvp=_jvp,
+            multiple=multiple,
+            register=False,
+            formula="forward",
+            derivative="backward",
+        )
 
 
 def _vjp(g: Any, needs: Sequence[bool], arrays: Any, *parents: Any, call: _Call) -> list[Any]:
@@ -200,9 +206,12 @@ class _Call:
         pairs = [(c, t) for c, t in zip(pulled, tangents, strict=True) if c is not None and t is not None and c._tracks]
         wanted = [u.node for u in seeds if u is not None]
         found = tape.backward(
-            [c.node for c, _ in pairs], [t if parents is not None else t.array for _, t in pairs],
-            retain_graph=False, create_graph=parents is not None, wanted=wanted,
-        )  # fmt: skip
+            [c.node for c, _ in pairs],
+            [t if parents is not None else t.array for _, t in pairs],
+            retain_graph=False,
+            create_graph=parents is not None,
+            wanted=wanted,
+        )
         return [
             None if u is None else tape.wrap(found[u.node]) if u.node in found else _zeros(like)
             for u, like in zip(seeds, self.outputs, strict=True)
@@ -430,9 +439,14 @@ def _refuse(*_saved: Any, name: str, where: Any) -> Any:
 
 
 _ONCE = Custom(
-    "once_differentiable", lambda _xp, x: x, joint_vjp=_refuse, joint_jvp=_refuse, register=False, formula="x",
+    "once_differentiable",
+    lambda _xp, x: x,
+    joint_vjp=_refuse,
+    joint_jvp=_refuse,
+    register=False,
+    formula="x",
     derivative="none",
-)  # fmt: skip
+)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

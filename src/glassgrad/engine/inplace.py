@@ -2,7 +2,7 @@
 
 A write changes memory, which every view of it sees, and gives the tensor a new place on the tape: the op
 applied to the old one. What it is a view of, and that one's other views, are rebased: the base is the old base
-with the view written into it, a view is read from the new base. A write is logged (`mutations.py`), so that a
+with the view written into it, a view is read from the new base. A write is logged (`writes.py`), so that a
 backward pass that needs what was overwritten fails and names both places.
 """
 
@@ -374,13 +374,13 @@ IN_PLACE = (
     "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce", "selu",
     "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
     "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
     "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _method(name: str, op: str) -> Callable[..., Tensor]:
@@ -474,7 +474,7 @@ def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Any 
 
 _EXTRA = (
     zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 # Every in-place function by its name, for `glassgrad.relu_(x)` and the like.

@@ -24,7 +24,7 @@ from glassgrad.ops.shape import astype, clone
 _DTYPES = {
     "float": np.float32, "double": np.float64, "half": np.float16, "long": np.int64, "int": np.int32,
     "short": np.int16, "char": np.int8, "byte": np.uint8, "bool": np.bool_,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _conversion(name: str, dtype: Any) -> Callable[..., Tensor]:
@@ -85,7 +85,7 @@ _KINDS_OF_TENSORS = {
     "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
     "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
     "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -246,7 +246,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     where, to, to_device, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
     is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device,
     multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 _CPU: _device.device = _device.device("cpu")

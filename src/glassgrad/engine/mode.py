@@ -13,7 +13,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
-WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saving.py)
+WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
 
 
 class _Mode(threading.local):
@@ -25,9 +25,20 @@ class _Mode(threading.local):
     draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
     replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
+    observer: Any = None  # a `tape.Observer` of the backward walks of a trace
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
+
+    def saved(self) -> dict[str, Any]:
+        """Return everything that is set in this thread, for `restore`."""
+        return dict(self.__dict__)
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Set everything back."""
+        self.__dict__.clear()
+        self.__dict__.update(saved)
+
     moved: list[Any] | None = None  # inside a transform: weak references to tensors whose writes the tape knows
 
 

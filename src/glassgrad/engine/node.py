@@ -26,7 +26,7 @@ class Node:
 
     `saved` is ``(y, *x)`` as the rules take it, with placeholders for what `prim` does not save, or a
     `Freed` once a backward walk has used it up, or an object whose `unpack(node)` returns it (see
-    saving.py). `code` and `lasti` say where in the user's code. `levels`, set only where there are
+    saved_tensors.py). `code` and `lasti` say where in the user's code. `levels`, set only where there are
     some, are the batches of vmap that the result has beside its shape.
     """
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from glassgrad.engine import creation, devices
 from glassgrad.engine.creation import _finish, _size
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.errors.missing import getter
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.vmap.batched import Stream
 
@@ -144,25 +143,39 @@ def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
 
 
 def rand(
-    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    *sizes: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
     device: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Uniform numbers in [0, 1)."""
     return _finish(_uniform(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
 def randn(
-    *sizes: Any, size: Any = None, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    *sizes: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
     device: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Standard normal numbers."""
     return _finish(_normal(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
 def randint(
-    low: Any = None, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None,
-) -> Tensor:  # fmt: skip
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
@@ -185,9 +198,15 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None,
-) -> Tensor:  # fmt: skip
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
     refuse_complex("normal", (mean, std))
     given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind == "f"]
@@ -283,21 +302,30 @@ def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | N
 
 
 def rand_like(
-    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
     device: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Uniform numbers with the shape and dtype of `input`."""
     dtype = dtype or input.dtype
     return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
 
 def randn_like(
-    input: Tensor, *, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False,
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
     device: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Standard normal numbers with the shape and dtype of `input`."""
     dtype = dtype or input.dtype
     return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
+
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **_hints: Any) -> Iterator[None]:
@@ -338,7 +366,3 @@ def get_rng_state() -> dict[str, Any]:
 def set_rng_state(new_state: dict[str, Any]) -> None:
     """Go back to a state from `get_rng_state`."""
     default_generator.set_state(new_state)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = getter(__name__)

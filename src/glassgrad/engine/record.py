@@ -1,14 +1,13 @@
 """The Tensor interpreter: what happens when a primitive is called with a Tensor.
 
 `apply` computes on the arrays inside and records a node when somebody wants a gradient; it is the hot path of
-eager mode. The operators and methods of `Tensor` are attached here from the tables, and the walks are told
-what they need to know of tensors. No derivative is written here.
+eager mode. The operators and methods of `Tensor` are attached here from the tables. No derivative is written here.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from glassgrad.engine import op_errors, views
 from glassgrad.engine.mode import MODE, RECORDING, WATCHED
 from glassgrad.engine.node import PICK, Node, record
 from glassgrad.engine.operands import defers, is_foreign
-from glassgrad.engine.tape import HOOKS
+from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.ops import compound, elementwise, linalg, names, shape
+from glassgrad.ops import compound, elementwise, linalg, names
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
 
 _ndarray = np.ndarray
@@ -38,7 +37,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     flags = MODE.flags
     if flags > RECORDING:
         if flags & WATCHED:
-            return HOOKS.watched(prim, args, params)
+            return _watched(prim, args, params)
         _lift(args)
     evaluate, decompose, special, saves_x, saves_y, saves_from, is_view, takes_complex = prim.traits
     arrays: list[Any] = []
@@ -153,24 +152,43 @@ def _finish_special(
         if type(first) is not _ndarray:
             node.levels = levels_of(first)
         if prim.multiple:
-            return tuple(_pick(node, part, position, len(y)) for position, part in enumerate(y))
+            return tuple(pick(node, part, position, len(y)) for position, part in enumerate(y))
         result = make(y, node, True)
     if prim.is_view:
         return views.link(result, prim, args, params)
     return (result, *companions) if companions else result
 
 
-def _pick(node: Node, part: Array, position: int, count: int) -> Tensor:
-    """Return one of several results, with a node of its own that leads to the common one."""
-    if not hasattr(part, "shape"):
-        part = np.asarray(part)
-    if part.dtype.kind not in "fc":
-        return make(part, None, False)
-    params = {"index": position, "count": count}
-    pick = record(PICK, (node,), (None, node), params, part, node.code, node.lasti)
-    if type(part) is not _ndarray:
-        pick.levels = levels_of(part)
-    return make(part, pick, True)
+def _watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a primitive and show the watchers its node."""
+    plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
+    if prim.decompose is not None and not plain:
+        return _decomposed(prim, args, params)  # every op of it is watched by itself
+    watchers, flags = MODE.watchers, MODE.flags
+    chosen = prim
+    if plain:
+        for watcher in watchers:
+            chosen = watcher.stand_in(chosen)
+    MODE.flags = flags & ~WATCHED
+    try:
+        result = apply(chosen, args, params)
+    finally:
+        MODE.flags = flags
+    node = node_of(result)
+    if node is not None:
+        node.prim = prim
+        for watcher in reversed(watchers):
+            watcher.note(node)
+    return result
+
+
+def node_of(result: Any) -> Node | None:
+    """Return the node of what a primitive returned: the common one, if it has several results."""
+    for part in result if isinstance(result, tuple) else (result,):
+        if part.node is not None:
+            node: Node = part.node
+            return node.parents[0] if node.prim is PICK else node
+    return None
 
 
 # --- operators and methods, from the table --------------------------------------------------------
@@ -264,43 +282,3 @@ Tensor._interpreter = Interpreter(HIGHEST, apply)
 for _kind in [kind for kind in INTERPRETERS if issubclass(kind, Tensor)] + [Tensor]:
     INTERPRETERS[_kind] = Tensor._interpreter
 _attach()
-
-
-# --- what the tape needs to know of tensors -------------------------------------------------------
-
-
-def _wrap(array: Any) -> Any:
-    if isinstance(array, Tensor):
-        return array
-    # NumPy's rules on 0-d arrays return scalars.
-    return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
-
-
-def _unwrap(value: Any) -> Any:
-    return value.array if isinstance(value, Tensor) else value
-
-
-def _outputs_of(node: Node, parts: Sequence[Any]) -> tuple[Tensor, ...]:
-    return tuple(_pick(node, part, position, len(parts)) for position, part in enumerate(parts))
-
-
-def _alias(value: Any) -> Any:
-    """Return a fresh Tensor of the same value: connected to the old one if that has a history."""
-    if not isinstance(value, Tensor):
-        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
-            return value
-        value = make(value, None, False)
-    array = value.lifted()
-    frame = provenance.user_frame(1)
-    parent = (value.node if value.node is not None else value) if value._tracks else None
-    node = record(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
-    if type(array) is not _ndarray:
-        node.levels = levels_of(array)
-    return make(array, node, True)
-
-
-HOOKS.wrap = _wrap
-HOOKS.unwrap = _unwrap
-HOOKS.tensor_of = lambda array, node: make(array, node, True)
-HOOKS.outputs_of = _outputs_of
-HOOKS.alias = _alias

@@ -14,9 +14,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.mode import MODE, WATCHED
-from glassgrad.engine.node import PICK, Node
-from glassgrad.engine.record import apply
-from glassgrad.engine.tape import HOOKS
+from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.vmap.batched import Batched
@@ -42,47 +40,11 @@ class Watcher:
         MODE.watchers, MODE.flags = self._before
 
 
-def watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Compute a primitive and show the watchers its node."""
-    plain = all(type(arg.array) is np.ndarray for arg in args if isinstance(arg, Tensor))
-    if prim.decompose is not None and not plain:
-        result = prim.decompose(*args, **params)  # every op of it is watched by itself
-        return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
-    watchers, flags = MODE.watchers, MODE.flags
-    chosen = prim
-    if plain:
-        for watcher in watchers:
-            chosen = watcher.stand_in(chosen)
-    MODE.flags = flags & ~WATCHED
-    try:
-        result = apply(chosen, args, params)
-    finally:
-        MODE.flags = flags
-    node = node_of(result)
-    if node is not None:
-        node.prim = prim
-        for watcher in reversed(watchers):
-            watcher.note(node)
-    return result
-
-
-HOOKS.watched = watched
-
-
 def show(node: Node) -> None:
     """Show the watchers, if there are any, a node that was recorded by hand."""
     if MODE.flags & WATCHED:
         for watcher in reversed(MODE.watchers):
             watcher.note(node)
-
-
-def node_of(result: Any) -> Node | None:
-    """Return the node of what a primitive returned: the common one, if it has several results."""
-    for part in result if isinstance(result, tuple) else (result,):
-        if part.node is not None:
-            node: Node = part.node
-            return node.parents[0] if node.prim is PICK else node
-    return None
 
 
 def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:

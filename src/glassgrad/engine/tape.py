@@ -3,12 +3,12 @@
 A node (`node.py`) is always younger than its parents, so walking by falling sequence number is a reverse
 topological order and needs no recursion and no search beforehand. The backward walk here pushes
 cotangents with the vjp rules; `tangents.py` pushes tangents the other way, over the same nodes, with the
-jvp rules. `mode.py` says whether ops are recorded, `mutations.py` guards saved values.
+jvp rules. `mode.py` says whether ops are recorded, `writes.py` guards saved values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -19,16 +19,14 @@ from glassgrad.engine.mode import (
     MODE,
     RECORDING,
     TRACING,
-    WATCHED,
     enable_grad,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
 )
-from glassgrad.engine.node import PICK, Freed, Node, describe, next_sequence, unpack
+from glassgrad.engine.node import PICK, Freed, Node, record, unpack
+from glassgrad.engine.plain_walk import run_plain
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, memory_owner
 from glassgrad.ops import complexes, reduce, shape
-from glassgrad.ops.core import Array, Primitive
+from glassgrad.ops.core import Array
 from glassgrad.ops.vmap import batched
 from glassgrad.ops.vmap.batched import Level
 
@@ -55,6 +53,19 @@ def match_cotangent(g: Array, like: Any) -> Array:
     return g
 
 
+class Observer:
+    """Watches a backward walk; its methods change nothing in it."""
+
+    def rule(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+        """A rule of `node` is about to be applied: the one for a parent's position, or the one for all of them."""
+
+    def sent(self, target: Any, c: Array) -> None:
+        """A cotangent is about to be added to what a node or leaf has collected."""
+
+    def left(self, node: Node) -> None:
+        """All rules of `node` were applied."""
+
+
 class Walk:
     """One backward pass: cotangents travel from the roots to the leaves, youngest node first.
 
@@ -62,14 +73,23 @@ class Walk:
         retain: keep the saved values for another walk.
         create_graph: call the rules with Tensors, so that the result can be differentiated again.
         wanted: nodes and leaves whose cotangents are asked for; None means every leaf.
+        observer: is told of every rule and every cotangent.
     """
 
     __slots__ = (
-        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "owned", "retain", "wanted",
-    )  # fmt: skip
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "observer", "owned", "retain",
+        "wanted",
+    )  # fmt: skip  # a table
 
-    def __init__(self, retain: bool, create_graph: bool, wanted: Iterable[Any] | None = None) -> None:
+    def __init__(
+        self,
+        retain: bool,
+        create_graph: bool,
+        wanted: Iterable[Any] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self.retain = retain
+        self.observer = observer
         self.create_graph = create_graph
         self.batched = False  # whether cotangents may carry batches of vmap
         self.wanted = None if wanted is None else set(wanted)
@@ -87,9 +107,13 @@ class Walk:
         """Add a cotangent of an output."""
         self.given.add(id(g if type(g) is np.ndarray and g.base is None else memory_owner(g)))
         if (
-            type(g) is np.ndarray and type(target) is Node and target not in self.cotangents and not self.batched
-            and g.dtype is target.dtype and g.shape == target.shape
-        ):  # fmt: skip
+            type(g) is np.ndarray
+            and type(target) is Node
+            and target not in self.cotangents
+            and not self.batched
+            and g.dtype is target.dtype
+            and g.shape == target.shape
+        ):
             self.cotangents[target] = g  # as `accumulate` would
             heappush(self.heap, (-target.seq, target))
         else:
@@ -103,7 +127,7 @@ class Walk:
             node = heappop(heap)[1]
             g = cotangents.pop(node)
             if node.hooks is not None:
-                g = self._run_hooks(node, g)
+                g = self.run_hooks(node, g)
             if needed is not None:
                 if node in self.wanted:  # type: ignore[operator]  # wanted is a set here
                     self.found[node] = self._own(g)
@@ -114,80 +138,26 @@ class Walk:
                 saved = unpack(node)
             elif node.seq < MUTATIONS.latest:
                 MUTATIONS.check(node)
-            self._step(node, g, saved)
+            self.apply_rules(node, g, saved)
+            if self.observer is not None:
+                self.observer.left(node)
             if not retain and (node.prim.frees or node.prim.vjps is None):
                 node.saved = freed
                 node.parents = ()
         return self.found
 
-    def run_plain(self) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
-        """Walk as `run` does where every leaf is wanted and all cotangents are arrays: the hot path of training.
-
-        `_step` stands here in line, for that case alone; anything special is left to it.
-        """
-        heap, cotangents, freed, accumulate = self.heap, self.cotangents, self.freed, self.accumulate
-        while heap:
-            node = heappop(heap)[1]
-            g = cotangents.pop(node)
-            if node.hooks is not None:
-                g = self._run_hooks(node, g)
-            saved = node.saved
-            if type(saved) is not tuple:
-                saved = unpack(node)
-            elif node.seq < MUTATIONS.latest:
-                MUTATIONS.check(node)
-            prim, parents = node.prim, node.parents
-            rules = prim.vjps
-            pairs: Iterable[tuple[Any, Any]]
-            if rules is not None:
-                pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
-            elif prim.visit is None:
-                needs = [parent is not None for parent in parents]
-                pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
-            else:
-                self._step(node, g, saved)
-                pairs = ()
-            for parent, c in pairs:
-                if parent is None or c is None:
-                    continue
-                if rules is not None:  # then c is the rule that gives it
-                    params = node.params
-                    c = c(g, *saved, **params) if params else c(g, *saved)
-                    if c is None:
-                        continue
-                if type(parent) is not Node or parent in cotangents or c.dtype is not parent.dtype:
-                    accumulate(parent, c)
-                elif c.shape == parent.shape:
-                    cotangents[parent] = c
-                    heappush(heap, (-parent.seq, parent))
-                else:
-                    accumulate(parent, c)
-            if freed is not None and (prim.frees or rules is None):
-                node.saved = freed
-                node.parents = ()
-            if self.batched:  # a visit has led into what vmap recorded
-                return self.run()
-        return self.found
-
-    def _step(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:  # noqa: C901, PLR0912 - the hot path, written out
-        prim = node.prim
+    def apply_rules(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
+        """Turn the cotangent of a node's result into those of its parents."""
+        prim, parents = node.prim, node.parents
         if self.create_graph:
             saved = saved_tensors(node, saved)
-        rules = prim.vjps
-        if rules is not None:
-            params = node.params
-            if len(rules) == 1 and node.parents[0] is not None:
-                c = rules[0](g, *saved, **params)
-                if c is not None:
-                    self.accumulate(node.parents[0], c)
-                return
-            for position, parent in enumerate(node.parents):
-                if parent is not None:
-                    rule = rules[position]
-                    if rule is not None:
-                        c = rule(g, *saved, **params)
-                        if c is not None:
-                            self.accumulate(parent, c)
+        self._watch(node, g, saved, None)
+        if prim.vjps is not None:
+            for position, (rule, parent) in enumerate(zip(prim.vjps, parents, strict=False)):
+                if parent is not None and rule is not None:
+                    if len(parents) > 1:
+                        self._watch(node, g, saved, position)
+                    self._send(parent, rule(g, *saved, **node.params))
             return
         if prim.visit is not None:
             prim.visit(self, node, g)
@@ -196,10 +166,17 @@ class Walk:
             self._step_decomposed(node, g, saved)
         else:
             assert prim.joint_vjp is not None
-            needs = [parent is not None for parent in node.parents]
-            for parent, c in zip(node.parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
-                if parent is not None and c is not None:
-                    self.accumulate(parent, c)
+            needs = [parent is not None for parent in parents]
+            for parent, c in zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
+                self._send(parent, c)
+
+    def _watch(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+        if self.observer is not None:
+            self.observer.rule(node, g, saved, position)
+
+    def _send(self, parent: Any, c: Any) -> None:
+        if parent is not None and c is not None:
+            self.accumulate(parent, c)
 
     def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any]) -> None:
         """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again."""
@@ -207,7 +184,7 @@ class Walk:
         with enable_grad():
             y = node.prim.decomposed(*inputs, **node.params)
         asked = [x if parent is not None else None for x, parent in zip(inputs, node.parents, strict=True)]
-        walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None])
+        walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None], self.observer)
         if self.batched:
             walk.meet_batches()
         for part, c in zip(y, g, strict=True) if node.prim.multiple else ((y, g),):
@@ -231,6 +208,8 @@ class Walk:
 
     def accumulate(self, target: Any, c: Array) -> None:
         """Add a cotangent to what a node or leaf has collected so far."""
+        if self.observer is not None:
+            self.observer.sent(target, c)
         if self.batched:
             c = _without_batches(target, c)
         is_node = type(target) is Node
@@ -285,7 +264,8 @@ class Walk:
         """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
         self.batched = True
 
-    def _run_hooks(self, node: Node, g: Array) -> Array:
+    def run_hooks(self, node: Node, g: Array) -> Array:
+        """Show a complete cotangent to the hooks of its tensor, which may replace it."""
         for hook in list(node.hooks or ()):
             replaced = hook(wrap(turned(g)))
             if replaced is not None:
@@ -343,17 +323,17 @@ def backward(
     wanted: Sequence[Any] | None = None,
 ) -> dict[Any, Any]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}."""
-    walk = Walk(retain_graph, create_graph, wanted)
+    walk = Walk(retain_graph, create_graph, wanted, MODE.observer)
     before, walk.batched = MODE.flags, bool(MODE.levels)
     # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
-    plain = wanted is None and not (create_graph or walk.batched or before & TRACING)
+    plain = wanted is None and not (create_graph or walk.batched or before & TRACING or walk.observer)
     MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
     try:
         for root, g in zip(roots, gradients, strict=False):  # as long as each other; to ask takes time
             if g.dtype.kind == "c":
                 g = turned(g)
             walk.seed(root, wrap(g) if create_graph else g)
-        found = walk.run_plain() if plain else walk.run()
+        found = run_plain(walk) if plain else walk.run()
         for place, g in found.items():
             if g.dtype.kind == "c":
                 found[place] = turned(g)
@@ -372,17 +352,32 @@ def turned(g: Array) -> Array:
 
 
 # --- between arrays and tensors -------------------------------------------------------------------
-# tensor.py, which stands above this file, fills these in.
 
 
 def wrap(array: Array) -> Any:
     """Return the array as a Tensor; Tensors pass through."""
-    return HOOKS.wrap(array)
+    if isinstance(array, Tensor):
+        return array
+    # NumPy's rules on 0-d arrays return scalars.
+    return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
 
 
 def unwrap(value: Any) -> Array:
     """Return the array of a Tensor; arrays pass through."""
-    return HOOKS.unwrap(value)
+    return value.array if isinstance(value, Tensor) else value
+
+
+def pick(node: Node, part: Array, position: int, count: int) -> Tensor:
+    """Return one of several results, with a node of its own that leads to the common one."""
+    if not hasattr(part, "shape"):
+        part = np.asarray(part)
+    if part.dtype.kind not in "fc":
+        return make(part, None, False)
+    params = {"index": position, "count": count}
+    picked = record(PICK, (node,), (None, node), params, part, node.code, node.lasti)
+    if type(part) is not np.ndarray:
+        picked.levels = levels_of(part)
+    return make(part, picked, True)
 
 
 def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -390,7 +385,10 @@ def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     prim = node.prim
     y = saved[0]
     if prim.saves_y and prim.decompose is None:
-        y = HOOKS.outputs_of(node, y) if prim.multiple else HOOKS.tensor_of(y, node)
+        if prim.multiple:
+            y = tuple(pick(node, part, position, len(y)) for position, part in enumerate(y))
+        else:
+            y = make(y, node, True)
     if not prim.saves_x and prim.saves_from is None:
         return (y, *saved[1:])
     result = [y]
@@ -398,30 +396,20 @@ def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
         if parent is None or x is parent:  # no history, or a placeholder
             result.append(x)
         else:
-            result.append(HOOKS.tensor_of(x, parent) if type(parent) is Node else parent)
+            result.append(make(x, parent, True) if type(parent) is Node else parent)
     return tuple(result)
 
 
 def alias(value: Any) -> Any:
-    """Return a new Tensor with the same value, connected to the old one by an identity node."""
-    return HOOKS.alias(value)
-
-
-class _Hooks:
-    wrap: Callable[[Any], Any]
-    unwrap: Callable[[Any], Any]
-    tensor_of: Callable[[Any, Node], Any]
-    outputs_of: Callable[[Node, Any], tuple[Any, ...]]
-    alias: Callable[[Any], Any]
-    backward: Callable[..., None]  # by autograd.py
-    watched: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]  # by saving.py
-
-
-HOOKS = _Hooks()
-
-# What the rest of the engine takes from here, whichever file it lives in.
-__all__ = [
-    "HOOKS", "MODE", "MUTATIONS", "PICK", "RECORDING", "TRACING", "WATCHED", "Freed", "Node", "Walk", "alias",
-    "backward", "describe", "enable_grad", "is_grad_enabled", "levels_of", "match_cotangent", "memory_owner",
-    "next_sequence", "no_grad", "saved_tensors", "set_grad_enabled", "turned", "unpack", "unwrap", "wrap",
-]  # fmt: skip
+    """Return a new Tensor with the same value, connected to the old one by an identity node if that has a history."""
+    if not isinstance(value, Tensor):
+        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
+            return value
+        value = make(value, None, False)
+    array = value.lifted()
+    frame = provenance.user_frame(1)
+    parent = (value.node if value.node is not None else value) if value._tracks else None
+    node = record(shape.alias_p, (parent,), (None, parent), {}, array, frame.f_code, frame.f_lasti)
+    if type(array) is not np.ndarray:
+        node.levels = levels_of(array)
+    return make(array, node, True)

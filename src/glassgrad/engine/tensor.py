@@ -1,7 +1,7 @@
 """Tensor: an array and its place on the tape.
 
 The class holds what a tensor is and the autograd controls. Its operators and its differentiable methods are
-attached from the tables of ops by `interpreter.py`, which also says what calling an op with a Tensor does.
+attached from the tables of ops by `record.py`, which also says what calling an op with a Tensor does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import Node, describe
-from glassgrad.engine.tape import HOOKS
 from glassgrad.ops import complexes, index, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
 
@@ -80,12 +78,6 @@ def make(array: Array, node: Node | None, tracks: bool) -> Tensor:
 
 _new = object.__new__
 _item = tuple.__getitem__
-
-
-def _complete_and_apply(prim: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Stand in for `interpreter.apply` until that file, which needs this one, has been loaded."""
-    import_module("glassgrad.public")
-    return Tensor._interpreter.apply(prim, args, params)
 
 
 class Handle:
@@ -154,7 +146,7 @@ class Tensor:
     _grad: Tensor | None
     _extra: dict[str, Any] | None
     __array_priority__ = 1000
-    _interpreter: ClassVar[Interpreter] = Interpreter(100, _complete_and_apply)
+    _interpreter: ClassVar[Interpreter]  # set in `record.py`, which says what calling an op with a Tensor does
 
     def __init__(self, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
         if isinstance(data, Tensor):
@@ -202,6 +194,13 @@ class Tensor:
         def __gt__(self, other: Any) -> Any: ...
         def __ge__(self, other: Any) -> Any: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
+        def backward(
+            self,
+            gradient: Any = None,
+            retain_graph: bool | None = None,
+            create_graph: bool = False,
+            inputs: Sequence[Tensor] | Tensor | None = None,
+        ) -> None: ...
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -332,9 +331,7 @@ class Tensor:
     def _plain(self, call: str) -> Any:
         if self._tracks and MODE.flags & RECORDING:
             name = self.node.place.variable if self.node is not None else None
-            raise errors.ASARRAY_TRACKED(
-                call=call, what=describe(self), name=name or "t", where=provenance.here(2)
-            )
+            raise errors.ASARRAY_TRACKED(call=call, what=describe(self), name=name or "t", where=provenance.here(2))
         if type(self.array) is not _ndarray and hasattr(self.array, "no_numbers"):
             raise self.array.no_numbers(call)
         return self.array
@@ -409,26 +406,6 @@ class Tensor:
     @grad.setter
     def grad(self, value: Any) -> None:
         self._grad = value if value is None or isinstance(value, Tensor) else make(np.asarray(value), None, False)
-
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Sequence[Tensor] | Tensor | None = None,
-    ) -> None:
-        """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
-
-        Args:
-            gradient: cotangent of this tensor, of its shape; may be left out for one element.
-            retain_graph: keep the graph for another backward; default: as `create_graph`.
-            create_graph: record the backward pass, so that gradients can be differentiated.
-            inputs: accumulate only into these.
-
-        Raises:
-            AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
-        """
-        HOOKS.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def retain_grad(self) -> None:
         """Keep `.grad` of this non-leaf tensor in later backward passes."""

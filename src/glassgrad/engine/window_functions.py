@@ -41,13 +41,17 @@ def hann_window(
 
 
 def hamming_window(
-    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False one less."""
-    return _made(
-        window_length, periodic, lambda u: alpha - beta * np.cos(2 * np.pi * u), dtype, device, requires_grad
-    )
+    return _made(window_length, periodic, lambda u: alpha - beta * np.cos(2 * np.pi * u), dtype, device, requires_grad)
 
 
 def blackman_window(
@@ -69,9 +73,14 @@ def bartlett_window(
 
 
 def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None,
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
     requires_grad: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """I0(beta sqrt(1 - (2 n / N - 1)**2)) / I0(beta), with the modified Bessel function I0."""
 
     def formula(u: Any) -> Any:

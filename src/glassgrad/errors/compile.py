@@ -184,5 +184,6 @@ FOREIGN_MODULE = Message(
     "glassgrad.nn has too, with the same settings, and functions and methods of the same names.",
 )
 NOT_NATIVE = Message(
-    CompileError, "there is no LLVM text: the function runs on the backend {backend!r}.\nNext: compile it with backend='llvm'."
+    CompileError,
+    "there is no LLVM text: the function runs on the backend {backend!r}.\nNext: compile it with backend='llvm'.",
 )

@@ -184,8 +184,7 @@ VMAP_ESCAPED = Message(
 
 FUNCTION_MISSING = Message(
     KindError,
-    "this Function has no {name} ({where}).\n"
-    "Next: define it as a static method: @staticmethod def {name}(ctx, ...).",
+    "this Function has no {name} ({where}).\nNext: define it as a static method: @staticmethod def {name}(ctx, ...).",
 )
 
 FUNCTION_CALLED = Message(

@@ -81,7 +81,9 @@ FIT_DATA_NOT_FINITE = Message(
     "batch {batch} of epoch {epoch} holds {value} in part {part} at [{index}] ({count:,} of {size:,} numbers are not "
     "finite); no step was made of it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
 )
-FIT_NO_SUCH_MEASURE = Message(InputError, "the validation measures no {given!r}, but {known}; set `monitor` to one of them")
+FIT_NO_SUCH_MEASURE = Message(
+    InputError, "the validation measures no {given!r}, but {known}; set `monitor` to one of them"
+)
 FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without one nothing is measured")
 FIT_NEEDS_STEPS = Message(
     InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
@@ -101,14 +103,17 @@ CHECKPOINT_OTHER_MODEL = Message(
 RATES_RANGE = Message(
     InputError, "find_rate: rates from {low} to {high} in {steps} steps; expected 0 < low < high and at least 10 steps"
 )
-CHECKPOINT_PARTS = Message(InputError, "{path} holds {given}, not {expected}; give Checkpoint the parts it was saved with")
+CHECKPOINT_PARTS = Message(
+    InputError, "{path} holds {given}, not {expected}; give Checkpoint the parts it was saved with"
+)
 CHECKPOINT_OTHER_KIND = Message(
     InputError,
     "{path} does not fit {name!r}; nothing was loaded. Its {what}: {given}; expected: {expected}. Build the parts as they "
     "were built when it was saved",
 )
 CHECKPOINT_PART_UNFIT = Message(
-    InputError, "{path} does not fit {name!r}; nothing was loaded: {reason}. Build the parts as they were when it was saved"
+    InputError,
+    "{path} does not fit {name!r}; nothing was loaded: {reason}. Build the parts as they were when it was saved",
 )
 LOGGER_MISSING = Message(InputError, "log_to={name!r} needs {package}, which is not installed: pip install {package}")
 LOGGER_UNKNOWN = Message(InputError, "log_to: there is no {given!r}; expected some of {known}{nearest}")

@@ -14,7 +14,7 @@ FUNCTIONS = {
     "abs", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
     "exp", "log", "log2", "sqrt", "sign", "max", "min", "floor", "sigmoid", "softplus", "softmax", "logsumexp",
     "digamma", "erfc", "sum", "pi", "g",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def number(value: float) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine.mode import enable_grad, no_grad
+from glassgrad.engine.mode import enable_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation import formulas
 from glassgrad.ops.core import Elementwise, Primitive
-from glassgrad.verify.truth import RecordingWalk
+from glassgrad.verify.truth import Recorder, walked
 
 
 @dataclass
@@ -116,14 +116,11 @@ def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[s
     if not isinstance(result, Tensor) or result.numel() != 1 or result.node is None:
         given = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
         raise errors.EXPLAIN_NO_NUMBER(given=given)
-    walk = RecordingWalk()
-    with no_grad():
-        walk.seed(result.node, np.ones(result.shape, result.dtype))
-        gradients = walk.run()
+    seen, gradients = walked(result.node, np.ones(result.shape, result.dtype))
     leaves = {**inputs, **_parameters(function, named)}
-    applied = [entry for entry in spy.applied if entry.node in walk.cotangents_of]
+    applied = [entry for entry in spy.applied if entry.node in seen.cotangents_of]
     names = _Names(function, leaves, applied, result.node)
-    steps = [_step(entry, names, walk) for entry in applied]
+    steps = [_step(entry, names, seen) for entry in applied]
     known = [Input(name, leaf.detach().numpy(), _gradient(gradients, leaf)) for name, leaf in leaves.items()]
     _count_forward(known, steps)
     _push_tangents(known, steps)
@@ -212,7 +209,7 @@ def _identifier(name: str) -> str:
     return name if name.isidentifier() else "result"
 
 
-def _step(entry: _Applied, names: _Names, walk: RecordingWalk) -> Step:
+def _step(entry: _Applied, names: _Names, seen: Recorder) -> Step:
     node, prim = entry.node, entry.node.prim
     arguments = [names.argument(entry, position) for position in range(len(entry.args))]
     place = node.place
@@ -224,9 +221,9 @@ def _step(entry: _Applied, names: _Names, walk: RecordingWalk) -> Step:
         provenance.shorten(place.file),
         place.line,
         place.source,
-        walk.cotangents_of[node],
+        seen.cotangents_of[node],
     )
-    sent = list(walk.sent.get(node, ()))
+    sent = list(seen.sent_by.get(node, ()))
     for position, parent in enumerate(node.parents):
         index = next((i for i, (target, _) in enumerate(sent) if target is parent), None)
         if parent is None or index is None:

@@ -29,4 +29,4 @@ __all__ = [
     "custom_jvp", "custom_root", "custom_vjp", "functional_call", "gauss_newton_product", "grad", "grad_and_value",
     "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "straight_through", "tree_map",
     "value_and_grad", "vjp", "vmap",
-]  # fmt: skip
+]  # fmt: skip  # a table

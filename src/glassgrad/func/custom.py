@@ -230,9 +230,12 @@ class _CustomJvp(Function):
             found = ctx.rules.tangent(ctx.arguments, primals, directions)
         pairs = [(place(t), g) for t, g in zip(found, cotangents, strict=True) if t.requires_grad]
         pulled = tape.backward(
-            [root for root, _ in pairs], [g if again else g.array for _, g in pairs],
-            retain_graph=again, create_graph=again, wanted=[t.node for t in directions if t.node is not None],
-        )  # fmt: skip
+            [root for root, _ in pairs],
+            [g if again else g.array for _, g in pairs],
+            retain_graph=again,
+            create_graph=again,
+            wanted=[t.node for t in directions if t.node is not None],
+        )
         gradients = [pulled.get(t.node) if t.node is not None else None for t in directions]
         return None, None, None, *(None if g is None else tape.wrap(g) for g in gradients)
 

@@ -71,9 +71,7 @@ def _directions(recording: Recording, tangents: tuple[Any, ...]) -> list[Tensor]
     return matching(recording.name, "the tangent", tangents, structure, recording.inputs)
 
 
-def jacfwd(
-    func: Function, argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None
-) -> Function:
+def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
     """Return the function that computes the Jacobian column by column: best for fewer inputs than outputs.
 
     Shapes and containers are those of `jacrev`.

@@ -43,16 +43,23 @@ def _directions(name: str, v: Any, like: Any) -> tuple[Any, ...]:
     given = _several(v)
     if [tuple(one.shape) for one in given] != [tuple(one.shape) for one in expected]:
         raise errors.BAD_OPTION(
-            owner=name, name="v", given=[tuple(one.shape) for one in given], where=provenance.here(1),
+            owner=name,
+            name="v",
+            given=[tuple(one.shape) for one in given],
+            where=provenance.here(1),
             expected=f"tensors of the shapes {[tuple(one.shape) for one in expected]}",
-        )  # fmt: skip
+        )
     return given
 
 
 def jacobian(
-    func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the Jacobian of `func` at `inputs`, of shape output + input for each pair of them.
 
     Args:
@@ -78,9 +85,13 @@ def jacobian(
 
 
 def hessian(
-    func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the second derivatives of a function of one number, of shape input + input for each pair of inputs.
 
     Example:

@@ -141,9 +141,12 @@ class Recording:
             if g is not None and y.requires_grad
         ]
         found = tape.backward(
-            [root for root, _ in pairs], [g for _, g in pairs],
-            retain_graph=keep or create_graph, create_graph=create_graph, wanted=self.nodes,
-        )  # fmt: skip
+            [root for root, _ in pairs],
+            [g for _, g in pairs],
+            retain_graph=keep or create_graph,
+            create_graph=create_graph,
+            wanted=self.nodes,
+        )
         pairs_in = zip(self.inputs, self.nodes, strict=True)
         return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs_in]
 

@@ -140,9 +140,11 @@ def jacrev(func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk
                 return tuple(recording.pull(cotangents))
 
             rows = over_basis(pull, y, 0, chunk_size)
-            blocks.append(recording.like_inputs(
-                [block.reshape((*y.shape, *x.shape)) for block, x in zip(rows, recording.inputs, strict=True)]
-            ))  # fmt: skip
+            blocks.append(
+                recording.like_inputs(
+                    [block.reshape((*y.shape, *x.shape)) for block, x in zip(rows, recording.inputs, strict=True)]
+                )
+            )
         result = tree.unflatten(recording.out_tree, blocks)
         return (result, recording.visible(recording.aux)) if has_aux else result
 

@@ -81,12 +81,15 @@ def vmap(
 
 
 def _run(
-    func: Function, leaves: list[Any], axes: list[Any], structure: tree.Tree, kwargs: dict[str, Any], level: Level,
+    func: Function,
+    leaves: list[Any],
+    axes: list[Any],
+    structure: tree.Tree,
+    kwargs: dict[str, Any],
+    level: Level,
     outward: Axes,
-) -> Any:  # fmt: skip
-    entered = [
-        leaf if axis is None else _enter(leaf, level, axis) for leaf, axis in zip(leaves, axes, strict=True)
-    ]
+) -> Any:
+    entered = [leaf if axis is None else _enter(leaf, level, axis) for leaf, axis in zip(leaves, axes, strict=True)]
     before = MODE.levels
     MODE.levels = (*before, level)
     try:
@@ -167,4 +170,4 @@ def over_basis(
     return results
 
 
-__all__ = ["rules", "over_basis", "vmap"]
+__all__ = ["over_basis", "rules", "vmap"]

@@ -68,10 +68,17 @@ def small_cnn(classes: int = 10, rng: np.random.Generator | None = None) -> Net:
     """Two convolutions, two poolings and two linear layers for images of shape (n, 1, 28, 28)."""
     rng = np.random.default_rng() if rng is None else rng
     return Net(
-        Conv2d(1, 32, 3, padding=1, rng=rng), ReLU(), MaxPool2d(2),
-        Conv2d(32, 64, 3, padding=1, rng=rng), ReLU(), MaxPool2d(2),
-        Flatten(), Linear(64 * 7 * 7, 128, rng=rng), ReLU(), Linear(128, classes, rng=rng),
-    )  # fmt: skip
+        Conv2d(1, 32, 3, padding=1, rng=rng),
+        ReLU(),
+        MaxPool2d(2),
+        Conv2d(32, 64, 3, padding=1, rng=rng),
+        ReLU(),
+        MaxPool2d(2),
+        Flatten(),
+        Linear(64 * 7 * 7, 128, rng=rng),
+        ReLU(),
+        Linear(128, classes, rng=rng),
+    )
 
 
 def classifier_step(

@@ -54,7 +54,7 @@ _FAMILIES = {
         "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
         "UpsamplingNearest2d",
     ),
-}  # fmt: skip
+}  # fmt: skip  # a table
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
 _MODULES = ("functional", "init", "parallel", "parameter", "utils")
 

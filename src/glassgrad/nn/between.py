@@ -13,7 +13,7 @@ from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.kinds import ShapeError
 
-_OWN = "glassgrad.nn."
+_OWN = f"{__package__}."
 
 
 def name_layers(model: Any, args: tuple[Any, ...], error: ShapeError) -> None:

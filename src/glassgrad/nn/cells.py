@@ -51,9 +51,11 @@ class _Cell(Module):
     def _forward(self, input: Any, given: tuple[Any, ...] | None) -> tuple[Any, ...]:
         if len(input.shape) not in (1, 2) or input.shape[-1] != self.input_size:
             raise errors.WRONG_INPUT(
-                layer=repr(self), expected=f"(N, {self.input_size}) or ({self.input_size},)",
-                given=tuple(input.shape), where=provenance.here(2),
-            )  # fmt: skip
+                layer=repr(self),
+                expected=f"(N, {self.input_size}) or ({self.input_size},)",
+                given=tuple(input.shape),
+                where=provenance.here(2),
+            )
         if given is None:
             shape = (*input.shape[:-1], self.hidden_size)
             given = tuple(make(np.zeros(shape, input.dtype), None, False) for _ in range(self.states))
@@ -112,14 +114,22 @@ class RNNCell(_Cell):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise errors.BAD_OPTION(
-                owner="RNNCell", name="nonlinearity", given=nonlinearity, expected="'tanh' or 'relu'",
+                owner="RNNCell",
+                name="nonlinearity",
+                given=nonlinearity,
+                expected="'tanh' or 'relu'",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
 

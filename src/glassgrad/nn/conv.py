@@ -31,9 +31,19 @@ class _Conv(Module):
     turned = False
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints, padding: Any, dilation: Ints,
-        groups: int, bias: bool, padding_mode: str, output_padding: Ints, dtype: Any,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints,
+        padding: Any,
+        dilation: Ints,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        output_padding: Ints,
+        dtype: Any,
+    ) -> None:
         super().__init__()
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -113,10 +123,19 @@ class _Direct(_Conv):
     operation: Callable[..., Any]
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Any = 0,
-        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Any = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         devices.check(device)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
@@ -180,20 +199,42 @@ class _ConvTranspose(_Conv):
     operation: Callable[..., Any]
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
-        output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1, padding_mode: str = "zeros",
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         devices.check(device)
         if padding_mode != "zeros":
             raise errors.BAD_OPTION(
-                owner=type(self).__name__, name="padding_mode", given=padding_mode, expected="'zeros'",
+                owner=type(self).__name__,
+                name="padding_mode",
+                given=padding_mode,
+                expected="'zeros'",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-            output_padding, dtype,
-        )  # fmt: skip
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            output_padding,
+            dtype,
+        )
 
     def _extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
         """Return the output padding that gives `output_size`, where one is asked for."""
@@ -206,9 +247,12 @@ class _ConvTranspose(_Conv):
             least = (size - 1) * self.stride[axis] - 2 * self.padding[axis] + span
             if not least <= wanted[axis] < least + self.stride[axis]:
                 raise errors.BAD_OPTION(
-                    owner=type(self).__name__, name="output_size", given=wanted, where=provenance.here(),
+                    owner=type(self).__name__,
+                    name="output_size",
+                    given=wanted,
+                    where=provenance.here(),
                     expected=f"{least} to {least + self.stride[axis] - 1} in dimension {axis}",
-                )  # fmt: skip
+                )
             extra.append(wanted[axis] - least)
         return tuple(extra)
 

@@ -16,9 +16,12 @@ class _Dropout(Module):
         super().__init__()
         if not 0 <= p <= 1:
             raise errors.BAD_OPTION(
-                owner=type(self).__name__, name="p", given=p, expected="a probability between 0 and 1",
+                owner=type(self).__name__,
+                name="p",
+                given=p,
+                expected="a probability between 0 and 1",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         self.p = p
         self.inplace = inplace
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from glassgrad.ops.names import PUBLIC, at_home
 
-_FAMILIES = ("activation", "attention", "classes", "conv", "distance", "dropout", "losses", "norm", "products")
+_FAMILIES = ("activation", "attention", "classes", "conv", "ctc", "distance", "dropout", "losses", "norm", "products")
 # Ops that PyTorch keeps here as well.
 _OPS = ("pad", "one_hot")
 

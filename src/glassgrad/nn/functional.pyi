@@ -4,6 +4,7 @@ from glassgrad.nn.functional_activation import *
 from glassgrad.nn.functional_attention import *
 from glassgrad.nn.functional_classes import *
 from glassgrad.nn.functional_conv import *
+from glassgrad.nn.functional_ctc import *
 from glassgrad.nn.functional_distance import *
 from glassgrad.nn.functional_dropout import *
 from glassgrad.nn.functional_losses import *

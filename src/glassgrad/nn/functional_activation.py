@@ -115,9 +115,14 @@ def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: A
 
 
 def gumbel_softmax(
-    logits: Array, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1, *,
+    logits: Array,
+    tau: float = 1.0,
+    hard: bool = False,
+    eps: float = 1e-10,
+    dim: int = -1,
+    *,
     generator: Generator | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Softmax of logits plus Gumbel noise: a differentiable draw (Jang et al. 2017).
 
     With `hard` the result is one-hot, and the gradient that of the soft one.
@@ -135,6 +140,6 @@ __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid",
     "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)

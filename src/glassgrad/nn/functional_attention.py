@@ -17,9 +17,15 @@ from glassgrad.ops.shape import astype
 
 
 def scaled_dot_product_attention(
-    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
-) -> Array:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Array:
     """softmax(q kT * scale + mask) v: query (..., L, E), key (..., S, E), value (..., S, V) to (..., L, V).
 
     Args:
@@ -54,9 +60,15 @@ def scaled_dot_product_attention(
         extra.append(astype(kept, query.dtype) * (1 / (1 - dropout_p) if dropout_p < 1 else 0.0))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     return attention_p(
-        query, key, value, *extra, scale=factor, causal=bool(is_causal), masked=attn_mask is not None,
+        query,
+        key,
+        value,
+        *extra,
+        scale=factor,
+        causal=bool(is_causal),
+        masked=attn_mask is not None,
         dropped=bool(dropout_p),
-    )  # fmt: skip
+    )
 
 
 __all__ = ["scaled_dot_product_attention"]

@@ -18,9 +18,15 @@ from glassgrad.ops.shape import astype, permute_p, reshape_p
 
 
 def cross_entropy(
-    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
-    reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
-) -> Array:  # fmt: skip
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
     """-log softmax(input)[target] for input (N, C), (N, C, ...) or (C,).
 
     Args:
@@ -45,17 +51,25 @@ def cross_entropy(
         0.41
     """
     if (
-        weight is None and not label_smoothing and size_average is None and reduce is None and reduction == "mean"
-        and len(input.shape) == 2 and target.shape == input.shape[:1]
-    ):  # fmt: skip
+        weight is None
+        and not label_smoothing
+        and size_average is None
+        and reduce is None
+        and reduction == "mean"
+        and len(input.shape) == 2
+        and target.shape == input.shape[:1]
+    ):
         # The usual case, straight to its primitive: the questions below cost a few microseconds.
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise errors.BAD_OPTION(
-            owner="cross_entropy", name="label_smoothing", given=label_smoothing, expected="a number in [0, 1]",
+            owner="cross_entropy",
+            name="label_smoothing",
+            given=label_smoothing,
+            expected="a number in [0, 1]",
             where=provenance.here(),
-        )  # fmt: skip
+        )
     if tuple(target.shape) == tuple(input.shape) and target.dtype.kind == "f":
         return _soft(input, target, weight, reduction, label_smoothing)
     rows, labels = _as_rows("cross_entropy", input, target)
@@ -68,9 +82,14 @@ def cross_entropy(
 
 
 def nll_loss(
-    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """-input[target] for log-probabilities (N, C), (N, C, ...) or (C,); options as in `cross_entropy`."""
     reduction = reduction_of(reduction, size_average, reduce, "nll_loss")
     rows, labels = _as_rows("nll_loss", input, target)

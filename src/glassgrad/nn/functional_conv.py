@@ -17,6 +17,7 @@ from glassgrad.ops.pool_choices import (
     max_unpool2d,
     max_unpool3d,
 )
+from glassgrad.ops.resize import interpolate, pixel_shuffle, pixel_unshuffle
 from glassgrad.ops.sampling import affine_grid, grid_sample
 from glassgrad.ops.spatial import (
     adaptive_avg_pool1d,
@@ -29,11 +30,8 @@ from glassgrad.ops.spatial import (
     conv_transpose1d,
     conv_transpose2d,
     im2col,
-    interpolate,
     max_pool1d,
     max_pool2d,
-    pixel_shuffle,
-    pixel_unshuffle,
 )
 from glassgrad.ops.volumes import adaptive_avg_pool3d, avg_pool3d, conv3d, conv_transpose3d, max_pool3d
 
@@ -54,6 +52,6 @@ __all__ = [
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "grid_sample", "interpolate", "lp_pool1d",
     "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)

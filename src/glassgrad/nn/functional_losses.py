@@ -20,8 +20,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import log_sigmoid, relu, softplus_p
 from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.compound import clip
-from glassgrad.ops.core import Array
-from glassgrad.ops.ctc import ctc_loss_p
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused_loss import binary_cross_entropy_p, binary_cross_entropy_with_logits_p, mse_loss_p
 from glassgrad.ops.places import check_classes
 from glassgrad.ops.reduce import amax, mean, sum
@@ -42,9 +41,12 @@ def _same_shapes(op: str, input: Array, target: Array) -> None:
 def _equal_shapes(op: str, input: Array, target: Array) -> None:
     if tuple(input.shape) != tuple(target.shape):
         raise errors.LOSS_SHAPES(
-            op=op, input=tuple(input.shape), target=tuple(target.shape), expected=tuple(input.shape),
+            op=op,
+            input=tuple(input.shape),
+            target=tuple(target.shape),
+            expected=tuple(input.shape),
             where=provenance.here(),
-        )  # fmt: skip
+        )
 
 
 def _at_least(x: Array, low: float) -> Array:
@@ -55,9 +57,13 @@ def _at_least(x: Array, low: float) -> Array:
 
 
 def mse_loss(
-    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    input: Array,
+    target: Array,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     weight: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """(input - target)**2, averaged; `weight` multiplies each and then divides the mean."""
     reduction = reduction_of(reduction, size_average, reduce, "mse_loss")
     _same_shapes("mse_loss", input, target)
@@ -69,9 +75,13 @@ def mse_loss(
 
 @takes_complex
 def l1_loss(
-    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    input: Array,
+    target: Array,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     weight: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """|input - target|, averaged; `weight` multiplies each and then divides the mean."""
     reduction = reduction_of(reduction, size_average, reduce, "l1_loss")
     _same_shapes("l1_loss", input, target)
@@ -83,13 +93,17 @@ def l1_loss(
 
 
 def smooth_l1_loss(
-    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    input: Array,
+    target: Array,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     beta: float = 1.0,
-) -> Array:  # fmt: skip
+) -> Array:
     """d**2 / (2 beta) where |d| < beta, else |d| - beta / 2, for d = input - target (Girshick 2015)."""
     reduction = reduction_of(reduction, size_average, reduce, "smooth_l1_loss")
     if beta < 0:
-        raise _wrong("smooth_l1_loss", "beta", beta, "at least 0")
+        raise bad_option("smooth_l1_loss", "beta", beta, "at least 0")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     _same_shapes("smooth_l1_loss", input, target)
@@ -106,7 +120,7 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: floa
     """
     reduction_of(reduction, None, None, "huber_loss")
     if delta <= 0:
-        raise _wrong("huber_loss", "delta", delta, "more than 0")
+        raise bad_option("huber_loss", "delta", delta, "more than 0")
     _same_shapes("huber_loss", input, target)
     difference = input - target
     size = ew.abs(difference)
@@ -114,17 +128,17 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: floa
     return reduce_loss(losses if weight is None else losses * weight, reduction)
 
 
-def _wrong(op: str, name: str, given: Any, expected: str) -> Exception:
-    return errors.BAD_OPTION(owner=op, name=name, given=given, expected=expected, where=provenance.here(2))
-
-
 # --- probabilities --------------------------------------------------------------------------------
 
 
 def binary_cross_entropy(
-    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Array:  # fmt: skip
+) -> Array:
     """-t log(x) - (1 - t) log(1 - x) for probabilities x; logarithms stop at -100."""
     reduction = reduction_of(reduction, size_average, reduce, "binary_cross_entropy")
     _equal_shapes("binary_cross_entropy", input, target)
@@ -138,9 +152,14 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", pos_weight: Any = None,
-) -> Array:  # fmt: skip
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Array:
     """Binary cross-entropy of sigmoid(input), stable for logits of any size; `pos_weight` multiplies the positives.
 
     Example:
@@ -162,9 +181,13 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(
-    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    input: Array,
+    target: Array,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
     log_target: bool = False,
-) -> Array:  # fmt: skip
+) -> Array:
     """t (log t - input) for log-probabilities `input`; reduction "batchmean" divides the sum by the first size."""
     batch = reduction == "batchmean"
     reduction = reduction_of("sum" if batch else reduction, size_average, reduce, "kl_div")
@@ -193,7 +216,7 @@ def gaussian_nll_loss(
     known = var.detach() if hasattr(var, "detach") else var
     plain = getattr(known, "array", known)
     if type(plain) is np.ndarray and (plain < 0).any():
-        raise _wrong("gaussian_nll_loss", "var", float(plain.min()), "no negative number")
+        raise bad_option("gaussian_nll_loss", "var", float(plain.min()), "no negative number")
     floor = clip(known, eps)
     steady = var + (floor - known)  # the value of the floor with the gradient of var
     losses = (ew.log(steady) + ew.square(input - target) / steady) * 0.5
@@ -203,9 +226,15 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Array, target: Array, log_input: bool = True, full: bool = False, size_average: bool | None = None,
-    eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    input: Array,
+    target: Array,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """exp(x) - t x, or x - t log(x + eps) without `log_input`; `full` adds Stirling's term where t > 1."""
     reduction = reduction_of(reduction, size_average, reduce, "poisson_nll_loss")
     losses = ew.exp(input) - target * input if log_input else input - target * ew.log(input + eps)
@@ -221,9 +250,13 @@ def poisson_nll_loss(
 
 
 def hinge_embedding_loss(
-    input: Array, target: Array, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+    input: Array,
+    target: Array,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Array:  # fmt: skip
+) -> Array:
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = reduction_of(reduction, size_average, reduce, "hinge_embedding_loss")
     far = ew.where(target != 1, _at_least(margin - input, 0), 0)
@@ -231,9 +264,14 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """max(0, -t (x1 - x2) + margin): t is 1 where x1 should be the larger one, else -1."""
     reduction = reduction_of(reduction, size_average, reduce, "margin_ranking_loss")
     return reduce_loss(_at_least(-target * (input1 - input2) + margin, 0), reduction)
@@ -247,15 +285,23 @@ def soft_margin_loss(
 
 
 def multi_margin_loss(
-    input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    input: Array,
+    target: Array,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """sum over other classes of max(0, margin - x[target] + x[i])**p, divided by the number of classes."""
     reduction = reduction_of(reduction, size_average, reduce, "multi_margin_loss")
     alone = len(input.shape) < 2
-    x, labels = (reshape_p(input, shape=(1, math.prod(input.shape))), reshape_p(target, shape=(1,))) if alone else (
-        input, target
-    )  # fmt: skip
+    x, labels = (
+        (reshape_p(input, shape=(1, math.prod(input.shape))), reshape_p(target, shape=(1,)))
+        if alone
+        else (input, target)
+    )
     plain = getattr(labels, "array", labels)
     if type(plain) is np.ndarray:
         check_classes("multi_margin_loss", plain, x.shape[1])
@@ -264,7 +310,7 @@ def multi_margin_loss(
     if p == 2:
         distance = ew.square(distance)
     elif p != 1:
-        raise _wrong("multi_margin_loss", "p", p, "1 or 2")
+        raise bad_option("multi_margin_loss", "p", p, "1 or 2")
     if weight is not None:
         distance = distance * reshape_p(weight[labels], shape=(labels.shape[0], 1))
     others = np.arange(x.shape[1]) != column
@@ -294,9 +340,13 @@ def multilabel_margin_loss(
 
 
 def multilabel_soft_margin_loss(
-    input: Array, target: Array, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
+    input: Array,
+    target: Array,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Array:  # fmt: skip
+) -> Array:
     """Binary cross-entropy of sigmoid(input) for each class, averaged over classes."""
     reduction = reduction_of(reduction, size_average, reduce, "multilabel_soft_margin_loss")
     losses = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
@@ -304,9 +354,14 @@ def multilabel_soft_margin_loss(
 
 
 def cosine_embedding_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
     reduction = reduction_of(reduction, size_average, reduce, "cosine_embedding_loss")
     last = len(input1.shape) - 1
@@ -318,9 +373,17 @@ def cosine_embedding_loss(
 
 @takes_complex
 def triplet_margin_loss(
-    anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2, eps: float = 1e-6,
-    swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Array:
     """max(0, |a - p| - |a - n| + margin); with `swap`, |p - n| counts where it is less than |a - n|."""
     reduction = reduction_of(reduction, size_average, reduce, "triplet_margin_loss")
 
@@ -332,9 +395,15 @@ def triplet_margin_loss(
 
 @takes_complex
 def triplet_margin_with_distance_loss(
-    anchor: Array, positive: Array, negative: Array, *, distance_function: Any = None, margin: float = 1.0,
-    swap: bool = False, reduction: str = "mean",
-) -> Array:  # fmt: skip
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Array:
     """`triplet_margin_loss` with a distance of one's own."""
     reduction_of(reduction, None, None, "triplet_margin_with_distance_loss")
     return _triplet(distance_function or pairwise_distance, anchor, positive, negative, margin, swap, reduction)
@@ -352,78 +421,13 @@ def _triplet(
 # --- sequences ------------------------------------------------------------------------------------
 
 
-def _lengths(given: Any) -> Any:
-    return np.asarray(getattr(given, "array", given)).reshape(-1).astype(np.int64)
-
-
-def ctc_loss(
-    log_probs: Array, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Array:  # fmt: skip
-    """-log of the probability of label sequences under every alignment (Graves et al. 2006).
-
-    Args:
-        log_probs: (T, N, C) or (T, C), log-probabilities over time.
-        targets: (N, S) labels, or all sequences one after the other in one dimension.
-        input_lengths: N numbers (or one): how much of T belongs to each example.
-        target_lengths: N numbers (or one).
-        blank: the class that stands for no label.
-        reduction: "mean" divides each loss by its target's length first, as PyTorch does.
-        zero_infinity: replace infinite losses (an impossible sequence) and their gradients by 0.
-
-    Raises:
-        ArgumentError: lengths that do not fit.
-        IndexRangeError: a label that is no class.
-    """
-    reduction_of(reduction, None, None, "ctc_loss")
-    alone = len(log_probs.shape) == 2
-    x = unsqueeze(log_probs, 1) if alone else log_probs
-    lengths, label_lengths = _lengths(input_lengths), _lengths(target_lengths)
-    labels = np.asarray(getattr(targets, "array", targets))
-    if labels.ndim == 1:
-        labels = _separated(labels, label_lengths)
-    _check_ctc(x, labels, lengths, label_lengths)
-    # What lies behind a target's end may be anything.
-    filled = np.where(np.arange(labels.shape[1]) < label_lengths[:, None], labels, blank).astype(np.int64)
-    check_classes("ctc_loss", filled, x.shape[2])
-    losses = ctc_loss_p(x, filled, lengths, label_lengths, blank=blank)
-    if zero_infinity:
-        losses = ew.where(ew.isinf(losses), 0, losses)
-    if reduction == "mean":
-        return mean(losses / np.maximum(label_lengths, 1).astype(log_probs.dtype))
-    y = reduce_loss(losses, reduction)
-    return y[0] if alone and reduction == "none" else y
-
-
-def _separated(labels: Any, lengths: Any) -> Any:
-    """Labels one after the other as rows of a matrix, filled up with 0."""
-    rows = np.zeros((len(lengths), int(lengths.max(initial=0))), np.int64)
-    stops = np.cumsum(lengths)
-    for row, stop, length in zip(rows, stops, lengths, strict=True):
-        row[:length] = labels[stop - length : stop]
-    return rows
-
-
-def _check_ctc(x: Array, labels: Any, lengths: Any, label_lengths: Any) -> None:
-    times, examples = x.shape[:2]
-    if len(lengths) != examples or len(label_lengths) != examples or len(labels) != examples:
-        raise errors.CTC_SIZES(
-            examples=examples, targets=len(labels), inputs=len(lengths), lengths=len(label_lengths),
-            where=provenance.here(),
-        )  # fmt: skip
-    if lengths.max(initial=0) > times:
-        raise _wrong("ctc_loss", "input_lengths", int(lengths.max()), f"at most the {times} steps of log_probs")
-    if label_lengths.max(initial=0) > labels.shape[1]:
-        raise _wrong("ctc_loss", "target_lengths", int(label_lengths.max()), f"at most {labels.shape[1]}")
-
-
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "ctc_loss",
+    "cross_entropy",
     "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance",
     "poisson_nll_loss", "reduce_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)

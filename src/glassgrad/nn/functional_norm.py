@@ -22,9 +22,15 @@ from glassgrad.ops.spatial import avg_pool1d
 
 
 def batch_norm(
-    input: Array, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
-) -> Array:  # fmt: skip
+    input: Array,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Array:
     """Normalise each channel (axis 1) by the batch, or outside training by the running statistics.
 
     The running statistics are updated in place with the unbiased variance (Ioffe and Szegedy 2015).
@@ -129,9 +135,15 @@ def group_norm(
 
 
 def instance_norm(
-    input: Array, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
-) -> Array:  # fmt: skip
+    input: Array,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Array:
     """Normalise each channel of each example, (N, C, ...) (Ulyanov et al. 2016)."""
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)

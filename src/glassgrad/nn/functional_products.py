@@ -40,9 +40,14 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
 
 
 def embedding(
-    input: Array, weight: Array, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
     """Rows of `weight` at the integers `input`: (...) to (..., width).
 
     Args:
@@ -121,10 +126,18 @@ def _shorten(weight: Array, index: Array, limit: float, order: float) -> None:
 
 
 def embedding_bag(
-    input: Array, weight: Array, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Array:
     """Sum, mean or largest of the rows of each bag, without keeping the rows.
 
     Args:

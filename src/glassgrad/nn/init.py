@@ -19,7 +19,7 @@ from glassgrad.ops.core import bad_option
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _fill(tensor: Tensor, values: Any) -> Tensor:
@@ -108,9 +108,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fill with normal numbers, redrawn until they lie in [a, b].
 
     Example:
@@ -156,9 +160,12 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Uniform in ±gain sqrt(3 / fan).
 
     Example:
@@ -171,9 +178,12 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan).
 
     Example:
@@ -227,6 +237,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         for channel in range(min(outputs, tensor.shape[1])):
             values[(group * outputs + channel, channel, *middle)] = 1
     return _fill(tensor, values)
+
 
 if not TYPE_CHECKING:
     _absent = getter(__name__)

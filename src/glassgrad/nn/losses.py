@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad.nn import functional_classes, functional_losses
+from glassgrad.nn import functional_classes, functional_ctc, functional_losses
 from glassgrad.nn.module import Module
 from glassgrad.nn.reduction import reduction_of
 
@@ -46,18 +46,27 @@ class CrossEntropyLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: _Old = None, ignore_index: int = -100, reduce: _Old = None,
-        reduction: str = "mean", label_smoothing: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        weight: Any = None,
+        size_average: _Old = None,
+        ignore_index: int = -100,
+        reduce: _Old = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Any, target: Any) -> Any:
         return functional_classes.cross_entropy(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
             label_smoothing=self.label_smoothing,
-        )  # fmt: skip
+        )
 
 
 class NLLLoss(_Weighted):
@@ -71,9 +80,13 @@ class NLLLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: _Old = None, ignore_index: int = -100, reduce: _Old = None,
+        self,
+        weight: Any = None,
+        size_average: _Old = None,
+        ignore_index: int = -100,
+        reduce: _Old = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -176,9 +189,13 @@ class BCEWithLogitsLoss(_Weighted):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean",
+        self,
+        weight: Any = None,
+        size_average: _Old = None,
+        reduce: _Old = None,
+        reduction: str = "mean",
         pos_weight: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
@@ -236,9 +253,14 @@ class PoissonNLLLoss(_Loss):
     """
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average: _Old = None, eps: float = 1e-8,
-        reduce: _Old = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: _Old = None,
+        eps: float = 1e-8,
+        reduce: _Old = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -330,9 +352,14 @@ class MultiMarginLoss(_Weighted):
     """
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: _Old = None, reduce: _Old = None,
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Any = None,
+        size_average: _Old = None,
+        reduce: _Old = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.p = p
         self.margin = margin
@@ -381,9 +408,15 @@ class TripletMarginLoss(_Loss):
     """
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: _Old = None,
-        reduce: _Old = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: _Old = None,
+        reduce: _Old = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
         self.p = p
@@ -407,9 +440,13 @@ class TripletMarginWithDistanceLoss(_Loss):
     """
 
     def __init__(
-        self, *, distance_function: Callable[..., Any] | None = None, margin: float = 1.0, swap: bool = False,
+        self,
+        *,
+        distance_function: Callable[..., Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(reduction=reduction)
         self.distance_function = distance_function
         self.margin = margin
@@ -417,9 +454,14 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         return functional_losses.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
             reduction=self.reduction,
-        )  # fmt: skip
+        )
 
 
 # --- of sequences ---------------------------------------------------------------------------------
@@ -441,7 +483,7 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
-        return functional_losses.ctc_loss(
+        return functional_ctc.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )
 
@@ -451,4 +493,4 @@ __all__ = [
     "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-]  # fmt: skip
+]  # fmt: skip  # a table

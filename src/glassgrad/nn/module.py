@@ -203,9 +203,7 @@ class Module:
                         result[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
         return result
 
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Incompatible:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
         """Copy values into the parameters and buffers of the same names, in place.
 
         Args:

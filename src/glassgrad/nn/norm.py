@@ -28,9 +28,17 @@ class _Tracked(Module):
     dims: tuple[int, ...] = ()
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         devices.check(device)
         super().__init__()
         self.num_features = num_features
@@ -149,9 +157,17 @@ class _InstanceNorm(_Tracked):
     """What the instance norms share."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Any) -> Any:
@@ -222,9 +238,14 @@ class LayerNorm(Module):
     """
 
     def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         devices.check(device)
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
@@ -258,9 +279,13 @@ class RMSNorm(Module):
     """
 
     def __init__(
-        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         devices.check(device)
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
@@ -290,16 +315,26 @@ class GroupNorm(Module):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-        dtype: Any = None, *, bias: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         devices.check(device)
         super().__init__()
         if num_groups <= 0 or num_channels % num_groups:
             raise errors.BAD_OPTION(
-                owner="GroupNorm", name="num_channels", given=num_channels, where=provenance.here(),
+                owner="GroupNorm",
+                name="num_channels",
+                given=num_channels,
+                where=provenance.here(),
                 expected=f"a multiple of num_groups={num_groups}",
-            )  # fmt: skip
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
@@ -345,4 +380,4 @@ class LocalResponseNorm(Module):
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
     "LayerNorm", "LocalResponseNorm", "RMSNorm",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -218,7 +218,7 @@ _COUNTS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("Sigmoid", "Tanh", "SiLU", "GELU", "ELU", "SELU", "Mish", "Softplus"), _per_output(4)),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "GroupNorm", "RMSNorm"), _per_output(5)),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), _per_output(2)),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 __all__ = ["Summary", "summary"]

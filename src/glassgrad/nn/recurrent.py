@@ -40,9 +40,17 @@ class _Recurrent(Module):
     proj_size = 0
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         devices.check(device)
         super().__init__()
         if hidden_size <= 0 or num_layers <= 0:
@@ -134,9 +142,11 @@ class _Recurrent(Module):
         if len(input.shape) not in (2, 3) or input.shape[-1] != self.input_size:
             sizes = f"N, L, {self.input_size}" if self.batch_first else f"L, N, {self.input_size}"
             raise errors.WRONG_INPUT(
-                layer=repr(self), expected=f"({sizes}) or (L, {self.input_size})", given=tuple(input.shape),
+                layer=repr(self),
+                expected=f"({sizes}) or (L, {self.input_size})",
+                given=tuple(input.shape),
                 where=provenance.here(2),
-            )  # fmt: skip
+            )
 
     def _start(self, given: list[Any] | None, batch: int, dtype: Any) -> list[Any]:
         """Return the states to start from: those given, checked, or zeros."""
@@ -147,9 +157,11 @@ class _Recurrent(Module):
         for state, width in zip(given, widths, strict=True):
             if tuple(state.shape) != (count, batch, width):
                 raise errors.WRONG_INPUT(
-                    layer=repr(self), expected=f"a state ({count}, {batch}, {width})", given=tuple(state.shape),
+                    layer=repr(self),
+                    expected=f"a state ({count}, {batch}, {width})",
+                    given=tuple(state.shape),
                     where=provenance.here(3),
-                )  # fmt: skip
+                )
         return given
 
     def _forward(self, input: Any, given: list[Any] | None) -> tuple[Any, list[Any]]:
@@ -182,8 +194,13 @@ class _Recurrent(Module):
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
         shown = {
-            "proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False
-        }  # fmt: skip
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+        }
         for name, default in shown.items():
             value = getattr(self, name)
             if value != default:
@@ -216,9 +233,18 @@ class LSTM(_Recurrent):
     states = 2
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         self.proj_size = proj_size
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
@@ -272,15 +298,26 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device: Any = None,
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
         dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise errors.BAD_OPTION(
-                owner="RNN", name="nonlinearity", given=nonlinearity, expected="'tanh' or 'relu'",
+                owner="RNN",
+                name="nonlinearity",
+                given=nonlinearity,
+                expected="'tanh' or 'relu'",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         self.nonlinearity = nonlinearity
 

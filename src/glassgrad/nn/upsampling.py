@@ -6,22 +6,28 @@ from typing import Any
 
 from glassgrad.nn.functional_conv import fold, unfold
 from glassgrad.nn.module import Module
-from glassgrad.ops.spatial import interpolate, pixel_shuffle, pixel_unshuffle
+from glassgrad.ops.resize import interpolate, pixel_shuffle, pixel_unshuffle
 
 
 class _Upsample(Module):
     """What the resizing layers share."""
 
     def __init__(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.size = size
         self.scale_factor = (
             tuple(map(float, scale_factor))
             if isinstance(scale_factor, tuple | list)
-            else float(scale_factor) if scale_factor else None
+            else float(scale_factor)
+            if scale_factor
+            else None
         )
         self.mode = mode
         self.align_corners = align_corners
@@ -155,9 +161,7 @@ class Unfold(Module):
         return unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
 class Fold(Module):
@@ -192,4 +196,4 @@ class Fold(Module):
 __all__ = [
     "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -48,7 +48,7 @@ def _sigmoid_slope(y: Array, x: Array) -> Array:
 sigmoid = elementwise(
     "sigmoid", _sigmoid, (_sigmoid_slope,), saves="y", formula="1 / (1 + exp(-x))",
     derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -64,11 +64,11 @@ def _log_sigmoid(xp: Any, x: Array) -> Array:
 softplus_p = elementwise(
     "softplus", _softplus, (in_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))",
     derivative="sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 log_sigmoid = elementwise(
     "log_sigmoid", _log_sigmoid, (in_blocks(lambda y, x: sigmoid(-x)),), saves="x",
     formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -85,7 +85,7 @@ def _silu_slope(y: Array, x: Array) -> Array:
 silu = elementwise(
     "silu", _silu, (_silu_slope,), saves="x", formula="x * sigmoid(x)",
     derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -102,7 +102,7 @@ def _mish_slope(y: Array, x: Array) -> Array:
 mish = elementwise(
     "mish", _mish, (_mish_slope,), saves="x", formula="x * tanh(softplus(x))",
     derivative="u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 _SLOPE = math.sqrt(2 / math.pi)
@@ -128,7 +128,7 @@ def _gelu_slope(y: Array, x: Array) -> Array:
 gelu_p = elementwise(
     "gelu", _gelu, (_gelu_slope,), saves=("x", "y"), formula="x * Phi(x), Phi the normal distribution function",
     derivative="Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -147,14 +147,14 @@ gelu_tanh_p = elementwise(
     formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
     derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
     edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- with a kink ----------------------------------------------------------------------------------
 
 relu = elementwise(
     "relu", lambda xp, x: xp.maximum(x, 0), (select(lambda y, x: y <= 0, keep=False),), saves="y",
     formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -172,7 +172,7 @@ leaky_relu_p = elementwise(
     "leaky_relu", _leaky_relu, (_leaky_relu_slope,), saves="x",
     formula="x if x > 0 else slope * x",
     derivative="1 if x > 0 else slope", samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"slope": 0.1},
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -189,13 +189,13 @@ elu_p = elementwise(
     "elu", _elu, (_elu_slope,), saves="x",
     formula="x if x > 0 else alpha * (exp(x) - 1)", derivative="1 if x > 0 else alpha * exp(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 hardtanh_p = elementwise(
     "hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high),
     (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False),), saves="x",
     formula="min(max(x, low), high)", derivative="low < x < high", samples=(reals(-3, 3, -1, 1),), edge=EDGES,
     sample_params={"low": -1.0, "high": 1.0},
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -212,7 +212,7 @@ hardswish = elementwise(
     "hardswish", _hardswish, (_hardswish_slope,), saves="x",
     formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3, 1 if x >= 3, else x / 3 + 1/2",
     samples=(reals(-4, 4, -3, 3),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- public functions -----------------------------------------------------------------------------
 

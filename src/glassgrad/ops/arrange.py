@@ -72,7 +72,7 @@ def _pick(x: Array, positions: Array, axis: int) -> Array:
 
 # PyTorch's and NumPy's names of the same borders.
 _BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap",
-            "symmetric": "symmetric"}  # fmt: skip
+            "symmetric": "symmetric"}  # fmt: skip  # a table
 
 
 @takes_complex

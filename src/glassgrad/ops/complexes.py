@@ -8,12 +8,10 @@ from one to the other where gradients enter and leave a walk.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import PRIMITIVES, Array, Linear, linear
@@ -40,17 +38,17 @@ view_as_complex_p: Linear = linear(
     "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
     formula="re + i im", derivative="re(g), -im(g)", is_view=True, register=False,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 view_as_real_p: Linear = linear(
     "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
     formula="(re, im)", derivative="g_re - i g_im", is_view=True, register=False,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 conj_p: Linear = linear(
     "conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), formula="re - i im", derivative="conj(g)",
     register=False,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 PRIMITIVES.update({prim.name: prim for prim in (view_as_complex_p, view_as_real_p, conj_p)})
 
 
@@ -80,11 +78,6 @@ def complex(real: Array, imag: Array) -> Array:
     return view_as_complex_p(stack(parts, -1))
 
 
-def polar(abs: Array, angle: Array) -> Array:
-    """The complex numbers of a size and an angle: abs cos(angle) + i abs sin(angle)."""
-    return complex(abs * ew.cos(angle), abs * ew.sin(angle))
-
-
 @takes_complex
 def real(x: Array) -> Array:
     """Real part; a real tensor is its own."""
@@ -103,29 +96,11 @@ def conj(x: Array) -> Array:
     return conj_p(x) if is_complex(x) else x
 
 
-@takes_complex
-def sgn(x: Array) -> Array:
-    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
-    if not is_complex(x):
-        return ew.sign(x)
-    zero = ew.equal(x, 0)
-    return ew.where(zero, 0, x / ew.abs(ew.where(zero, 1, x)))
-
-
 def _squared_size(x: Array) -> Array:
     """|x|**2, of complex numbers without a root on the way."""
-    return real(x * conj_p(x)) if is_complex(x) else ew.square(x)
+    return real(x * conj_p(x)) if is_complex(x) else x * x
 
 
 def _adjoint(x: Array) -> Array:
     """The conjugate transpose of (..., n, m)."""
     return conj(swap_last(x))
-
-
-@takes_complex
-def angle(x: Array) -> Array:
-    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
-    if is_complex(x):
-        return ew.atan2(imag(x), real(x))
-    # Not the angle of (x, 0 * x): that is -pi for negative x, since 0 * x is -0.0, and NaN for infinite ones.
-    return ew.where(ew.less(x, 0), math.pi, ew.sign(x) * 0)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.ops import complexes, reduce
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops import reduce
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import complex_dtype, takes_complex
 from glassgrad.ops.core import Array, bad_option
@@ -254,3 +254,29 @@ def isposinf(x: Array) -> Array:
 def isneginf(x: Array) -> Array:
     """Whether x is -inf."""
     return ew.equal(x, -math.inf)
+
+
+# --- complex numbers by their size and angle ------------------------------------------------------
+
+
+def polar(abs: Array, angle: Array) -> Array:
+    """The complex numbers of a size and an angle: abs cos(angle) + i abs sin(angle)."""
+    return complexes.complex(abs * ew.cos(angle), abs * ew.sin(angle))
+
+
+@takes_complex
+def sgn(x: Array) -> Array:
+    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+    if not complexes.is_complex(x):
+        return ew.sign(x)
+    zero = ew.equal(x, 0)
+    return ew.where(zero, 0, x / ew.abs(ew.where(zero, 1, x)))
+
+
+@takes_complex
+def angle(x: Array) -> Array:
+    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+    if complexes.is_complex(x):
+        return ew.atan2(complexes.imag(x), complexes.real(x))
+    # Not the angle of (x, 0 * x): that is -pi for negative x, since 0 * x is -0.0, and NaN for infinite ones.
+    return ew.where(ew.less(x, 0), math.pi, ew.sign(x) * 0)

@@ -179,10 +179,15 @@ def _conv_input_cut(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     """Negative padding: rows of the input that the convolution did not see get zeros."""
     seen = [(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(plan.size, plan.padding, strict=True)]
     inner = _conv_input(
-        xp, g, w, size=(seen[0][1] - seen[0][0], seen[1][1] - seen[1][0]), stride=plan.stride,
+        xp,
+        g,
+        w,
+        size=(seen[0][1] - seen[0][0], seen[1][1] - seen[1][0]),
+        stride=plan.stride,
         padding=tuple((max(a, 0), max(b, 0)) for a, b in plan.padding),  # type: ignore[arg-type]  # two pairs
-        dilation=plan.dilation, groups=plan.groups,
-    )  # fmt: skip
+        dilation=plan.dilation,
+        groups=plan.groups,
+    )
     out = xp.zeros((*inner.shape[:2], *plan.size), inner.dtype)
     out[:, :, slice(*seen[0]), slice(*seen[1])] = inner
     return out
@@ -398,7 +403,7 @@ conv2d_p: Linear = linear(
              S((1, 2, 4, 4), (2, 2, 3, 2), **_STRIDED), S((1, 4, 3, 4), (4, 2, 2, 2), **_GROUPED),
              S((1, 2, 4, 3), (4, 1, 2, 2), **_DEPTHWISE)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 conv2d_input_p: Linear = linear(
     "conv2d_input", _conv_input,
@@ -414,7 +419,7 @@ conv2d_input_p: Linear = linear(
              S((1, 4, 2, 3), (4, 2, 2, 2), size=(3, 4), **_GROUPED),
              S((1, 4, 3, 2), (4, 1, 2, 2), size=(4, 3), **_DEPTHWISE)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 conv2d_weight_p: Linear = linear(
     "conv2d_weight", _conv_weight,
     (lambda c, x, g, *, kernel, **p: conv2d_input_p(g, c, size=tuple(x.shape[2:]), **p),
@@ -425,4 +430,4 @@ conv2d_weight_p: Linear = linear(
              S((1, 4, 3, 4), (1, 4, 2, 3), kernel=(2, 2), **_GROUPED),
              S((1, 2, 4, 3), (1, 4, 3, 2), kernel=(2, 2), **_DEPTHWISE)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

@@ -196,11 +196,6 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}: {self.formula}>"
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        from glassgrad.ops.names import registered  # copies are the primitive itself
-
-        return (registered, (self.name,)) if REGISTRY.get(self.name) is self else self.name
-
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Evaluate on plain arrays: NumPy's, or those of another array namespace."""
         for arg in args:

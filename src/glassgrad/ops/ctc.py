@@ -106,9 +106,16 @@ def _betas(emitted: Array, skip: Array, lengths: Array, target_lengths: Array) -
 
 
 def _vjp(
-    g: Array, needs: Sequence[bool], residuals: Any, x: Array, targets: Array, lengths: Array, target_lengths: Array,
-    *, blank: int,
-) -> Any:  # fmt: skip
+    g: Array,
+    needs: Sequence[bool],
+    residuals: Any,
+    x: Array,
+    targets: Array,
+    lengths: Array,
+    target_lengths: Array,
+    *,
+    blank: int,
+) -> Any:
     # d loss / d x[t, n, c] = -P(the path is on label c at time t | the labels), the sum over places with label c.
     alpha, emitted, places, skip, losses = residuals
     beta = _betas(emitted, skip, lengths, target_lengths)
@@ -174,4 +181,4 @@ ctc_loss_p = fused(
     samples=(S(_log_probabilities(4, 2, 3), _fixed([1, 2], [2, 2]), _fixed(4, 4), _fixed(2, 2), blank=0),
              S(_log_probabilities(5, 3, 4), _fixed([1, 2], [3, 0], [0, 0]), _fixed(5, 3, 4), _fixed(2, 1, 0), blank=2)),
     notes="Graves et al. 2006; x are log-probabilities (time, examples, classes)",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

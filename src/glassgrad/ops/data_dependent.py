@@ -29,9 +29,17 @@ def _needs_numbers(name: str, forward: Callable[..., Any], formula: str, takes_c
         raise errors.NEEDS_NUMBERS(op=name, kind="shape and a dtype", where=provenance.here())
 
     return custom(
-        name, lambda _xp, x, **params: forward(x, **params), vjp=(None,), jvp=(None,), formula=formula,
-        derivative="none", multiple=True, shape=refuse, batch=refuse, takes_complex=takes_complex,
-    )  # fmt: skip
+        name,
+        lambda _xp, x, **params: forward(x, **params),
+        vjp=(None,),
+        jvp=(None,),
+        formula=formula,
+        derivative="none",
+        multiple=True,
+        shape=refuse,
+        batch=refuse,
+        takes_complex=takes_complex,
+    )
 
 
 nonzero_p = _needs_numbers("nonzero", lambda x: np.atleast_1d(x).nonzero(), "positions where x != 0", True)
@@ -135,7 +143,7 @@ bincount_p = custom(
     "bincount", lambda _xp, x, *, count: add_rows(np.ones((x.size, 1), np.int64), x, count).reshape(count), vjp=(None,),
     jvp=(None,), formula="how often each integer occurs", derivative="none",
     shape=lambda x, *, count: Aval((count,), np.dtype(np.int64)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 class Histogram(NamedTuple):
@@ -184,7 +192,7 @@ histogram_p = custom(
     "histogram", _histogram, vjp=(None, None, None), jvp=(None, None, None),
     formula="how many values lie between the edges, or the sum of their weights", derivative="none",
     multiple=True, shape=_histogram_shape,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @takes_complex

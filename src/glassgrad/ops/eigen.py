@@ -36,6 +36,7 @@ class EigResult(NamedTuple):
 
 # --- matrices of pairs ----------------------------------------------------------------------------
 
+
 def _eig(xp: Any, pairs: Array) -> tuple[Array, Array]:
     z = _as_complex(np, pairs)
     values, vectors = np.linalg.eig(z if z.imag.any() else np.ascontiguousarray(z.real))
@@ -150,7 +151,7 @@ eig_p: Custom = custom(
     samples=(S(_general(size=3)), S(_general(2, size=2))), tolerance=100.0,
     notes="gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @takes_complex

@@ -8,6 +8,7 @@ derivative. The order of three or more operands is found by opt_einsum.
 
 from __future__ import annotations
 
+import itertools
 import math
 import string
 from collections.abc import Sequence
@@ -276,3 +277,16 @@ def _from_lists(*parts: Any) -> tuple[str, tuple[Any, ...]]:
     if len(parts) % 2:
         equation += f"->{letters(parts[-1])}"
     return equation, operands
+
+
+@takes_complex
+def chain_matmul(*matrices: Array) -> Array:
+    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
+    if len(matrices) == 1:
+        return matrices[0]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    first = "" if len(matrices[0].shape) == 1 else "A"
+    last = "" if len(matrices[-1].shape) == 1 else "Z"
+    names = [first, *letters[: len(matrices) - 1], last]
+    terms = [left + right for left, right in itertools.pairwise(names)]
+    return einsum(f"{','.join(terms)}->{first}{last}", *matrices)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.complex_input import complex_dtype
+from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.kernels.blocks import in_blocks
 from glassgrad.ops.kernels.choose import choose
@@ -26,42 +27,54 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 # --- arithmetic -----------------------------------------------------------------------------------
 
 add = elementwise(
-    "add", "add", (1, 1), formula="a + b", derivative="1, 1", samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
+    "add",
+    "add",
+    (1, 1),
+    formula="a + b",
+    derivative="1, 1",
+    samples=(reals(-3, 3), reals(-3, 3)),
+    edge=EDGES,
     takes_complex=True,
 )
 subtract = elementwise(
     "subtract", "subtract", (1, -1), formula="a - b", derivative="1, -1",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 multiply = elementwise(
     "multiply", "multiply", (lambda y, a, b: b, lambda y, a, b: a), saves="x", formula="a * b", derivative="b, a",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 divide = elementwise(
     "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -(a / b) / b), saves="x",
     formula="a / b", derivative="1 / b, -a / b**2", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 negative = elementwise(
-    "negative", "negative", (-1,), formula="-x", derivative="-1", samples=(reals(-3, 3),), edge=EDGES,
+    "negative",
+    "negative",
+    (-1,),
+    formula="-x",
+    derivative="-1",
+    samples=(reals(-3, 3),),
+    edge=EDGES,
     takes_complex=True,
 )
 remainder = elementwise(
     "remainder", "remainder", (1, lambda y, a, b: -floor_divide(a, b)), saves="x", formula="a - floor(a / b) * b",
     derivative="1, -floor(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 reciprocal: Elementwise = elementwise(
     "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
     samples=(reals(0.3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 square = elementwise(
     "square", "square", (lambda y, x: 2 * x,), saves="x", formula="x**2", derivative="2 * x",
     samples=(reals(-3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _power_base(y: Array, a: Array, b: Array) -> Array:
@@ -81,8 +94,6 @@ def _power_exponent(y: Array, a: Array, b: Array) -> Array:
 
 
 def _real_part(x: Array) -> Array:
-    from glassgrad.ops.complexes import real
-
     return x.real if isinstance(x, complex) else real(x) if complex_dtype((x,)) is not None else x
 
 
@@ -92,22 +103,22 @@ power = elementwise(
     derivative="b * a**(b-1), a**b * log(a)", samples=(reals(0.3, 3), reals(-2, 3)),
     edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 fmod = elementwise(
     "fmod", "fmod", (1, lambda y, a, b: -trunc(a / b)), saves="x", formula="a - trunc(a / b) * b",
     derivative="1, -trunc(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 copysign = elementwise(
     "copysign", "copysign", (lambda y, a, b: sign(a) * sign(y), 0), saves=("x", "y"), formula="|a| with the sign of b",
     derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 hypot = elementwise(
     "hypot", "hypot", (in_blocks(lambda y, a, b: _ratio(a, y)), in_blocks(lambda y, a, b: _ratio(b, y))),
     saves=("x", "y"),
     formula="sqrt(a**2 + b**2)", derivative="a / y, b / y; 0 at the origin", samples=(reals(0.3, 3), reals(-3, 3)),
     edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _ratio(a: Array, b: Array) -> Array:
@@ -127,7 +138,7 @@ lerp = elementwise(
     "lerp", _lerp, (lambda y, a, b, w: 1 - w, lambda y, a, b, w: w, lambda y, a, b, w: b - a), saves="x",
     formula="a + w * (b - a)", derivative="1 - w, w, b - a", samples=(reals(-3, 3), reals(-3, 3), reals(0, 1)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- selection ------------------------------------------------------------------------------------
 
@@ -140,7 +151,7 @@ where = elementwise(
     "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: c, keep=False)),
     saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _larger(a: Array, b: Array) -> Array:
@@ -160,26 +171,27 @@ _LARGER = (in_blocks(lambda y, a, b: _larger(a, b)), in_blocks(lambda y, a, b: _
 maximum = elementwise(
     "maximum", "maximum", _LARGER, saves="x",
     formula="max(a, b)", derivative="a > b, b > a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 minimum = elementwise(
     "minimum", "minimum", _LARGER[::-1], saves="x",
     formula="min(a, b)", derivative="a < b, b < a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 fmax = elementwise(
     "fmax", "fmax", (select(lambda y, a, b: logical_or(a >= b, isnan(b))),
                      select(lambda y, a, b: logical_or(a >= b, isnan(b)), keep=False)), saves="x",
     formula="max(a, b), ignoring a NaN", derivative="a >= b, a < b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 fmin = elementwise(
     "fmin", "fmin", (select(lambda y, a, b: logical_or(a <= b, isnan(b))),
                      select(lambda y, a, b: logical_or(a <= b, isnan(b)), keep=False)), saves="x",
     formula="min(a, b), ignoring a NaN", derivative="a <= b, a > b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 heaviside = elementwise(
     "heaviside", "heaviside", (0, select(lambda y, a, b: a == 0)), saves="x", formula="0 if a < 0, b if a == 0, else 1",
     derivative="0, a == 0", samples=(reals(-3, 3, 0), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
+
 
 def _clip(xp: Any, x: Array, *, low: float | None, high: float | None) -> Array:
     return xp.clip(x, low, high)
@@ -194,61 +206,68 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 clip_p = elementwise(
     "clip", _clip, (select(_inside),), saves="x", formula="min(max(x, low), high)", derivative="low <= x <= high",
     samples=(reals(-3, 3, -1, 1),), sample_params={"low": -1.0, "high": 1.0}, edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp = elementwise(
-    "exp", "exp", (lambda y, x: y,), saves="y", formula="exp(x)", derivative="y", samples=(reals(-3, 3),), edge=EDGES,
+    "exp",
+    "exp",
+    (lambda y, x: y,),
+    saves="y",
+    formula="exp(x)",
+    derivative="y",
+    samples=(reals(-3, 3),),
+    edge=EDGES,
     takes_complex=True,
 )
 expm1 = elementwise(
     "expm1", "expm1", (lambda y, x: y + 1,), saves="y", formula="exp(x) - 1", derivative="y + 1",
     samples=(reals(-3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 log = elementwise(
     "log", "log", (lambda y, x: reciprocal(x),), saves="x", formula="log(x)", derivative="1 / x",
     samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 log1p = elementwise(
     "log1p", "log1p", (lambda y, x: reciprocal(1 + x),), saves="x", formula="log(1 + x)", derivative="1 / (1 + x)",
     samples=(reals(-0.7, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 sqrt = elementwise(
     "sqrt", "sqrt", (lambda y, x: reciprocal(2 * y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y)",
     samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y), 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
     notes="what norms and standard deviations are made of: their gradient where they vanish is 0, not NaN",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 rsqrt = elementwise(
     "rsqrt", lambda xp, x: 1 / xp.sqrt(x), (lambda y, x: -0.5 * y * y * y,), saves="y", formula="1 / sqrt(x)",
     derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 exp2 = elementwise(
     "exp2", "exp2", (lambda y, x: y * _LN2,), saves="y", formula="2 ** x", derivative="y * log(2)",
     samples=(reals(-3, 3),), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 log2 = elementwise(
     "log2", "log2", (lambda y, x: reciprocal(x * _LN2),), saves="x", formula="log(x) / log(2)",
     derivative="1 / (x * log(2))",
     samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 log10 = elementwise(
     "log10", "log10", (lambda y, x: reciprocal(x * _LN10),), saves="x", formula="log(x) / log(10)",
     derivative="1 / (x * log(10))",
     samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _share(a: Array, b: Array) -> Array:
@@ -261,7 +280,7 @@ logaddexp = elementwise(
     saves="x",
     formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
     edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -283,12 +302,15 @@ def _logaddexp(_y: None, a: Array, b: Array) -> Array:
 
 logaddexp.evaluate = lambda a, b: _logaddexp(None, a, b)
 logaddexp2 = elementwise(
-    "logaddexp2", "logaddexp2",
+    "logaddexp2",
+    "logaddexp2",
     (in_blocks(lambda y, a, b: _share(a * _LN2, b * _LN2)), in_blocks(lambda y, a, b: _share(b * _LN2, a * _LN2))),
     saves="x",
-    formula="log2(2**a + 2**b)", derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip
+    formula="log2(2**a + 2**b)",
+    derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",
+    samples=(reals(-3, 3), reals(-3, 3)),
+    edge=EDGES,
+)
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
@@ -296,67 +318,67 @@ sin = elementwise(
     "sin", "sin", (lambda y, x: cos(x),), saves="x", formula="sin(x)", derivative="cos(x)",
     samples=(reals(-4, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 cos: Elementwise = elementwise(
     "cos", "cos", (lambda y, x: -sin(x),), saves="x", formula="cos(x)", derivative="-sin(x)",
     samples=(reals(-4, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 tan = elementwise(
     "tan", "tan", (lambda y, x: 1 + y * y,), saves="y", formula="tan(x)", derivative="1 + y**2",
     samples=(reals(-1.2, 1.2),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 asin = elementwise(
     "asin", "arcsin", (lambda y, x: rsqrt(1 - x * x),), saves="x", formula="arcsin(x)", derivative="1 / sqrt(1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 acos = elementwise(
     "acos", "arccos", (lambda y, x: -rsqrt(1 - x * x),), saves="x", formula="arccos(x)",
     derivative="-1 / sqrt(1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 atan = elementwise(
     "atan", "arctan", (lambda y, x: reciprocal(1 + x * x),), saves="x", formula="arctan(x)",
     derivative="1 / (1 + x**2)",
     samples=(reals(-4, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 sinh = elementwise(
     "sinh", "sinh", (lambda y, x: cosh(x),), saves="x", formula="sinh(x)", derivative="cosh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 cosh: Elementwise = elementwise(
     "cosh", "cosh", (lambda y, x: sinh(x),), saves="x", formula="cosh(x)", derivative="sinh(x)",
     samples=(reals(-3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 tanh = elementwise(
     "tanh", "tanh", (lambda y, x: 1 - y * y,), saves="y", formula="tanh(x)", derivative="1 - y**2",
     samples=(reals(-3, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 asinh = elementwise(
     "asinh", "arcsinh", (lambda y, x: rsqrt(x * x + 1),), saves="x", formula="arcsinh(x)",
     derivative="1 / sqrt(x**2 + 1)",
     samples=(reals(-4, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 acosh = elementwise(
     "acosh", "arccosh", (lambda y, x: rsqrt(x * x - 1),), saves="x", formula="arccosh(x)",
     derivative="1 / sqrt(x**2 - 1)",
     samples=(reals(1.2, 4),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 atanh = elementwise(
     "atanh", "arctanh", (lambda y, x: reciprocal(1 - x * x),), saves="x", formula="arctanh(x)",
     derivative="1 / (1 - x**2)",
     samples=(reals(-0.8, 0.8),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _turn(a: Array, b: Array) -> Array:
@@ -369,7 +391,7 @@ atan2 = elementwise(
     "atan2", "arctan2", (in_blocks(lambda y, a, b: _turn(a, b)), in_blocks(lambda y, a, b: -_turn(b, a))), saves="x",
     formula="angle of the point (b, a)", derivative="b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
     samples=(reals(0.3, 3), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @in_blocks
@@ -377,14 +399,14 @@ def _sinc_slope(y: Array, x: Array) -> Array:
     # (cos(pi x) - sinc(x)) / x, and its series where that would cancel.
     near = abs(x) < 1e-3
     apart = where(near, 1.0, x)
-    return where(near, -math.pi**2 / 3 * x, (cos(math.pi * apart) - sinc(apart)) / apart)
+    return where(near, -(math.pi**2) / 3 * x, (cos(math.pi * apart) - sinc(apart)) / apart)
 
 
 sinc = elementwise(
     "sinc", "sinc", (_sinc_slope,), saves="x", formula="sin(pi * x) / (pi * x)", derivative="(cos(pi * x) - y) / x",
     samples=(reals(0.2, 3),), edge=EDGES,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- absolute values and rounding -----------------------------------------------------------------
 
@@ -392,8 +414,6 @@ sinc = elementwise(
 def _abs_slope(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return sign(x)
-    from glassgrad.ops.complexes import conj_p
-
     size = abs(x)
     return conj_p(x) / where(size == 0, 1, size)  # the tangent of y is the real part of this times that of x
 
@@ -402,13 +422,19 @@ abs = elementwise(
     "abs", "abs", (_abs_slope,), saves="x", formula="|x|", derivative="sign(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "") -> Elementwise:
     return elementwise(
-        name, forward, (0,), formula=formula,
-    derivative="0", samples=(reals(-1.9, 1.9, *kinks),), edge=EDGES, notes=notes
+        name,
+        forward,
+        (0,),
+        formula=formula,
+        derivative="0",
+        samples=(reals(-1.9, 1.9, *kinks),),
+        edge=EDGES,
+        notes=notes,
     )
 
 
@@ -428,7 +454,7 @@ nan_to_num_p = elementwise(
     "nan_to_num", _nan_to_num, (select(lambda y, x, **_: isfinite(x)),), saves="x",
     formula="x with numbers for NaN and inf", derivative="1 where x is finite", samples=(reals(-3, 3),), edge=EDGES,
     sample_params={"nan": 0.0, "posinf": None, "neginf": None},
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- without a derivative -------------------------------------------------------------------------
 
@@ -457,7 +483,7 @@ isfinite: Elementwise = _companion("isfinite", "isfinite", "x is finite", arity=
 floor_divide: Elementwise = elementwise(
     "floor_divide", "floor_divide", (0, 0), formula="floor(a / b)", derivative="0, 0",
     samples=(reals(0.1, 0.9), reals(1.1, 3)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 left_shift = _companion("left_shift", "left_shift", "a << b")
 right_shift = _companion("right_shift", "right_shift", "a >> b")
 signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)
@@ -465,4 +491,4 @@ signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)
 nextafter: Elementwise = elementwise(
     "nextafter", "nextafter", (None, None), formula="the number next to a on the way to b", derivative="none",
     samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

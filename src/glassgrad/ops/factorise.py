@@ -34,13 +34,6 @@ Shape = tuple[int, ...]
 Cotangents = Sequence[Array | None]
 
 
-class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
-
-    sign: Any
-    logabsdet: Any
-
-
 class QRResult(NamedTuple):
     """What `qr` returns."""
 
@@ -144,7 +137,7 @@ cholesky_p: Custom = custom(
     derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
     samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- QR -------------------------------------------------------------------------------------------
 
@@ -185,7 +178,7 @@ qr_p: Custom = custom(
     derivative="(g_q + q copyltu(r g_rT - g_qT q)) r**-T", samples=(S((4, 3)), S((2, 2, 2)), S((3, 1))),
     notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- eigenvalues ----------------------------------------------------------------------------------
 
@@ -218,7 +211,7 @@ eigh_p: Custom = custom(
     derivative="v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)", samples=(S((3, 3)), S((2, 2, 2))), tolerance=100.0,
     notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- singular values ------------------------------------------------------------------------------
 
@@ -308,7 +301,7 @@ svd_p: Custom = custom(
     samples=(S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)), tolerance=1000.0,
     notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -353,7 +346,7 @@ qr_complete_p: Custom = custom(
     "qr_complete", lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")), multiple=True, vjp=(None,), jvp=(None,),
     batch=native, formula="q, r with q r = x, q square", derivative="none",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @takes_complex

@@ -79,7 +79,7 @@ linear_p = fused(
     derivative="g @ w, gT @ x, sum(g)",
     samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- batch normalisation --------------------------------------------------------------------------
 
@@ -116,9 +116,7 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
     return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
 
 
-def _batch_norm_vjp(
-    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *_rest: Array, eps: float
-) -> Any:
+def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *_rest: Array, eps: float) -> Any:
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
     centred, inverse, scale = residuals
     axes, beside = _channel(x)
@@ -156,7 +154,7 @@ batch_norm_p = fused(
     formula="(x - mean) / sqrt(var + eps) * w + b", derivative="w / std * (g - mean(g) - n * mean(g * n))",
     samples=(S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)),
     notes="Ioffe and Szegedy 2015. Beside y it returns the mean and the biased variance of each channel",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- cross entropy --------------------------------------------------------------------------------
 
@@ -247,4 +245,4 @@ cross_entropy_p = fused(
     samples=(S((4, 3), integers(0, 3, 4), reduction="mean", ignore_index=-100),
              S((4, 3), integers(0, 3, 4), reduction="sum", ignore_index=1),
              S((4, 3), integers(0, 3, 4), reduction="none", ignore_index=-100)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

@@ -81,9 +81,18 @@ def _attention(
 
 
 def _attention_vjp(
-    g: Array, needs: Sequence[bool], weights: Array, q: Array, k: Array, v: Array, *extra: Array, scale: float,
-    causal: bool, masked: bool, dropped: bool,
-) -> Any:  # fmt: skip
+    g: Array,
+    needs: Sequence[bool],
+    weights: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    *extra: Array,
+    scale: float,
+    causal: bool,
+    masked: bool,
+    dropped: bool,
+) -> Any:
     # With p the weights and d the cotangent of p: ds = p (d - sum(d p)), dq = ds k, dk = dsT q, dv = pT g.
     mask, factor = _extra(extra, masked, dropped)
     seen = weights if factor is None else weights * factor
@@ -133,4 +142,4 @@ attention_p = fused(
         S((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), **{**_SCALES, "masked": True}),
         S((3, 4), (5, 4), (5, 3), flags(3, 5), positive(3, 5), **{**_SCALES, "masked": True, "dropped": True}),
     ),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

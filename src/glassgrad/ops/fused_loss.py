@@ -67,11 +67,14 @@ def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target:
 
 
 mse_loss_p = fused(
-    "mse_loss", _mse, joint_vjp=_mse_vjp,
+    "mse_loss",
+    _mse,
+    joint_vjp=_mse_vjp,
     decompose=lambda x, target, *, reduction: _reduced_op(ew.square(x - target), reduction),
-    formula="(x - t)**2, reduced", derivative="2 * (x - t), 2 * (t - x)",
+    formula="(x - t)**2, reduced",
+    derivative="2 * (x - t), 2 * (t - x)",
     samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 2), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
-)  # fmt: skip
+)
 
 # --- binary cross-entropy of logits ---------------------------------------------------------------
 
@@ -98,11 +101,14 @@ def _bce_logits_vjp(g: Array, needs: Sequence[bool], small: Array, x: Array, tar
 
 
 binary_cross_entropy_with_logits_p = fused(
-    "binary_cross_entropy_with_logits", _bce_logits, joint_vjp=_bce_logits_vjp,
+    "binary_cross_entropy_with_logits",
+    _bce_logits,
+    joint_vjp=_bce_logits_vjp,
     decompose=lambda x, target, *, reduction: _reduced_op(softplus_p(x) - x * target, reduction),
-    formula="log(1 + exp(x)) - x * t, reduced", derivative="sigmoid(x) - t, -x",
+    formula="log(1 + exp(x)) - x * t, reduced",
+    derivative="sigmoid(x) - t, -x",
     samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 1), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
-)  # fmt: skip
+)
 
 # --- binary cross-entropy of probabilities --------------------------------------------------------
 
@@ -152,4 +158,4 @@ binary_cross_entropy_p = fused(
              S(_probabilities(3, 1), _probabilities(2), reduction="sum"),
              S(_probabilities(4), _probabilities(4), reduction="none")),
     notes="logarithms stop at -100 and x * (1 - x) at 1e-12, as in PyTorch",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

@@ -108,7 +108,7 @@ layer_norm_p = fused(
     samples=(S((4, 5), positive(5), (5,), dims=1, eps=1e-5), S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
              S((3, 2, 4), positive(4), dims=1, eps=1e-5), S((3, 4), dims=1, eps=1e-5)),
     notes="Ba et al. 2016",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- root mean square norm ------------------------------------------------------------------------
 
@@ -149,4 +149,4 @@ rms_norm_p = fused(
     formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
     samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),
     notes="Zhang and Sennrich 2019",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

@@ -119,9 +119,17 @@ def _lstm_gates(hidden: int, dtype: Any) -> tuple[Array, Array]:
 
 
 def _lstm(
-    xp: Any, x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool,
+    xp: Any,
+    x: Array,
+    h: Array,
+    c: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
     ragged: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     b_ih, b_hh, lengths = _parts(rest, biased, ragged)
     steps, batch, n = x.shape[0], x.shape[1], w_hh.shape[1]
     factor, shift = _lstm_gates(n, x.dtype)
@@ -161,9 +169,19 @@ def _lstm_factors(gates: Array, cs: Array, squashed: Array, n: int) -> tuple[Arr
 
 
 def _lstm_vjp(
-    g: Sequence[Any], needs: Sequence[bool], residuals: Any, x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array,
-    *rest: Array, reverse: bool, biased: bool, ragged: bool,
-) -> Any:  # fmt: skip
+    g: Sequence[Any],
+    needs: Sequence[bool],
+    residuals: Any,
+    x: Array,
+    h: Array,
+    c: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
+    ragged: bool,
+) -> Any:
     gates, hs, cs, squashed = residuals
     steps, n = x.shape[0], w_hh.shape[1]
     alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
@@ -206,7 +224,7 @@ lstm_p = fused(
     formula="c = f * c + i * g, h = o * tanh(c), with i, f, o = sigmoid and g = tanh of x @ W + h @ U + b",
     derivative="backward through time", samples=_samples(4, 2),
     notes="Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- GRU ------------------------------------------------------------------------------------------
 
@@ -247,9 +265,18 @@ def _gru(
 
 
 def _gru_vjp(
-    g: Sequence[Any], needs: Sequence[bool], residuals: Any, x: Array, h: Array, w_ih: Array, w_hh: Array,
-    *rest: Array, reverse: bool, biased: bool, ragged: bool,
-) -> Any:  # fmt: skip
+    g: Sequence[Any],
+    needs: Sequence[bool],
+    residuals: Any,
+    x: Array,
+    h: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
+    ragged: bool,
+) -> Any:
     gates, hs, inner = residuals
     steps, n = x.shape[0], w_hh.shape[1]
     alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
@@ -294,15 +321,23 @@ gru_p = fused(
     "gru", _gru, joint_vjp=_gru_vjp, decompose=_gru_decomposed, multiple=True,
     formula="h = n + z * (h - n), n = tanh(W_n x + r * U_n h), with r, z = sigmoid of W x + U h",
     derivative="backward through time", samples=_samples(3, 1), notes="Cho et al. 2014",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- plain ----------------------------------------------------------------------------------------
 
 
 def _rnn(
-    xp: Any, x: Array, h: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool, ragged: bool,
+    xp: Any,
+    x: Array,
+    h: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
+    ragged: bool,
     rectified: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     b_ih, b_hh, lengths = _parts(rest, biased, ragged)
     steps, batch, n = x.shape[0], x.shape[1], w_hh.shape[1]
     states = _projected(_read(x, reverse), w_ih, None if b_ih is None else b_ih + b_hh)
@@ -322,9 +357,19 @@ def _rnn(
 
 
 def _rnn_vjp(
-    g: Sequence[Any], needs: Sequence[bool], hs: Array, x: Array, h: Array, w_ih: Array, w_hh: Array, *rest: Array,
-    reverse: bool, biased: bool, ragged: bool, rectified: bool,
-) -> Any:  # fmt: skip
+    g: Sequence[Any],
+    needs: Sequence[bool],
+    hs: Array,
+    x: Array,
+    h: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
+    ragged: bool,
+    rectified: bool,
+) -> Any:
     steps = x.shape[0]
     alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
     after = hs[1:]
@@ -346,9 +391,16 @@ def _rnn_vjp(
 
 
 def _rnn_decomposed(
-    x: Array, h: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool, ragged: bool,
+    x: Array,
+    h: Array,
+    w_ih: Array,
+    w_hh: Array,
+    *rest: Array,
+    reverse: bool,
+    biased: bool,
+    ragged: bool,
     rectified: bool,
-) -> tuple[Array, ...]:  # fmt: skip
+) -> tuple[Array, ...]:
     b_ih, b_hh, lengths = _parts(rest, biased, ragged)
 
     def step(x_t: Array, h: Array) -> tuple[Array]:
@@ -361,4 +413,4 @@ rnn_p = fused(
     "rnn", _rnn, joint_vjp=_rnn_vjp, decompose=_rnn_decomposed, multiple=True,
     formula="h = tanh or relu of x @ W + h @ U + b", derivative="backward through time",
     samples=(*_samples(1, 1, rectified=False), *_samples(1, 1, rectified=True)[:1]), notes="Elman 1990",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

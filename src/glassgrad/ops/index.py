@@ -101,7 +101,7 @@ getitem_p = linear(
     saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS, is_view=True,
     shape=_indexed,
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)
 put_add_p: Linear = linear(
     "put_add", _put_add,
@@ -111,7 +111,7 @@ put_add_p: Linear = linear(
     samples=(S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
              S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
 
@@ -155,7 +155,7 @@ at_set_p = custom(
     samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,)),
              S((4, 3), (5, 1), integers(0, 4, 5), spec=(ARRAY,))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 # --- along an axis --------------------------------------------------------------------------------
@@ -215,21 +215,27 @@ def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) 
 
 
 take_along_axis_p: Linear = linear(
-    "take_along_axis", _take_along,
-    (lambda g, x, index, *, axis: put_along_add_p(g, index, axis=axis, shape=tuple(x.shape)), None), saves_from=1,
-    formula="x[..., index, ...]", derivative="zeros with g added at index",
+    "take_along_axis",
+    _take_along,
+    (lambda g, x, index, *, axis: put_along_add_p(g, index, axis=axis, shape=tuple(x.shape)), None),
+    saves_from=1,
+    formula="x[..., index, ...]",
+    derivative="zeros with g added at index",
     shape=lambda x, index, *, axis: Aval(tuple(index.shape), x.dtype),
     samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
     takes_complex=True,
-)  # fmt: skip
+)
 put_along_add_p: Linear = linear(
-    "put_along_add", _put_along_add,
-    (lambda g, x, index, *, axis, shape: take_along_axis_p(g, index, axis=axis), None), saves_from=1,
-    formula="zeros(shape) with x added at index", derivative="g[..., index, ...]",
+    "put_along_add",
+    _put_along_add,
+    (lambda g, x, index, *, axis, shape: take_along_axis_p(g, index, axis=axis), None),
+    saves_from=1,
+    formula="zeros(shape) with x added at index",
+    derivative="g[..., index, ...]",
     shape=lambda x, index, *, axis, shape: Aval(shape, x.dtype),
     samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
     takes_complex=True,
-)  # fmt: skip
+)
 
 
 def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> Array:
@@ -264,7 +270,7 @@ put_along_p = custom(
              S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
              S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
@@ -304,9 +310,10 @@ scatter_extreme_p = custom(
     shape=lambda x, source, index, **_: Aval(tuple(x.shape), x.dtype),
     samples=(S(distinct(3, 4), lambda rng: distinct(3, 5)(rng) + 0.11, integers(0, 4, 3, 5), axis=1, largest=True),
              S(distinct(3, 4), lambda rng: distinct(5, 4)(rng) + 0.11, integers(0, 3, 5, 4), axis=0, largest=False)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- one-hot --------------------------------------------------------------------------------------
+
 
 def _one_hot(xp: Any, index: Array, *, count: int) -> Array:
     check_classes("one_hot", index, count)
@@ -317,7 +324,7 @@ one_hot_p = custom(
     "one_hot", _one_hot,
     vjp=(None,), jvp=(None,), formula="1 at index, else 0", derivative="none",
     shape=lambda index, *, count: Aval((*index.shape, count), np.dtype(np.int64)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- public functions -----------------------------------------------------------------------------
 

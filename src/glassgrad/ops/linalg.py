@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -14,7 +13,6 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
-from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
@@ -70,7 +68,7 @@ matmul: Linear = linear(
     samples=(S((2, 3), (3, 4)), S((3,), (3,)), S((3,), (3, 2)), S((2, 3), (3,)), S((2, 2, 3), (3, 2)),
              S((2, 1, 2, 3), (3, 3, 2)), S((2, 2, 3), (3,)), S((3,), (2, 3, 2))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 @takes_complex
@@ -102,8 +100,12 @@ def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
     if beta == 0:
         x = ew.where(False, x, 0)
     if np.broadcast_shapes(tuple(x.shape), tuple(product.shape)) != tuple(product.shape):
-        raise bad_option("a product with a sum", "x", f"an array of shape {tuple(x.shape)}",
-                         f"one that broadcasts to {tuple(product.shape)}")  # fmt: skip
+        raise bad_option(
+            "a product with a sum",
+            "x",
+            f"an array of shape {tuple(x.shape)}",
+            f"one that broadcasts to {tuple(product.shape)}",
+        )
     return (x if beta in {0, 1} else x * beta) + product
 
 
@@ -244,43 +246,6 @@ def trace(x: Array) -> Array:
     # Every (size + 1)th element of the rows laid end to end.
     diagonal = flat[..., :: size + 1]
     return sum_p(diagonal, axis=(len(x.shape) - 2,), keepdims=False)
-
-
-@takes_complex
-@own_memory
-def matrix_power(x: Array, n: int) -> Array:
-    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
-    from glassgrad.ops.solve import inv
-
-    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
-        raise errors.SQUARE_MATRIX(op="matrix_power", given=tuple(x.shape), where=provenance.here())
-    if n < 0:
-        return matrix_power(inv(x), -n)
-    if n == 0:
-        return x * 0 + np.eye(x.shape[-1], dtype=x.dtype)
-    result = None
-    while True:
-        if n & 1:
-            result = x if result is None else matmul(result, x)
-        n >>= 1
-        if not n:
-            return result
-        x = matmul(x, x)
-
-
-@takes_complex
-def chain_matmul(*matrices: Array) -> Array:
-    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
-    from glassgrad.ops.einsum import einsum
-
-    if len(matrices) == 1:
-        return matrices[0]
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    first = "" if len(matrices[0].shape) == 1 else "A"
-    last = "" if len(matrices[-1].shape) == 1 else "Z"
-    names = [first, *letters[: len(matrices) - 1], last]
-    terms = [left + right for left, right in itertools.pairwise(names)]
-    return einsum(f"{','.join(terms)}->{first}{last}", *matrices)
 
 
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:

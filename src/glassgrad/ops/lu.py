@@ -100,7 +100,7 @@ matrix_exp_p: Custom = custom(
     vjp=(lambda g, y, x: _directional(swap_last(x), g),), jvp=(lambda t, y, x: _directional(x, t),),
     formula="1 + x + x @ x / 2 + x @ x @ x / 6 + ...", derivative="upper right block of exp([[xT, g], [0, xT]])",
     samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def matrix_exp(x: Array) -> Array:
@@ -241,17 +241,17 @@ def _dominant(*shape: int) -> Any:
 lu_pivots_p: Custom = custom(
     "lu_pivots", _lu_pivots, vjp=(None,), jvp=(None,), batch=native,
     formula="the row that each row changes places with, from 1", derivative="none",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 pivot_rows_p: Custom = custom(
     "pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native,
     formula="the order of the rows after the exchanges x", derivative="none",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 lu_p: Custom = custom(
     "lu", _lu, saves="y", batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
     formula="L and U of x = L U in one matrix, without exchanges of rows",
     derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
     samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
@@ -312,13 +312,13 @@ lu_info_p: Custom = custom(
     "lu_info", lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32), vjp=(None,), jvp=(None,),
     batch=native, formula="0, or the number of the first zero on the diagonal of U", derivative="none",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 cholesky_info_p: Custom = custom(
     "cholesky_info", lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
     vjp=(None,), jvp=(None,), batch=native, formula="0, or the size of the first minor that is not positive definite",
     derivative="none",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:

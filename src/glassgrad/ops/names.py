@@ -38,6 +38,7 @@ from glassgrad.ops import (
     norms,
     pool_choices,
     reduce,
+    resize,
     sampling,
     scan,
     scatter,
@@ -69,11 +70,11 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "seq": ("tensors",), "newshape": ("shape",), "size": ("shape",), "shape": ("size",), "shift": ("shifts",),
     "kth": ("k",), "k": ("diagonal",), "offset": ("diagonal",), "test_elements": ("choices",), "pad_width": ("pad",),
     "axis0": ("dim0",), "x": ("input",),
-}  # fmt: skip
+}  # fmt: skip  # a table
 FIRST = (
     "input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype",
     "tensor",
-)  # fmt: skip
+)  # fmt: skip  # a table
 # What the other libraries call the arguments that we take one by one, as in reshape(x, 2, 3).
 REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 
@@ -139,9 +140,9 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
-    factorise, einsum, spatial, complexes, statistics, lu, eigen, spectra, volumes, pool_choices,
+    factorise, einsum, spatial, resize, complexes, statistics, lu, eigen, spectra, volumes, pool_choices,
     sampling, special_functions,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 # Functions whose first argument is not the tensor they belong to.
 NOT_METHODS = {
@@ -156,7 +157,7 @@ NOT_METHODS = {
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "lp_pool1d", "lp_pool2d", "lp_pool3d", "grid_sample", "affine_grid",
     "betainc",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 class _Form(NamedTuple):
@@ -348,6 +349,14 @@ def at_home(module: str, table: Mapping[str, Any]) -> None:
 def registered(name: str) -> Primitive:
     """Return the primitive of a name: what a pickled one is found by."""
     return REGISTRY[name]
+
+
+def _reduced(prim: Primitive) -> str | tuple[Any, ...]:
+    """Copies and pickles of a primitive are the primitive itself."""
+    return (registered, (prim.name,)) if REGISTRY.get(prim.name) is prim else prim.name
+
+
+Primitive.__reduce__ = _reduced  # type: ignore[method-assign, assignment]  # here, where the registry is complete
 
 
 def methods() -> dict[str, Any]:

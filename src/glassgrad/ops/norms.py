@@ -36,7 +36,7 @@ def _norm_decomposed(x: Array, *, axis: Axes, keepdims: bool) -> Array:
 norm_p = fused(
     "norm", _norm, joint_vjp=_norm_vjp, decompose=_norm_decomposed, formula="sqrt(sum(x**2))",
     derivative="x / y, 0 where y is 0", samples=REDUCTION_SAMPLES[:3],
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 # --- all of them ----------------------------------------------------------------------------------

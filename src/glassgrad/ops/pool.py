@@ -192,7 +192,7 @@ max_pool2d_p = custom(
     formula="largest x of each window", derivative="g at the first largest of each window",
     samples=(S(distinct(1, 2, 4, 4), **_TILED), S(distinct(1, 1, 4, 4), **_OVERLAPPING),
              S(distinct(1, 1, 5, 5), **_HANGING)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
@@ -208,18 +208,18 @@ max_pool2d_scatter_p: Linear = linear(
     formula="zeros with g at the first largest x of each window", derivative="g at the same places",
     samples=(S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 max_pool2d_gather_p: Linear = linear(
     "max_pool2d_gather", _max_gather, (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
     saves="x", shape=lambda t, x, y, **p: y.shape, batch=native,
     formula="t where x is the first largest of each window", derivative="zeros with g there",
     samples=(S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 max_pool2d_index_p = custom(
     "max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), batch=native,
     formula="position of the first largest x of each window, counted through the image", derivative="none",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- sum ------------------------------------------------------------------------------------------
 
@@ -248,13 +248,13 @@ sum_pool2d_p: Linear = linear(
     "sum_pool2d", _sum_pool, (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
     shape=_pooled_shape, batch=native, formula="sum of x over each window", derivative="g spread over each window",
     samples=(S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 sum_spread2d_p: Linear = linear(
     "sum_spread2d", _sum_spread, (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
     shape=lambda g, *, size, **p: (*g.shape[:-2], *size), batch=native, formula="x added all over its window",
     derivative="sum of g over each window",
     samples=(S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- windows as columns ---------------------------------------------------------------------------
 
@@ -295,11 +295,14 @@ unfold_p: Linear = linear(
     formula="every window of x as a column", derivative="columns added back where they were",
     samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 fold_p: Linear = linear(
-    "col2im", _fold, (lambda c, g, *, size, **p: unfold_p(c, **p),),
+    "col2im",
+    _fold,
+    (lambda c, g, *, size, **p: unfold_p(c, **p),),
     shape=lambda g, *, size, kernel, **p: (g.shape[0], g.shape[1] // math.prod(kernel), *size),
-    formula="columns added at the windows they stand for", derivative="every window of g as a column",
+    formula="columns added at the windows they stand for",
+    derivative="every window of g as a column",
     samples=(S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)), S((2, 6, 6), size=(4, 4), **_OVERLAPPING)),
     takes_complex=True,
-)  # fmt: skip
+)

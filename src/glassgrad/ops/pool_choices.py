@@ -95,9 +95,7 @@ def _unpooled_size(dims: int, x: Array, kernel: Ints, stride: Any, padding: Ints
     window = _several(kernel, dims, "kernel_size", op)
     steps = window if stride is None else _several(stride, dims, "stride", op)
     border = _several(padding, dims, "padding", op)
-    least = [
-        (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-dims:], steps, border, window, strict=True)
-    ]  # fmt: skip
+    least = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[-dims:], steps, border, window, strict=True)]
     if size is None:
         return tuple(least)
     wanted = tuple(size)[-dims:]
@@ -172,5 +170,3 @@ def lp_pool2d(input: Array, norm_type: float, kernel_size: Ints, stride: Any = N
 def lp_pool3d(input: Array, norm_type: float, kernel_size: Ints, stride: Any = None, ceil_mode: bool = False) -> Array:
     """(sum of x**p)**(1/p) over each window of (N, C, D, H, W)."""
     return _power_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
-
-

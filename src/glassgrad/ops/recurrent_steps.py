@@ -49,9 +49,7 @@ def rnn_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any,
     return (hidden,)
 
 
-def unrolled(
-    step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool
-) -> tuple[Array, ...]:
+def unrolled(step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool) -> tuple[Array, ...]:
     """Run `step(x_t, *states) -> states` over a sequence in ops that the tape knows; return outputs and states."""
     steps = x.shape[0]
     outputs: list[Any] = [None] * steps

@@ -35,12 +35,19 @@ def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
 
 
 REDUCTION_SAMPLES = (
-    S((2, 3), axis=(0, 1), keepdims=False), S((2, 3, 2), axis=(1,), keepdims=True),
-    S((2, 3, 2), axis=(0, 2), keepdims=False), S((), axis=(), keepdims=False),
-)  # fmt: skip
+    S((2, 3), axis=(0, 1), keepdims=False),
+    S((2, 3, 2), axis=(1,), keepdims=True),
+    S((2, 3, 2), axis=(0, 2), keepdims=False),
+    S((), axis=(), keepdims=False),
+)
 
 sum_p = linear(
-    "sum", _sum, (_sum_transpose,), formula="sum of x over axes", derivative="broadcast g", samples=REDUCTION_SAMPLES,
+    "sum",
+    _sum,
+    (_sum_transpose,),
+    formula="sum of x over axes",
+    derivative="broadcast g",
+    samples=REDUCTION_SAMPLES,
     takes_complex=True,
 )
 
@@ -71,10 +78,16 @@ def _extreme(name: str, formula: str) -> Any:
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
     return custom(
-        name, forward, vjp=(_extreme_vjp,), jvp=(_extreme_jvp,), saves=("x", "y"), formula=formula,
-        derivative="g at the extreme, shared equally on ties", shape=reduced_shape,
+        name,
+        forward,
+        vjp=(_extreme_vjp,),
+        jvp=(_extreme_jvp,),
+        saves=("x", "y"),
+        formula=formula,
+        derivative="g at the extreme, shared equally on ties",
+        shape=reduced_shape,
         samples=(S(distinct(2, 3), axis=(0, 1), keepdims=False), S(distinct(2, 3, 2), axis=(1,), keepdims=True)),
-    )  # fmt: skip
+    )
 
 
 max_p = _extreme("max", "largest x over axes")
@@ -112,7 +125,7 @@ logsumexp_p = custom(
          sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
     saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=REDUCTION_SAMPLES,
     shape=reduced_shape,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
@@ -142,7 +155,7 @@ _ALONG = (S((2, 4), axis=1), S((3, 2, 2), axis=0))
 softmax_p = custom(
     "softmax", _softmax, vjp=(_softmax_rule,), jvp=(_softmax_rule,), saves="y", formula="exp(x) / sum(exp(x))",
     derivative="y * (g - sum(g * y))", samples=_ALONG, shape=lambda x, *, axis: x.shape,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
@@ -170,7 +183,7 @@ log_softmax_p = custom(
     jvp=(lambda t, y, x, *, axis: t - sum_p(t * ew.exp(y), axis=(axis,), keepdims=True),),
     saves="y", formula="x - logsumexp(x)", derivative="g - softmax(x) * sum(g)", samples=_ALONG,
     shape=lambda x, *, axis: x.shape,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 # --- fused: variance ------------------------------------------------------------------------------
@@ -207,16 +220,20 @@ var_p = fused(
     derivative="2 * (x - mean(x)) / (n - correction)",
     samples=(S((2, 3), axis=(0, 1), keepdims=False, correction=1),
              S((2, 3, 2), axis=(1,), keepdims=True, correction=0)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- positions and truth --------------------------------------------------------------------------
 
 
 def _arg(name: str) -> Any:
     return custom(
-        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
-        vjp=(None,), jvp=(None,), formula=f"index of the {name[3:]}imum", derivative="none",
-    )  # fmt: skip
+        name,
+        lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        vjp=(None,),
+        jvp=(None,),
+        formula=f"index of the {name[3:]}imum",
+        derivative="none",
+    )
 
 
 argmax_p = _arg("argmax")
@@ -225,9 +242,14 @@ argmin_p = _arg("argmin")
 
 def _all_or_any(name: str) -> Any:
     return custom(
-        name, lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
-        vjp=(None,), jvp=(None,), formula=f"{name} of x over axes", derivative="none", takes_complex=True,
-    )  # fmt: skip
+        name,
+        lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        vjp=(None,),
+        jvp=(None,),
+        formula=f"{name} of x over axes",
+        derivative="none",
+        takes_complex=True,
+    )
 
 
 all_p = _all_or_any("all")

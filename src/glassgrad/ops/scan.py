@@ -63,7 +63,7 @@ cumsum_p: Linear = linear(
     formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- the linear recurrence ------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ recurrence_p = custom(
     shape=_same_shape, samples=(S((2, 4), (2, 4), axis=1, reverse=False), S((3, 2), (3, 2), axis=0, reverse=True),
                                 S((70,), (70,), axis=0, reverse=False)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- products -------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ cumprod_p = custom(
     shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _prod(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ prod_p = fused(
              S(lambda rng: rng.normal(size=(3, 3)) * [[1, 0, 0], [1, 1, 1], [1, 0, 1]], axis=(1,), keepdims=False),
              S((2, 3, 2), axis=(0, 2), keepdims=False)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- logarithms of sums ---------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ logcumsumexp_p = custom(
     saves=("x", "y"), formula="y[i] = log(exp(x[0]) + ... + exp(x[i]))",
     derivative="c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]", shape=_same_shape, batch=shifted,
     samples=(S((2, 4), axis=1), S((5,), axis=0)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- running extremes -----------------------------------------------------------------------------
 
@@ -219,10 +219,15 @@ def _running(largest: bool) -> Any:
 
     name = "cummax_index" if largest else "cummin_index"
     return custom(
-        name, positions, vjp=(None,), jvp=(None,), derivative="none", batch=shifted,
+        name,
+        positions,
+        vjp=(None,),
+        jvp=(None,),
+        derivative="none",
+        batch=shifted,
         formula=f"where the {'largest' if largest else 'smallest'} so far is",
         shape=lambda x, *, axis: Aval(tuple(x.shape), np.dtype(np.int64)),
-    )  # fmt: skip
+    )
 
 
 cummax_index_p = _running(largest=True)

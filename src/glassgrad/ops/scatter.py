@@ -228,9 +228,7 @@ def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
     return x + put_along_add_p(_fitted(src, index), index, axis=axis, shape=tuple(x.shape))
 
 
-def scatter_reduce(
-    x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
-) -> Array:
+def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
     """x with what `src` has for the same place reduced: "sum", "mean", "prod", "amax" or "amin".
 
     With `include_self=False` the elements of x count only where nothing is scattered to. Elements that share an
@@ -307,5 +305,3 @@ def _spread(factor: Array, index: Any, axis: int, x: Array) -> Array:
     shape = (*x.shape[:axis], x.shape[axis] + 1, *x.shape[axis + 1 :])
     placed = put_along_p(np.ones(shape, x.dtype), factor, wide, axis=axis)
     return placed[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
-
-

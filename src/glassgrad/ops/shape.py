@@ -32,7 +32,7 @@ reshape_p: Linear = linear(
     formula="the same numbers in another shape", derivative="reshape back", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _inverse(axes: Shape) -> Shape:
@@ -45,7 +45,7 @@ permute_p: Linear = linear(
     derivative="the inverse order", is_view=True, shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
     samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
@@ -57,7 +57,7 @@ broadcast_to_p = linear(
     formula="x repeated along new and size-1 axes", derivative="sum over them", is_view=True,
     shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
@@ -81,7 +81,9 @@ astype_p = linear(
     "astype", _astype,
     (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
+
+
 def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
     shape = _bits_shape(x, dtype=dtype)
     return xp.ascontiguousarray(x).view(dtype).reshape(shape)
@@ -91,17 +93,17 @@ view_bits_p = custom(
     "view_bits", _view_bits, vjp=(None,), jvp=(None,), formula="the bits of x as another dtype", derivative="none",
     shape=lambda x, *, dtype: Aval(_bits_shape(x, dtype=dtype), dtype),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 copy_p = linear(
     "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
     formula="x", derivative="1", samples=(S((2, 3)),),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 alias_p = linear(
     "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
     notes="the same memory under a new place on the tape",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
@@ -116,7 +118,7 @@ flip_p: Linear = linear(
     formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
@@ -127,12 +129,15 @@ def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
 
 
 roll_p: Linear = linear(
-    "roll", _roll,
+    "roll",
+    _roll,
     (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
-    formula="shifted cyclically", derivative="roll back", shape=lambda x, *, shift, axis: x.shape,
+    formula="shifted cyclically",
+    derivative="roll back",
+    shape=lambda x, *, shift, axis: x.shape,
     samples=(S((2, 5), shift=(2,), axis=(1,)),),
     takes_complex=True,
-)  # fmt: skip
+)
 
 
 def _triangle(keep_lower: bool) -> Any:
@@ -160,13 +165,13 @@ tril_p: Linear = linear(
     formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 triu_p: Linear = linear(
     "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
     formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -190,7 +195,7 @@ pad_p = linear(
     shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
     samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 pad_p.jvps = (_pad_jvp,)  # affine, not linear, when value is not 0
 
 # --- several arrays -------------------------------------------------------------------------------
@@ -220,7 +225,7 @@ concatenate_p = linear(
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 # --- public functions -----------------------------------------------------------------------------

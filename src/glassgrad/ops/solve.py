@@ -7,7 +7,7 @@ differentiation" (2008), and Golub and Pereyra (1973) for the pseudo-inverse.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, custom
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p, tril_p, triu_p
@@ -50,7 +51,7 @@ inv: Custom = custom(
     jvp=(lambda t, y, x: -matmul(y, matmul(t, y)),),
     formula="x**-1", derivative="-yT g yT", samples=(S(_square(size=3)), S(_square(2, size=2))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
@@ -87,7 +88,7 @@ pinv_p: Custom = custom(
     samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None, atol=1e-6)),
     notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ solve_p: Custom = custom(
     formula="y with a y = b", derivative="-h yT, h = a**-T g",
     samples=(S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
@@ -149,7 +150,7 @@ solve_triangular_p: Custom = custom(
              S(_square(2, size=2), (2, 2), upper=True, unit=True)),
     notes="only that triangle of a is read; a zero on its diagonal gives infinities, as in PyTorch",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- determinants ---------------------------------------------------------------------------------
 
@@ -183,14 +184,14 @@ cofactor_p: Custom = custom(
     samples=(S(_square(size=3)), S(_square(2, size=2))), tolerance=10.0,
     notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 det: Custom = custom(
     "det", lambda xp, x: xp.linalg.det(x), saves="x", batch=native, shape=lambda x: x.shape[:-2],
     vjp=(lambda g, y, x: _as_matrices(g) * cofactor_p(x),),
     jvp=(lambda t, y, x: _total(cofactor_p(x) * t, keep=False),),
     formula="determinant of x", derivative="g cofactor(x)", samples=(S(_square(size=3)), S((2, 2, 2)), S((1, 1))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
@@ -215,7 +216,7 @@ slogdet_p: Custom = custom(
     joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|", derivative="0, g x**-T",
     samples=(S(_square(size=3)), S((2, 2, 2))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -281,11 +282,16 @@ def pinverse(x: Array, rcond: float = 1e-15) -> Array:
     return pinv_p(x, rtol=rcond)
 
 
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Any
+    logabsdet: Any
+
+
 @takes_complex
 def slogdet(x: Array) -> Any:
     """Sign and logarithm of the absolute determinant of (..., n, n): two arrays of shape (...)."""
-    from glassgrad.ops.factorise import SlogdetResult
-
     return SlogdetResult(*slogdet_p(x))
 
 
@@ -296,3 +302,23 @@ def logdet(x: Array) -> Array:
     if is_complex(x):
         return ew.log(sign) + value
     return ew.where(sign < 0, np.asarray(np.nan, x.dtype), value)
+
+
+@takes_complex
+@own_memory
+def matrix_power(x: Array, n: int) -> Array:
+    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise errors.SQUARE_MATRIX(op="matrix_power", given=tuple(x.shape), where=provenance.here())
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return x * 0 + np.eye(x.shape[-1], dtype=x.dtype)
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else matmul(result, x)
+        n >>= 1
+        if not n:
+            return result
+        x = matmul(x, x)

@@ -24,9 +24,15 @@ _INTEGER = np.dtype(np.int64)
 
 def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
     return custom(
-        name, forward, vjp=(None,), jvp=(None,), formula=formula, derivative="none", batch=shifted,
+        name,
+        forward,
+        vjp=(None,),
+        jvp=(None,),
+        formula=formula,
+        derivative="none",
+        batch=shifted,
         shape=lambda x, **params: Aval(shape(x, **params), _INTEGER),
-    )  # fmt: skip
+    )
 
 
 def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
@@ -53,9 +59,11 @@ def _topk(xp: Any, x: Array, *, k: int, axis: int, largest: bool, ordered: bool)
 
 
 topk_p = _positions(
-    "topk", _topk, "positions of the k largest or smallest x",
+    "topk",
+    _topk,
+    "positions of the k largest or smallest x",
     lambda x, *, k, axis, **_: (*x.shape[:axis], k, *x.shape[axis + 1 :]),
-)  # fmt: skip
+)
 
 
 def _kth(xp: Any, x: Array, *, k: int, axis: int) -> Array:
@@ -67,8 +75,9 @@ def _kth(xp: Any, x: Array, *, k: int, axis: int) -> Array:
     return index
 
 
-kth_p = _positions("kth", _kth, "position of the k-th smallest x",
-                   lambda x, *, k, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # fmt: skip
+kth_p = _positions(
+    "kth", _kth, "position of the k-th smallest x", lambda x, *, k, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+)
 
 
 def _mode(xp: Any, x: Array, *, axis: int) -> Array:
@@ -84,8 +93,9 @@ def _mode(xp: Any, x: Array, *, axis: int) -> Array:
     return np.moveaxis(index, -1, axis)
 
 
-mode_p = _positions("mode", _mode, "position of the most frequent x",
-                    lambda x, *, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # fmt: skip
+mode_p = _positions(
+    "mode", _mode, "position of the most frequent x", lambda x, *, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+)
 
 
 def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
@@ -103,12 +113,12 @@ def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
 searchsorted_p = custom(
     "searchsorted", _searchsorted, vjp=(None, None), jvp=(None, None), formula="where x fits into sorted edges",
     derivative="none", shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER), batch=searched,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 isin_p = custom(
     "isin", lambda _xp, x, choices: np.isin(x, choices), vjp=(None, None), jvp=(None, None),
     formula="whether x is one of the choices", derivative="none", batch=first_only,
     shape=lambda x, choices: Aval(tuple(x.shape), np.dtype(bool)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -257,9 +267,14 @@ def quantile(
 
 
 def searchsorted(
-    sorted_sequence: Array, x: Array, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorted_sequence: Array,
+    x: Array,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
     sorter: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted.
 
     `right` (or `side="right"`): behind equal elements. `sorter`: the positions that would sort `sorted_sequence`.
@@ -286,4 +301,3 @@ def isin(x: Array, choices: Array, *, assume_unique: bool = False, invert: bool 
     """Whether each element of x is one of `choices`, or with `invert` whether it is none of them."""
     found = isin_p(x, choices)
     return ew.logical_not(found) if invert else found
-

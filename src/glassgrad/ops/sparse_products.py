@@ -47,4 +47,4 @@ sparse_product_p: Linear = linear(
     shape=lambda values, dense, rows, columns, *, size:
         Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)),
     samples=(S((5,), (4, 3), _places(3), _places(4), size=3), S((5,), (2, 1), _places(3), _places(2), size=4)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table

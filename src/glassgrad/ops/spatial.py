@@ -13,17 +13,14 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.compound import clip, divide
+from glassgrad.ops.compound import divide
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
-from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import floor
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.kernels.windows import Pads, out_size
 from glassgrad.ops.linalg import matmul
-from glassgrad.ops.memory import own_memory
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
-from glassgrad.ops.resample import Resizing, resample_p
-from glassgrad.ops.shape import astype, movedim, permute_p, reshape_p
+from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.vmap import conv_rules as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
 
 Ints = int | Sequence[int]
@@ -32,20 +29,16 @@ Ints = int | Sequence[int]
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _wrong(op: str, name: str, given: Any, expected: str) -> Exception:
-    return errors.BAD_OPTION(owner=op, name=name, given=given, expected=expected, where=provenance.here(2))
-
-
 def _several(value: Any, count: int, name: str, op: str) -> tuple[int, ...]:
     """An int, or `count` of them, as a tuple."""
     listed = (int(value),) if isinstance(value, int | np.integer) else tuple(int(v) for v in value)
     if len(listed) == 1:
         listed *= count
     if len(listed) != count:
-        raise _wrong(op, name, value, f"an int or {count} of them")
+        raise bad_option(op, name, value, f"an int or {count} of them")
     least = 1 if name in _POSITIVE else 0
     if min(listed, default=least) < least:
-        raise _wrong(op, name, value, f"at least {least}")
+        raise bad_option(op, name, value, f"at least {least}")
     return listed
 
 
@@ -89,11 +82,11 @@ def _paddings(padding: Any, kernel: Sequence[int], stride: Sequence[int], dilati
             pairs = [(0, 0)] * dims
         elif padding == "same":
             if any(step != 1 for step in stride):
-                raise _wrong(op, "padding", padding, "a stride of 1 with 'same'")
+                raise bad_option(op, "padding", padding, "a stride of 1 with 'same'")
             totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
             pairs = [(total // 2, total - total // 2) for total in totals]
         else:
-            raise _wrong(op, "padding", padding, "a number, 'same' or 'valid'")
+            raise bad_option(op, "padding", padding, "a number, 'same' or 'valid'")
     else:
         pairs = [(p, p) for p in _several(padding, dims, "padding", op)]
     return (pairs[0], pairs[1]) if dims == 2 else ((0, 0), pairs[0])
@@ -113,9 +106,13 @@ def _conv(
     steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
     w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
     y = conv2d_p(
-        image, w, stride=_with_height(steps, 1), padding=_paddings(padding, kernel, steps, spread, op),
-        dilation=_with_height(spread, 1), groups=int(groups),
-    )  # fmt: skip
+        image,
+        w,
+        stride=_with_height(steps, 1),
+        padding=_paddings(padding, kernel, steps, spread, op),
+        dilation=_with_height(spread, 1),
+        groups=int(groups),
+    )
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
 
 
@@ -156,9 +153,16 @@ def conv2d(
 
 
 def _conv_transpose(
-    dims: int, x: Array, weight: Array, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
+    dims: int,
+    x: Array,
+    weight: Array,
+    bias: Any,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    groups: int,
     dilation: Ints,
-) -> Array:  # fmt: skip
+) -> Array:
     op = f"conv_transpose{dims}d"
     image, back = _as_images(x, dims, op)
     kernel = tuple(weight.shape[2:])
@@ -167,7 +171,7 @@ def _conv_transpose(
     steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
     border, extra = _several(padding, dims, "padding", op), _several(output_padding, dims, "output_padding", op)
     if any(e >= max(s, d) for e, s, d in zip(extra, steps, spread, strict=True)):
-        raise _wrong(op, "output_padding", output_padding, "less than the stride or the dilation")
+        raise bad_option(op, "output_padding", output_padding, "less than the stride or the dilation")
     before = image.shape[4 - dims :]
     size = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
@@ -177,26 +181,43 @@ def _conv_transpose(
     pads = tuple((p, p - e) for p, e in zip(border, extra, strict=True))
     w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
     y = conv2d_input_p(
-        image, w, size=_with_height(size, 1), stride=_with_height(steps, 1),
-        padding=pads if dims == 2 else ((0, 0), *pads), dilation=_with_height(spread, 1), groups=int(groups),
-    )  # fmt: skip
+        image,
+        w,
+        size=_with_height(size, 1),
+        stride=_with_height(steps, 1),
+        padding=pads if dims == 2 else ((0, 0), *pads),
+        dilation=_with_height(spread, 1),
+        groups=int(groups),
+    )
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
 
 
 @takes_complex
 def conv_transpose1d(
-    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    groups: int = 1, dilation: Ints = 1,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Array:
     """The transpose of `conv1d`: (N, C, L) with `weight` (C, O/groups, k) to (N, O, L')."""
     return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @takes_complex
 def conv_transpose2d(
-    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    groups: int = 1, dilation: Ints = 1,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Array:
     """The transpose of `conv2d`: (N, C, H, W) with `weight` (C, O/groups, kh, kw) to (N, O, H', W').
 
     H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
@@ -213,12 +234,14 @@ def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, d
     border = _several(padding, dims, "padding", op)
     spread = _several(dilation, dims, "dilation", op)
     if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(border, size, spread, strict=True)):
-        raise _wrong(op, "padding", padding, "at most half of kernel_size")
+        raise bad_option(op, "padding", padding, "at most half of kernel_size")
     pads = [(p, p) for p in border]
     return {
-        "kernel": _with_height(size, 1), "stride": _with_height(steps, 1),
-        "padding": (pads[0], pads[1]) if dims == 2 else ((0, 0), pads[0]), "dilation": _with_height(spread, 1),
-    }  # fmt: skip
+        "kernel": _with_height(size, 1),
+        "stride": _with_height(steps, 1),
+        "padding": (pads[0], pads[1]) if dims == 2 else ((0, 0), pads[0]),
+        "dilation": _with_height(spread, 1),
+    }
 
 
 def _max_pool(
@@ -232,17 +255,27 @@ def _max_pool(
 
 
 def max_pool1d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Largest element of each window of (N, C, L); with `return_indices` also its position."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Largest element of each window of (N, C, H, W); the first of equal ones gets the gradient.
 
     `stride` is `kernel_size` unless given. With `return_indices` the positions h W + w come as well.
@@ -293,17 +326,26 @@ def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], cei
 
 
 def avg_pool1d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     """Mean of each window of (N, C, L)."""
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 def avg_pool2d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Array:  # fmt: skip
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
     """Mean of each window of (N, C, H, W); the border counts unless `count_include_pad` is False."""
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -376,114 +418,9 @@ def col2im(
 def _column_window(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, op: str) -> dict[str, Any]:
     border = _several(padding, 2, "padding", op)
     return {
-        "kernel": _several(kernel, 2, "kernel_size", op), "dilation": _several(dilation, 2, "dilation", op),
-        "padding": ((border[0], border[0]), (border[1], border[1])), "stride": _several(stride, 2, "stride", op),
+        "kernel": _several(kernel, 2, "kernel_size", op),
+        "dilation": _several(dilation, 2, "dilation", op),
+        "padding": ((border[0], border[0]), (border[1], border[1])),
+        "stride": _several(stride, 2, "stride", op),
         "ceil": False,
-    }  # fmt: skip
-
-
-# --- resizing -------------------------------------------------------------------------------------
-
-_MODES = {
-    1: ("nearest", "nearest-exact", "linear", "area"),
-    2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),
-    3: ("nearest", "nearest-exact", "trilinear", "area"),
-}
-_KERNELS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
-
-
-@own_memory
-def interpolate(
-    input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-) -> Array:  # fmt: skip
-    """Resize (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size` or by `scale_factor`.
-
-    `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images), "trilinear" (volumes) or
-    "area".
-
-    Images of uint8 stay so, rounded after each axis as PyTorch does; other integers have no values between theirs and
-    can be repeated only ("nearest").
-    """
-    dims = len(input.shape) - 2
-    if mode not in _MODES.get(dims, ()):
-        expected = " or ".join(repr(known) for known in _MODES.get(dims, _MODES[2]))
-        raise _wrong("interpolate", "mode", mode, expected)
-    if align_corners is not None and mode in {"nearest", "nearest-exact", "area"}:
-        raise _wrong("interpolate", "align_corners", align_corners, f"None with mode {mode!r}, which has no corners")
-    if (size is None) == (scale_factor is None):
-        raise _wrong("interpolate", "size", size, "either size or scale_factor")
-    before = tuple(input.shape[2:])
-    if size is not None:
-        after, factors = _several(size, dims, "size", "interpolate"), None
-    else:
-        factors = (scale_factor,) * dims if isinstance(scale_factor, int | float) else tuple(scale_factor)
-        after = tuple(math.floor(n * factor) for n, factor in zip(before, factors, strict=True))
-    if mode == "area":
-        return _averaged(input, after)
-    resized = _resizer(input, mode)
-    for axis in reversed(range(dims)):
-        kept = factors is not None and not recompute_scale_factor
-        scale = 1 / float(factors[axis]) if kept and factors is not None else before[axis] / after[axis]
-        how = Resizing(_KERNELS.get(mode, mode), before[axis], after[axis], scale, bool(align_corners))
-        if how.before != how.after or (scale != 1 and not align_corners):
-            input = resized(input, 2 + axis, how)
-    return input
-
-
-def _resizer(x: Array, mode: str) -> Callable[[Array, int, Resizing], Array]:
-    """Return what resizes one axis of arrays like x."""
-    if x.dtype.kind not in "biu" or mode in {"nearest", "nearest-exact"}:
-        return lambda x, axis, how: resample_p(x, axis=axis, how=how)
-    if x.dtype != np.uint8 or mode not in {"bilinear", "bicubic"}:
-        raise errors.IMAGE_DTYPE(op=f"interpolate(mode={mode!r})", given=x.dtype, where=provenance.here(),
-                                 expected="floating-point, or uint8 with 'bilinear' and 'bicubic'")  # fmt: skip
-
-    def rounded(x: Array, axis: int, how: Resizing) -> Array:
-        y = resample_p(astype(x, np.float64), axis=axis, how=how)
-        return astype(clip(floor(y + 0.5), 0, 255), np.uint8)
-
-    return rounded
-
-
-def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
-    """Means over about equal parts of the dimensions behind the second."""
-    if len(sizes) < 3:
-        return adaptive_avg_pool1d(x, sizes) if len(sizes) == 1 else adaptive_avg_pool2d(x, sizes)
-    for axis, after in enumerate(sizes, start=2):
-        x = movedim(matmul(movedim(x, axis, -1), _averaging(x.shape[axis], after, x.dtype).T), -1, axis)
-    return x
-
-
-@takes_complex
-@own_memory
-def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
-    """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
-    r = upscale_factor
-    if r < 1 or len(input.shape) < 3:
-        raise _wrong("pixel_shuffle", "upscale_factor", r, "at least 1, of at least three dimensions")
-    *lead, channels, height, width = input.shape
-    if channels % (r * r):
-        raise _wrong("pixel_shuffle", "upscale_factor", r, f"its square to divide the {channels} channels")
-    n = len(lead)
-    parts = reshape_p(input, shape=(*lead, channels // (r * r), r, r, height, width))
-    mixed = permute_p(parts, axes=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape_p(mixed, shape=(*lead, channels // (r * r), height * r, width * r))
-
-
-@takes_complex
-@own_memory
-def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
-    """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
-    r = downscale_factor
-    if r < 1 or len(input.shape) < 3:
-        raise _wrong("pixel_unshuffle", "downscale_factor", r, "at least 1, of at least three dimensions")
-    *lead, channels, height, width = input.shape
-    if height % r or width % r:
-        raise _wrong(
-            "pixel_unshuffle", "downscale_factor", r, f"a divisor of the height {height} and the width {width}"
-        )
-    n = len(lead)
-    parts = reshape_p(input, shape=(*lead, channels, height // r, r, width // r, r))
-    mixed = permute_p(parts, axes=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape_p(mixed, shape=(*lead, channels * r * r, height // r, width // r))
+    }

@@ -35,10 +35,18 @@ def _hop(hop_length: int | None, n_fft: int, op: str) -> int:
 
 @takes_complex
 def stft(
-    input: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-    window: Array | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
-    onesided: bool | None = None, return_complex: bool | None = None, align_to_window: bool | None = None,
-) -> Array:  # fmt: skip
+    input: Array,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Array:
     """Short-time Fourier transform: the spectra of pieces of a signal.
 
     Args:
@@ -89,10 +97,17 @@ def stft(
 
 @takes_complex
 def istft(
-    input: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-    window: Array | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
-    length: int | None = None, return_complex: bool = False,
-) -> Array:  # fmt: skip
+    input: Array,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Array:
     """The signal whose pieces have the spectra of `stft`, by adding them up where they overlap.
 
     Args:

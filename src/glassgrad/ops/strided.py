@@ -45,7 +45,7 @@ diagonal_p: Linear = linear(
     samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
              S((4, 2, 3), offset=1, axis1=0, axis2=2)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 put_diagonal_p: Linear = linear(
     "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
     formula="zeros(shape) with x on a diagonal", derivative="the diagonal of g", shape=lambda x, *, shape, **at: shape,
@@ -53,7 +53,7 @@ put_diagonal_p: Linear = linear(
     samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
              S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- windows --------------------------------------------------------------------------------------
 
@@ -82,13 +82,16 @@ def _overlap_add(xp: Any, x: Array, *, axis: int, step: int, length: int) -> Arr
 
 
 unfold_p: Linear = linear(
-    "sliding_window", _windows,
+    "sliding_window",
+    _windows,
     (lambda g, x, *, axis, size, step: overlap_add_p(g, axis=axis, step=step, length=x.shape[axis]),),
-    formula="y[i, k] = x[i * step + k]", derivative="windows added where they overlap", shape=_windows_shape,
+    formula="y[i, k] = x[i * step + k]",
+    derivative="windows added where they overlap",
+    shape=_windows_shape,
     batch=shifted,
     samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
     takes_complex=True,
-)  # fmt: skip
+)
 overlap_add_p: Linear = linear(
     "overlap_add", _overlap_add,
     (lambda g, x, *, axis, step, length: unfold_p(g, axis=axis, size=x.shape[-1], step=step),),
@@ -97,7 +100,7 @@ overlap_add_p: Linear = linear(
     samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
              S((2, 3), axis=0, step=2, length=5)),
     takes_complex=True,
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 # --- any strides ----------------------------------------------------------------------------------
 
@@ -125,14 +128,16 @@ as_strided_p: Linear = linear(
     shape=lambda x, *, size, stride, offset: size,
     samples=(S((12,), size=(3, 4), stride=(2, 1), offset=1), S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
              S((2, 3), size=(), stride=(), offset=4)),
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 add_strided_p: Linear = linear(
-    "add_strided", _add_strided,
+    "add_strided",
+    _add_strided,
     (lambda g, x, *, shape, stride, offset: as_strided_p(g, size=tuple(x.shape), stride=stride, offset=offset),),
     formula="zeros(shape) with x[i, j] added at element offset + i stride[0] + j stride[1]",
-    derivative="these elements of g", shape=lambda x, *, shape, **at: shape,
+    derivative="these elements of g",
+    shape=lambda x, *, shape, **at: shape,
     samples=(S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)),
-)  # fmt: skip
+)
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ mirror_p: Custom = custom(
     takes_complex=True,
     shape=lambda x, *, lower: x.shape, formula="the symmetric matrix that has x's lower (or upper) triangle",
     derivative="g", notes="the derivative is that of symmetric x, which finite differences of one element do not show",
-)  # fmt: skip
+)  # fmt: skip  # an entry of the table
 
 
 def mirrored(op: str, x: Array, *, lower: bool) -> Array:

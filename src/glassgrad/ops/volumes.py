@@ -18,8 +18,9 @@ from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.pool import max_pool2d_index_p, max_pool2d_p, sum_pool2d_p
+from glassgrad.ops.resize import _averaged
 from glassgrad.ops.shape import pad_p, permute_p, reshape_p
-from glassgrad.ops.spatial import Ints, _averaged, _several, _window_sizes
+from glassgrad.ops.spatial import Ints, _several, _window_sizes
 from glassgrad.ops.strided import overlap_add_p, unfold_p
 
 Triple = tuple[int, ...]
@@ -85,9 +86,14 @@ def _slices(x: Array, along: _Along) -> Array:
 
 @takes_complex
 def conv3d(
-    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Any = 0, dilation: Ints = 1,
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
     groups: int = 1,
-) -> Array:  # fmt: skip
+) -> Array:
     """Cross-correlation of (N, C, D, H, W) with `weight` (O, C/groups, kd, kh, kw): shape (N, O, D', H', W').
 
     `padding` is a number, one per axis, "same" or "valid"; sizes follow the formula of `conv2d`.
@@ -105,9 +111,13 @@ def conv3d(
     images = _slices(volume, _Along(kernel[0], steps[0], pads[0], spread[0]))
     flat = reshape_p(weight, shape=(weight.shape[0], weight.shape[1] * kernel[0], *kernel[1:]))
     y = conv2d_p(
-        images, flat, stride=(steps[1], steps[2]), padding=(pads[1], pads[2]), dilation=(spread[1], spread[2]),
+        images,
+        flat,
+        stride=(steps[1], steps[2]),
+        padding=(pads[1], pads[2]),
+        dilation=(spread[1], spread[2]),
         groups=int(groups),
-    )  # fmt: skip
+    )
     n = volume.shape[0]
     count = images.shape[0] // n if n else 0
     y = permute_p(reshape_p(y, shape=(n, count, *y.shape[1:])), axes=(0, 2, 1, 3, 4))
@@ -130,9 +140,15 @@ def _stacked_up(y: Array, along: _Along, extra: int) -> Array:
 
 @takes_complex
 def conv_transpose3d(
-    input: Array, weight: Array, bias: Any = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    groups: int = 1, dilation: Ints = 1,
-) -> Array:  # fmt: skip
+    input: Array,
+    weight: Array,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Array:
     """The transpose of `conv3d`: (N, C, D, H, W) with `weight` (C, O/groups, kd, kh, kw) to (N, O, D', H', W').
 
     D' = (D - 1) stride - 2 padding + dilation (kd - 1) + output_padding + 1.
@@ -152,9 +168,14 @@ def conv_transpose3d(
     )
     flat = reshape_p(weight, shape=(c, weight.shape[1] * kernel[0], *kernel[1:]))
     y = conv2d_input_p(
-        images, flat, size=size, stride=(steps[1], steps[2]), dilation=(spread[1], spread[2]), groups=int(groups),
+        images,
+        flat,
+        size=size,
+        stride=(steps[1], steps[2]),
+        dilation=(spread[1], spread[2]),
+        groups=int(groups),
         padding=((border[1], border[1] - extra[1]), (border[2], border[2] - extra[2])),
-    )  # fmt: skip
+    )
     y = reshape_p(y, shape=(n, depth, weight.shape[1] * groups, kernel[0], *size))
     along = _Along(kernel[0], steps[0], (border[0], border[0]), spread[0])
     y = _stacked_up(permute_p(y, axes=(0, 2, 1, 4, 5, 3)), along, extra[0])
@@ -175,18 +196,26 @@ def _windows(op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) 
 
 def _as_window(rows: _Along, columns: _Along, ceil: bool) -> dict[str, Any]:
     return {
-        "kernel": (rows.kernel, columns.kernel), "stride": (rows.stride, columns.stride),
-        "padding": (rows.pad, columns.pad), "dilation": (rows.dilation, columns.dilation), "ceil": ceil,
-    }  # fmt: skip
+        "kernel": (rows.kernel, columns.kernel),
+        "stride": (rows.stride, columns.stride),
+        "padding": (rows.pad, columns.pad),
+        "dilation": (rows.dilation, columns.dilation),
+        "ceil": ceil,
+    }
 
 
 _ALONE = _Along(1, 1, (0, 0), 1)
 
 
 def max_pool3d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Largest element of each window of (N, C, D, H, W); the first of equal ones gets the gradient.
 
     With `return_indices` the positions (d H + h) W + w come as well.
@@ -210,9 +239,14 @@ def max_pool3d(
 
 
 def avg_pool3d(
-    input: Array, kernel_size: Ints, stride: Any = None, padding: Ints = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Array:  # fmt: skip
+    input: Array,
+    kernel_size: Ints,
+    stride: Any = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
     """Mean of each window of (N, C, D, H, W); the border counts unless `count_include_pad` is False."""
     volume, back = _as_volumes(input, "avg_pool3d")
     n, c, depth, height, width = volume.shape
@@ -250,5 +284,3 @@ def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     if all(n and m and n % m == 0 for n, m in zip(volume.shape[2:], sizes, strict=True)):
         return back(avg_pool3d(volume, [n // m for n, m in zip(volume.shape[2:], sizes, strict=True)]))
     return back(_averaged(volume, sizes))
-
-

@@ -10,7 +10,7 @@ _HOME = {
     "AdamW": "adam", "Adamax": "adamax", "EMA": "ema", "GradientAccumulator": "accumulate", "LBFGS": "lbfgs",
     "Lion": "lion", "Muon": "muon", "NAdam": "nadam", "Optimizer": "optimizer", "RAdam": "radam", "RMSprop": "rmsprop",
     "Rprop": "rprop", "SGD": "sgd", "SparseAdam": "sparse_adam",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _MODULES = ("lr_scheduler", "swa_utils")
 
 

@@ -135,9 +135,12 @@ class GradientAccumulator:
 
     def _step(self) -> None:
         found = update(
-            self.optimizer, factor=1 / self._weight, max_norm=self.max_norm, skip_nonfinite=self.skip_nonfinite,
+            self.optimizer,
+            factor=1 / self._weight,
+            max_norm=self.max_norm,
+            skip_nonfinite=self.skip_nonfinite,
             norm=True,
-        )  # fmt: skip
+        )
         assert found.norm is not None
         self.norms.append(float(found.norm))
         self.stepped = found.made is None or bool(found.made)
@@ -150,6 +153,4 @@ class GradientAccumulator:
         finite = [norm for norm in self.norms if np.isfinite(norm)]
         if not finite:
             return NormStatistics(len(self.norms), *(float("nan"),) * 4)
-        return NormStatistics(
-            len(self.norms), float(np.mean(finite)), float(np.std(finite)), min(finite), max(finite)
-        )
+        return NormStatistics(len(self.norms), float(np.mean(finite)), float(np.std(finite)), min(finite), max(finite))

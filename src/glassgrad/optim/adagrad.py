@@ -36,15 +36,23 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False, **hints: Any,
-    ) -> None:  # fmt: skip
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+        **hints: Any,
+    ) -> None:
         super().__init__(
             params,
             {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
              "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize},
             hints,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     def limits(self) -> Any:
         names = ("lr_decay", "initial_accumulator_value", "eps")

@@ -47,9 +47,7 @@ class EMA:
         self.warmup = warmup
         # Tensors, so that a compiled step finds and writes them.
         self._updates = make(np.zeros((), np.float64), None, False)
-        self.shadow = {
-            name: make(parameter.array.copy(), None, False) for name, parameter in model.named_parameters()
-        }
+        self.shadow = {name: make(parameter.array.copy(), None, False) for name, parameter in model.named_parameters()}
 
     @property
     def updates(self) -> int:

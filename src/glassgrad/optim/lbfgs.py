@@ -56,16 +56,22 @@ class LBFGS(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
-        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        self,
+        params: Iterable[Any],
+        lr: float = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
         line_search_fn: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         limit = max_iter * 5 // 4 if max_eval is None else max_eval
         super().__init__(
             params,
             {"lr": lr, "max_iter": max_iter, "max_eval": limit, "tolerance_grad": tolerance_grad,
              "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn},
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         if len(self.param_groups) != 1:
             raise errors.LBFGS_ONE_GROUP(count=len(self.param_groups), where=provenance.here())
         self._parameters = self.param_groups[0]["params"]

@@ -34,16 +34,24 @@ class RMSprop(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
         **hints: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             params,
             {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
              "centered": centered, "maximize": maximize},
             hints,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     def limits(self) -> Any:
         return [

@@ -35,23 +35,34 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
-        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False, **hints: Any,
-    ) -> None:  # fmt: skip
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        **hints: Any,
+    ) -> None:
         super().__init__(
             params,
             {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
              "nesterov": nesterov, "maximize": maximize},
             hints,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         merged = {**self.defaults, **param_group}
         if merged["nesterov"] and (merged["momentum"] <= 0 or merged["dampening"]):
             raise errors.BAD_OPTION(
-                owner="SGD", name="nesterov", given=True, expected="False, or a momentum above 0 and no dampening",
+                owner="SGD",
+                name="nesterov",
+                given=True,
+                expected="False, or a momentum above 0 and no dampening",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         super().add_param_group(param_group)
 
     def limits(self) -> Any:

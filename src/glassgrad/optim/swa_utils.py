@@ -86,9 +86,13 @@ class AveragedModel(Module):
     """
 
     def __init__(
-        self, model: Module, device: Any = None, avg_fn: Average | None = None,
-        multi_avg_fn: MultiAverage | None = None, use_buffers: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Average | None = None,
+        multi_avg_fn: MultiAverage | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         devices.check(device)
         super().__init__()
         self.module = copy.deepcopy(model)
@@ -170,14 +174,21 @@ class SWALR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, swa_lr: float | list[float], anneal_epochs: int = 10, anneal_strategy: str = "cos",
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | list[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if anneal_strategy not in {"cos", "linear"}:
             raise errors.BAD_OPTION(
-                owner="SWALR", name="anneal_strategy", given=anneal_strategy, expected="'cos' or 'linear'",
+                owner="SWALR",
+                name="anneal_strategy",
+                given=anneal_strategy,
+                expected="'cos' or 'linear'",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         ends = swa_lr if isinstance(swa_lr, list | tuple) else [swa_lr] * len(optimizer.param_groups)
         for group, end in zip(optimizer.param_groups, ends, strict=True):
             group["swa_lr"] = end
@@ -209,4 +220,4 @@ class SWALR(LRScheduler):
 __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -32,9 +32,10 @@ def plot_activations(source: Any, activations: Sequence[str] | str | None = None
     data = sources.data_of(source, owner)
     if not data.activations:
         raise errors.PICTURE_EMPTY(
-            owner=owner, reason="no activations were recorded",
+            owner=owner,
+            reason="no activations were recorded",
             next="watch the model with activations=True, and call it as a module; for a compiled step use observe()",
-        )  # fmt: skip
+        )
     rows = sources.chosen(data.activations, activations, owner, "activation")
     lost = _lost(data)
     if activations is None and np.isfinite(lost).any():
@@ -72,9 +73,13 @@ def _spread(axes: Any, data: MonitorData, rows: list[int]) -> None:
         bad = data.activation_nonfinite[-1, row]
         if bad > 0:
             axes.annotate(
-                f"{bad:,.0f} NaN or infinite", (0.01, place), xycoords=("axes fraction", "data"), fontsize=7.5,
-                color=style.LOST, va="center",
-            )  # fmt: skip
+                f"{bad:,.0f} NaN or infinite",
+                (0.01, place),
+                xycoords=("axes fraction", "data"),
+                fontsize=7.5,
+                color=style.LOST,
+                va="center",
+            )
     style.dress(axes)
     style.headline(axes, f"output, step {data.steps[-1]:,}")
     below = -0.8 / max(len(rows), 9)
@@ -99,15 +104,21 @@ def _shares(axes: Any, data: MonitorData, rows: list[int], lost: Array) -> Any:
         return None
     edges = np.arange(len(rows) + 1) - 0.5
     image = axes.pcolormesh(
-        style.cell_edges(data.steps), edges, np.ma.masked_invalid(shares.T), cmap=style.SHARES, vmin=0, vmax=1,
+        style.cell_edges(data.steps),
+        edges,
+        np.ma.masked_invalid(shares.T),
+        cmap=style.SHARES,
+        vmin=0,
+        vmax=1,
         rasterized=True,
-    )  # fmt: skip
+    )
     for edge in edges:
         axes.axhline(edge, color="white", linewidth=0.8)
     kinds = [
-        word for word, values in (("dead", data.activation_dead), ("saturated", data.activation_saturated))
+        word
+        for word, values in (("dead", data.activation_dead), ("saturated", data.activation_saturated))
         if np.isfinite(values[:, rows]).any()
-    ]  # fmt: skip
+    ]
     axes.tick_params(labelleft=False)
     style.steps_axis(axes)
     what = {"dead": "dead units", "saturated": "saturated outputs"}
@@ -116,8 +127,12 @@ def _shares(axes: Any, data: MonitorData, rows: list[int], lost: Array) -> Any:
         share = lost[-1, row]
         if np.isfinite(share):
             axes.annotate(
-                f"{share:.0%}", (1.01, place), xycoords=("axes fraction", "data"), fontsize=7, color=style.GREY,
-                va="center", annotation_clip=False,
-            )  # fmt: skip
+                f"{share:.0%}",
+                (1.01, place),
+                xycoords=("axes fraction", "data"),
+                fontsize=7,
+                color=style.GREY,
+                va="center",
+                annotation_clip=False,
+            )
     return image
-

@@ -76,7 +76,7 @@ def _row(name: str, facts: Facts) -> list[str]:
     return [
         name, _shape(facts), facts.dtype, _number(known.minimum), _number(known.maximum), _number(known.mean),
         _number(known.std), facts.bad,
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
 
 
 def _forward(found: CheckUp) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _forward(found: CheckUp) -> Iterator[str]:
         rows.append([
             layer.name, "" if " before " in layer.name else layer.kind, _shape(layer.output), _number(known.minimum),
             _number(known.maximum), _number(known.mean), _number(known.std), gradient, _remark(layer),
-        ])  # fmt: skip
+        ])  # fmt: skip  # a table
     if rows:
         titles = ("forward", "", "shape", "from", "to", "mean", "std", "|gradient|", "")
         yield from _table(titles, rows)

@@ -57,9 +57,16 @@ def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequenc
 def _past(axes: Any, places: Array, data: MonitorData, rows: list[int]) -> None:
     first = _positive(data.gradient_abs_mean[0, rows])
     axes.plot(
-        first, places, "o", markerfacecolor="white", markeredgecolor=style.INK, markeredgewidth=0.8, markersize=4.5,
-        zorder=2, label=f"mean, step {data.steps[0]:,}",
-    )  # fmt: skip
+        first,
+        places,
+        "o",
+        markerfacecolor="white",
+        markeredgecolor=style.INK,
+        markeredgewidth=0.8,
+        markersize=4.5,
+        zorder=2,
+        label=f"mean, step {data.steps[0]:,}",
+    )
 
 
 def _present(axes: Any, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
@@ -118,9 +125,15 @@ def plot_total_norm(source: Any) -> Any:
         clipped = np.isfinite(after)
         note = ""
         axes.plot(
-            data.steps, before, color=style.INK, linewidth=1.1, marker=marker, markersize=3, zorder=3,
+            data.steps,
+            before,
+            color=style.INK,
+            linewidth=1.1,
+            marker=marker,
+            markersize=3,
+            zorder=3,
             label="before clipping" if clipped.any() else "all gradients",
-        )  # fmt: skip
+        )
         if clipped.any():  # wider and below: where nothing was clipped the two are one
             axes.plot(data.steps, after, color=style.ACCENT, linewidth=3, alpha=0.55, label="after clipping")
             cut = after[clipped] < before[clipped] * (1 - 1e-6)

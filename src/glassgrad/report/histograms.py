@@ -57,12 +57,20 @@ def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
     norm = PowerNorm(0.6, 0, _densest(data, shown))
     # Places in inches: to have them computed takes seconds for a large grid.
     grid = figure.subplots(
-        rows, columns, sharex=True, sharey=True, squeeze=False,
+        rows,
+        columns,
+        sharex=True,
+        sharey=True,
+        squeeze=False,
         gridspec_kw={
-            "left": 0.7 / width, "right": 1 - 0.9 / width, "top": 1 - 0.5 / height, "bottom": 0.45 / height,
-            "wspace": 0.08, "hspace": 0.28 if small else 0.18,
+            "left": 0.7 / width,
+            "right": 1 - 0.9 / width,
+            "top": 1 - 0.5 / height,
+            "bottom": 0.45 / height,
+            "wspace": 0.08,
+            "hspace": 0.28 if small else 0.18,
         },
-    )  # fmt: skip
+    )
     image = None
     for axes, place in zip(grid.flat, shown, strict=False):
         image = _map(axes, data, place, norm, small)
@@ -102,9 +110,13 @@ def _densest(data: MonitorData, shown: list[int]) -> float:
 
 def _map(axes: Any, data: MonitorData, place: int, norm: Any, small: bool) -> Any:
     image = axes.pcolormesh(
-        style.cell_edges(data.steps), np.log10(data.bin_edges), _share(data, place).T, cmap=style.SHARES, norm=norm,
+        style.cell_edges(data.steps),
+        np.log10(data.bin_edges),
+        _share(data, place).T,
+        cmap=style.SHARES,
+        norm=norm,
         rasterized=True,
-    )  # fmt: skip
+    )
     style.dress(axes)
     axes.tick_params(labelsize=6 if small else 8)
     axes.locator_params(axis="x", nbins=2 if small else 5)

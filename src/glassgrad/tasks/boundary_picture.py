@@ -60,6 +60,12 @@ def _points(axes: Any, data: PlaneData) -> None:
         for number, colour in enumerate(_COLOURS):
             own = points[labels == number]
             axes.scatter(
-                own[:, 0], own[:, 1], s=size, marker=marker, color=colour, linewidths=0.7,
-                edgecolors="white" if name == "training" else "#222222", label=f"class {number}, {name}",
-            )  # fmt: skip
+                own[:, 0],
+                own[:, 1],
+                s=size,
+                marker=marker,
+                color=colour,
+                linewidths=0.7,
+                edgecolors="white" if name == "training" else "#222222",
+                label=f"class {number}, {name}",
+            )

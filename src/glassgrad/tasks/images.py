@@ -138,9 +138,12 @@ class ImagesTask:
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to use them."""
         return {
-            "task": self.kind, "config": settled(self.config), "size": list(self.data.size),
-            "mean": self._mean, "spread": self._spread,
-        }  # fmt: skip
+            "task": self.kind,
+            "config": settled(self.config),
+            "size": list(self.data.size),
+            "mean": self._mean,
+            "spread": self._spread,
+        }
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""

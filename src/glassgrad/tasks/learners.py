@@ -94,8 +94,14 @@ def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> nn.Sequential:
 def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> nn.Sequential:
     channels, hidden = config.channels, config.hidden
     return nn.Sequential(
-        nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden), nn.ReLU(),
+        nn.Conv2d(1, channels, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden),
+        nn.ReLU(),
         nn.Linear(hidden, classes),
-    )  # fmt: skip
+    )

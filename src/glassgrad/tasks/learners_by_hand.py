@@ -197,7 +197,14 @@ def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> Net:
 def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> Net:
     channels, hidden = config.channels, config.hidden
     return Net(
-        Conv2d(1, channels, 3, padding=1), ReLU(), MaxPool2d(2),
-        Conv2d(channels, 2 * channels, 3, padding=1), ReLU(), MaxPool2d(2),
-        Flatten(), Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden), ReLU(), Linear(hidden, classes),
-    )  # fmt: skip
+        Conv2d(1, channels, 3, padding=1),
+        ReLU(),
+        MaxPool2d(2),
+        Conv2d(channels, 2 * channels, 3, padding=1),
+        ReLU(),
+        MaxPool2d(2),
+        Flatten(),
+        Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden),
+        ReLU(),
+        Linear(hidden, classes),
+    )

@@ -12,6 +12,7 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
 from glassgrad.tasks import options as shared
+from glassgrad.tasks.drawing import SampleOptions, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, name_of, option, resolve
@@ -52,9 +53,11 @@ class NamesConfig:
         0.1, "highest learning rate: of SGD for mlp and bigram (10), of AdamW for the others (0.003)", above=0, high=1e6
     )
     final_rate: float = option(
-        0.01, "learning rate after the drop (1 for bigram), or at the end of the others' cosine (0.0001)", above=0,
+        0.01,
+        "learning rate after the drop (1 for bigram), or at the end of the others' cosine (0.0001)",
+        above=0,
         high=1e6,
-    )  # fmt: skip
+    )
     drop_at: float = option(0.5, "share of the steps after which the rate of mlp and bigram drops", low=0, high=1)
     warm_up: float = option(0.02, "share of the steps over which the others' rate rises", low=0, high=1)
     momentum: float = option(0.0, "momentum of SGD", low=0, high=1)
@@ -86,7 +89,7 @@ _ONLY_WHOLE = ("layers", "heads", "dropout", "warm_up", "clip")
 _NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
 _WHOLE_DEFAULTS = {
     "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
-}  # fmt: skip
+}  # fmt: skip  # a table
 _RECURRENT = ModelKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
 
 MODELS = {
@@ -221,8 +224,6 @@ class NamesTask:
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and words of the model's own making."""
-        from glassgrad.tasks.sample import SampleOptions, sample_words
-
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
         options = SampleOptions(count=SAMPLES, seed=self.config.seed)
         for word in sample_words(self.learner, self.description(), options):

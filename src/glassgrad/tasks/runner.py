@@ -22,7 +22,8 @@ from glassgrad.train.kept.metrics import MetricsLog
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import write_weights
 from glassgrad.train.loop import Loop, Plan
-from glassgrad.train.show.display import Display, choose_display
+from glassgrad.train.show import choose_display
+from glassgrad.train.show.display import Display
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
@@ -63,9 +64,7 @@ def start(
         return _Session(kind, task, loop, run, display, stop).train()
 
 
-def resume(
-    kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()
-) -> int:
+def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()) -> int:
     """Go on with a run from its last checkpoint, as if it had never stopped; return the exit code.
 
     Raises `errors.InputError` when there is no whole run at `path` or `options` would make it another run.

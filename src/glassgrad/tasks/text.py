@@ -13,6 +13,7 @@ from glassgrad import errors
 from glassgrad.data import Examples, RandomBatches
 from glassgrad.data.text import TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
+from glassgrad.tasks.drawing import SampleOptions, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
@@ -131,8 +132,6 @@ class TextTask:
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and texts of the model's own making."""
-        from glassgrad.tasks.sample import SampleOptions, sample_texts
-
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}"
         options = SampleOptions(count=SAMPLES, length=SAMPLE_LENGTH, temperature=0.8, seed=self.config.seed)
         for text in sample_texts(self.learner, self.description(), options):

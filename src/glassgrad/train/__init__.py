@@ -9,14 +9,14 @@ import importlib
 from typing import Any
 
 _HOME = {
-    "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "loggers", "Callback": "callbacks",
-    "Checkpoint": "keeping", "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop",
-    "MetricsLog": "metrics", "Monitoring": "monitoring", "Plan": "loop",
-    "RandomState": "randomness", "RunDirectory": "rundir", "RunState": "callbacks", "StopSignals": "signals",
-    "TensorBoardLogger": "loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
-    "WandbLogger": "loggers", "accuracy": "meters", "find_rate": "rate_finder", "load_weights": "weights",
-    "option": "config", "read_metrics": "metrics",
-}  # fmt: skip
+    "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "kept.loggers", "Callback": "callbacks",
+    "Checkpoint": "kept.keeping", "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop",
+    "MetricsLog": "kept.metrics", "Monitoring": "show.monitoring", "Plan": "loop",
+    "RandomState": "kept.randomness", "RunDirectory": "kept.rundir", "RunState": "callbacks", "StopSignals": "signals",
+    "TensorBoardLogger": "kept.loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
+    "WandbLogger": "kept.loggers", "accuracy": "meters", "find_rate": "rate_finder", "load_weights": "kept.weights",
+    "option": "config", "read_metrics": "kept.metrics",
+}  # fmt: skip  # a table
 
 
 def __getattr__(name: str) -> Any:

@@ -158,10 +158,14 @@ class EngineLearner:
     def _update_step(self, scale: Any) -> Any:
         options = self.options
         found = update(
-            self.optimizer, factor=1.0 if scale is None else 1 / scale, max_norm=options.max_norm,
-            clip_value=options.clip_value, skip_nonfinite=options.skip_nonfinite, norm=options.norms,
+            self.optimizer,
+            factor=1.0 if scale is None else 1 / scale,
+            max_norm=options.max_norm,
+            clip_value=options.clip_value,
+            skip_nonfinite=options.skip_nonfinite,
+            norm=options.norms,
             averages=self.averages,
-        )  # fmt: skip
+        )
         return found.norm, found.made
 
     # --- steps that are more than plain ---

@@ -104,9 +104,14 @@ class LoaderFeed:
             return
         index = np.unravel_index(int(bad.argmax()), bad.shape)
         raise errors.FIT_DATA_NOT_FINITE(
-            batch=self.given, epoch=self.epoch + 1, part=place, index=", ".join(map(str, index)),
-            value=float(array[index]), count=int(bad.sum()), size=array.size,
-        )  # fmt: skip
+            batch=self.given,
+            epoch=self.epoch + 1,
+            part=place,
+            index=", ".join(map(str, index)),
+            value=float(array[index]),
+            count=int(bad.sum()),
+            size=array.size,
+        )
 
     def pause(self) -> None:
         """Let go of the processes that load batches, if there are any; the next batch is the same as without."""

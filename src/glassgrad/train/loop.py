@@ -178,9 +178,15 @@ class Loop:
         if loss is None and self._window_steps:
             loss = self._window_sum / self._window_steps
         return Progress(
-            self.step, self.plan.steps, loss, self.measures.get("loss"), steps_per_second, self._history.points,
-            self.plan.held_out, self.measures.get("accuracy"),
-        )  # fmt: skip
+            self.step,
+            self.plan.steps,
+            loss,
+            self.measures.get("loss"),
+            steps_per_second,
+            self._history.points,
+            self.plan.held_out,
+            self.measures.get("accuracy"),
+        )
 
     @contextlib.contextmanager
     def saving(self, run: RunDirectory | None) -> Iterator[None]:

@@ -78,9 +78,12 @@ def accuracy(
     wanted = topk if isinstance(topk, tuple) else (topk,)
     if not all(1 <= one <= classes for one in wanted):
         raise errors.BAD_OPTION(
-            owner="accuracy", name="topk", given=topk, expected=f"between 1 and {classes} classes",
+            owner="accuracy",
+            name="topk",
+            given=topk,
+            expected=f"between 1 and {classes} classes",
             where=provenance.here(),
-        )  # fmt: skip
+        )
     scores = np.moveaxis(scores, 1, -1).reshape(-1, classes)
     labels = labels.reshape(-1)
     if ignore_index is not None:

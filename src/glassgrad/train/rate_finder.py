@@ -61,9 +61,14 @@ class RateSearch:
                 axes.axvline(self.suggestion, color="#d1495b", linewidth=1.2, linestyle="--")
                 late = self.suggestion > math.sqrt(self.rates[0] * self.rates[-1])
                 axes.annotate(
-                    f" falls fastest: {self.suggestion:.2g} ", (self.suggestion, 0.96), ha="right" if late else "left",
-                    xycoords=("data", "axes fraction"), color="#d1495b", va="top", fontsize=9,
-                )  # fmt: skip
+                    f" falls fastest: {self.suggestion:.2g} ",
+                    (self.suggestion, 0.96),
+                    ha="right" if late else "left",
+                    xycoords=("data", "axes fraction"),
+                    color="#d1495b",
+                    va="top",
+                    fontsize=9,
+                )
             axes.grid(color="#e6e6e6", linewidth=0.6)
             for side in ("top", "right"):
                 axes.spines[side].set_visible(False)

@@ -49,9 +49,7 @@ class EarlyStopping(Callback):
         [False, False, False, True]
     """
 
-    def __init__(
-        self, patience: int = 5, monitor: str = "loss", min_delta: float = 0.0, higher: bool = False
-    ) -> None:
+    def __init__(self, patience: int = 5, monitor: str = "loss", min_delta: float = 0.0, higher: bool = False) -> None:
         self.patience, self.min_delta = patience, min_delta
         self.watched = Watched(monitor, higher)
         self.best = math.inf

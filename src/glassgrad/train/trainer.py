@@ -29,7 +29,8 @@ from glassgrad.train.kept.metrics import Logger, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
 from glassgrad.train.loop import Loop, Plan
-from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay, choose_display
+from glassgrad.train.show import choose_display
+from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
 from glassgrad.train.signals import StopSignals
 from glassgrad.train.stopping import BestWeights, EarlyStopping, measured
 from glassgrad.train.training_config import TASK, TrainingConfig
@@ -127,15 +128,19 @@ class Trainer:
         self.scaler = GradScaler(init_scale=config.loss_scale) if config.loss_scale else None
         self.engine = "compiled" if config.engine == "compiled" and can_compile() else "eager"
         self.learner = EngineLearner(
-            model, optimizer, loss_fn=loss_fn, options=_step_options(config, self.engine), scaler=self.scaler,
+            model,
+            optimizer,
+            loss_fn=loss_fn,
+            options=_step_options(config, self.engine),
+            scaler=self.scaler,
             averages=EMA(model, config.ema) if config.ema else None,
-        )  # fmt: skip
+        )
         self._records = loggers.Records()
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
         self._tried = False
-        self._per_step = scheduler is not None and config.schedule == "step" and not isinstance(
-            scheduler, ReduceLROnPlateau
+        self._per_step = (
+            scheduler is not None and config.schedule == "step" and not isinstance(scheduler, ReduceLROnPlateau)
         )
         self._validation = self.learner.program(self.learner.outputs_and_loss)
         self.loop = Loop(self._plan(callbacks))
@@ -199,9 +204,11 @@ class Trainer:
         return {
             "optimizer": type(self.optimizer).__name__,
             "scheduler": type(self.scheduler).__name__ if self.scheduler is not None else None,
-            "accumulate": config.accumulate, "dtype": config.dtype, "ema": config.ema,
+            "accumulate": config.accumulate,
+            "dtype": config.dtype,
+            "ema": config.ema,
             "loss_scale": bool(config.loss_scale),
-        }  # fmt: skip
+        }
 
     def _step(self, *batch: Any) -> Any:
         """Make a step; the first is tried out first, so that what cannot work is said in the user's own terms."""

@@ -77,9 +77,7 @@ class TrainingConfig:
         known = [entry.name for entry in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
-                raise errors.CONFIG_UNKNOWN_KEY(
-                    key=key, source=f"{cls.__name__}(...)", nearest=nearest(key, known)
-                )
+                raise errors.CONFIG_UNKNOWN_KEY(key=key, source=f"{cls.__name__}(...)", nearest=nearest(key, known))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

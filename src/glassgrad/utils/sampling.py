@@ -54,9 +54,12 @@ class RandomSampler(Sampler):
     """
 
     def __init__(
-        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
         generator: Generator | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.data_source = data_source
         self.replacement = replacement
         self.num_samples = len(data_source) if num_samples is None else num_samples
@@ -127,14 +130,20 @@ class WeightedRandomSampler(Sampler):
         array = np.asarray(getattr(weights, "array", weights), np.float64)
         if array.ndim != 1 or array.size == 0 or (array < 0).any() or array.sum() <= 0:
             raise errors.BAD_OPTION(
-                owner="WeightedRandomSampler", name="weights", given=f"{array.size} numbers", where=provenance.here(),
+                owner="WeightedRandomSampler",
+                name="weights",
+                given=f"{array.size} numbers",
+                where=provenance.here(),
                 expected="one number for each example, none negative, not all 0",
-            )  # fmt: skip
+            )
         if not replacement and num_samples > np.count_nonzero(array):
             raise errors.BAD_OPTION(
-                owner="WeightedRandomSampler", name="num_samples", given=num_samples, where=provenance.here(),
+                owner="WeightedRandomSampler",
+                name="num_samples",
+                given=num_samples,
+                where=provenance.here(),
                 expected=f"at most {np.count_nonzero(array)} without replacement, one for each weight that is not 0",
-            )  # fmt: skip
+            )
         self.weights = array / array.sum()
         self.num_samples = num_samples
         self.replacement = replacement
@@ -180,4 +189,4 @@ class BatchSampler(Sampler):
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
-]  # fmt: skip
+]  # fmt: skip  # a table

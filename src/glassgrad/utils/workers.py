@@ -81,9 +81,13 @@ class Workers:
     """
 
     def __init__(
-        self, fetch: Callable[[Any], Any], dataset: Any, count: int, context: Any = None,
+        self,
+        fetch: Callable[[Any], Any],
+        dataset: Any,
+        count: int,
+        context: Any = None,
         prepare: Callable[[int], Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         chosen = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
         numbers = chosen.Queue()
         for number in range(count):

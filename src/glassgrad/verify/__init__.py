@@ -11,4 +11,4 @@ from glassgrad.verify.verdict import Entry, Row, Verdict
 __all__ = [
     "BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "Entry", "Row", "Verdict", "check_my_backward",
     "compare", "gradcheck", "gradgradcheck",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -81,7 +81,7 @@ def rebuilt(root: Any, old: ast.AST, new: ast.AST) -> Any:
 _TAKES_AXES = {
     "sum", "mean", "amax", "max", "amin", "min", "reshape", "view", "swapaxes", "transpose", "permute", "squeeze",
     "unsqueeze", "expand", "broadcast_to", "repeat",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _parts(node: ast.expr, is_exponent: bool = False) -> Iterator[tuple[ast.expr, bool]]:

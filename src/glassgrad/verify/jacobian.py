@@ -110,9 +110,17 @@ class Check:
     ) -> Entry:
         name = self.subject.variables[number].name
         return Entry(
-            name, number, position, output, analytic, finding.numeric, finding.left, finding.right, finding.status,
+            name,
+            number,
+            position,
+            output,
+            analytic,
+            finding.numeric,
+            finding.left,
+            finding.right,
+            finding.status,
             finding.note,
-        )  # fmt: skip
+        )
 
     def look_closely(self, entries: list[Entry]) -> list[Entry]:
         """Study the suspicious entries over many steps; the worst of them if there are very many."""

@@ -60,29 +60,37 @@ class Truth:
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
-class RecordingWalk(tape.Walk):
-    """A backward walk that remembers every cotangent and who sent it."""
+class Recorder(tape.Observer):
+    """Remembers every cotangent of a backward walk and who sent it."""
 
     def __init__(self) -> None:
-        super().__init__(retain=True, create_graph=False)
         self.sender: Node | None = None
         self.cotangents_of: dict[Any, Any] = {}
         self.shares: dict[Any, list[Share]] = {}
-        self.sent: dict[Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
+        self.sent_by: dict[Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
 
-    def _step(self, node: Node, g: Any, saved: tuple[Any, ...]) -> None:
+    def rule(self, node: Node, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+        """Note the total cotangent of a node."""
         self.sender = node
         self.cotangents_of[node] = np.array(g) if isinstance(g, np.ndarray | np.generic) else g
-        super()._step(node, g, saved)
 
-    def accumulate(self, target: Any, c: Any) -> None:
+    def sent(self, target: Any, c: Any) -> None:
+        """Note a share of a cotangent."""
         if self.sender is not None:
             matched = tape.match_cotangent(c, target)
             place = self.sender.place
             share = Share(self.sender.prim.name, place.line, place.source, np.array(matched), _largest(c))
-            self.sent.setdefault(self.sender, []).append((target, share.grad))
+            self.sent_by.setdefault(self.sender, []).append((target, share.grad))
             self.shares.setdefault(target, []).append(share)
-        super().accumulate(target, c)
+
+
+def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
+    """Walk back from a node or leaf; return what was seen and the cotangents of the leaves."""
+    recorder = Recorder()
+    walk = tape.Walk(retain=True, create_graph=False, observer=recorder)
+    with no_grad():
+        walk.seed(root, seed)
+        return recorder, walk.run()
 
 
 def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence[Any]) -> Truth:
@@ -102,19 +110,15 @@ def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise errors.CHECK_NO_LOSS(given=given)
-    walk = RecordingWalk()
-    root = loss if loss.node is None else loss.node
-    with no_grad():
-        walk.seed(root, np.ones(loss.shape, loss.dtype))
-        leaves = walk.run()
+    seen, leaves = walked(loss if loss.node is None else loss.node, np.ones(loss.shape, loss.dtype))
     truth = Truth({}, {})
     for names in (arguments, local):
         for name, value in names.items():
-            _enter(truth, name, value, walk, leaves)
+            _enter(truth, name, value, seen, leaves)
     return truth
 
 
-def _enter(truth: Truth, name: str, value: Any, walk: RecordingWalk, leaves: Mapping[Any, Any]) -> None:
+def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[Any, Any]) -> None:
     if not isinstance(value, Tensor):
         truth.values[name] = value
         return
@@ -123,12 +127,12 @@ def _enter(truth: Truth, name: str, value: Any, walk: RecordingWalk, leaves: Map
     if value.dtype.kind != "f":
         return
     key = value if value.node is None else value.node
-    total = leaves.get(key, walk.cotangents_of.get(key))
+    total = leaves.get(key, seen.cotangents_of.get(key))
     if total is None:
         total = np.zeros(value.shape)
     gradients = truth.gradients.setdefault(name, [])
     if all(not np.array_equal(total, other.total) for other in gradients):
-        gradients.append(Gradient(np.array(total), walk.shares.get(key, [])))
+        gradients.append(Gradient(np.array(total), seen.shares.get(key, [])))
 
 
 def _as_input(value: Any) -> Any:

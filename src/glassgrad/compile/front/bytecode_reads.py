@@ -19,7 +19,7 @@ _METHODS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _NAMES = _GLOBALS | _METHODS | {
     "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
     "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _STORES = frozenset({"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"})
 _ADDING = frozenset({"append", "extend", "appendleft", "add", "update", "insert"})
 _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
@@ -157,10 +157,16 @@ def reads_of(code: types.CodeType) -> Reads:
     frozen = {name: frozenset(found) for name, found in keys.items()}
     stored = frozenset(instr.argval for at, instr in enumerate(instrs) if instr.opname in _STORES and at not in counted)
     return Reads(
-        tuple(dict.fromkeys(read)), frozenset(attributes), frozenset(whole), frozen, frozenset(looked),
-        frozenset(counted.values()), stored, frozenset(one.argval for one in instrs if one.opname == "STORE_GLOBAL"),
+        tuple(dict.fromkeys(read)),
+        frozenset(attributes),
+        frozenset(whole),
+        frozen,
+        frozenset(looked),
+        frozenset(counted.values()),
+        stored,
+        frozenset(one.argval for one in instrs if one.opname == "STORE_GLOBAL"),
         tuple((one.argval, _level(instrs[at - 2])) for at, one in enumerate(instrs) if one.opname == "IMPORT_NAME"),
-    )  # fmt: skip
+    )
 
 
 def _level(instr: dis.Instruction) -> int:

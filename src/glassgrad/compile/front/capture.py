@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import checks
+from glassgrad.compile.front import checks, origin
 from glassgrad.compile.front.arguments import Arguments
 from glassgrad.compile.front.captured import Capture
 from glassgrad.compile.front.finish import Finish
@@ -22,6 +22,8 @@ from glassgrad.compile.front.reach import Reach, reach
 from glassgrad.compile.front.refusal import rewinder
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.engine.random import default_generator
+
+origin.ENTRANCES.add(__file__)
 
 
 def capture(
@@ -68,9 +70,7 @@ def capture(
             with opened():
                 result = function(*traced_args, **traced_kwargs)
                 result = result if after is None else after(result)
-            finished = Finish(
-                tracer, arguments, result, found, places, follow=follow_results, keep_grads=keep_grads
-            )
+            finished = Finish(tracer, arguments, result, found, places, follow=follow_results, keep_grads=keep_grads)
     except BaseException:  # Ctrl-C too leaves everything as it was
         undo()
         raise

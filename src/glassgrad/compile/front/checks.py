@@ -138,6 +138,8 @@ def looked_at(before: Reach, tracer: Tracer) -> list[Edge]:
     return [
         Edge(path, "bytes", array, None, array.tobytes())
         for path, array in before.arrays
-        if id(array) in tracer.live and id(array) not in tracer.used_arrays
-        and array.nbytes <= _COMPARED and array.dtype != object
-    ]  # fmt: skip
+        if id(array) in tracer.live
+        and id(array) not in tracer.used_arrays
+        and array.nbytes <= _COMPARED
+        and array.dtype != object
+    ]

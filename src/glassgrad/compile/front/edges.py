@@ -10,7 +10,7 @@ import numpy as np
 LONG = 64  # containers of more constants than this are compared as a whole
 _CONSTANTS = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 class Edge(NamedTuple):

@@ -181,8 +181,10 @@ class Sorted:
                 self._guard(change.holder, change.key, change.before)
         self.entries = {
             id(leaf): Entry(moved, at)
-            for moved in self.moved for at, leaf in enumerate(moved.leaves) if isinstance(leaf, Tensor)
-        }  # fmt: skip
+            for moved in self.moved
+            for at, leaf in enumerate(moved.leaves)
+            if isinstance(leaf, Tensor)
+        }
 
     def _names(self, change: Change) -> list[str | None]:
         """Return all names that code loads to get at a place."""

@@ -25,9 +25,15 @@ Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 def quick_call(
-    capture: Capture, guards: Guards, program: Any, arrays: list[Any], writer: Writer, key: Any, leaves: Sequence[Any],
+    capture: Capture,
+    guards: Guards,
+    program: Any,
+    arrays: list[Any],
+    writer: Writer,
+    key: Any,
+    leaves: Sequence[Any],
     owners: set[int],
-) -> Quick | None:  # fmt: skip
+) -> Quick | None:
     """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
 
     `arrays` are the state's arrays, `owners` the ids of those whose memory is written to; the caller keeps both up to
@@ -38,7 +44,7 @@ def quick_call(
     space: dict[str, Any] = {
         "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
         "K": arrays,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     step = _plain_step(capture, program)
     lines = _arguments(space, key, leaves, unchecked=step is not None)
     if lines is None:
@@ -77,7 +83,7 @@ def quick_call(
     lines += _result(space, capture)
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
-    exec(compile(source, f"{provenance._PACKAGE}<call>", "exec"), space)  # noqa: S102 - made of the lines above
+    exec(compile(source, f"{provenance.PACKAGE}<call>", "exec"), space)  # noqa: S102 - made of the lines above
     quick: Quick = space["quick"]
     return quick
 
@@ -140,7 +146,7 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchec
             continue
         elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
             lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
-                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip
+                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip  # a table
             continue
         else:
             space[f"o{at}"] = leaf

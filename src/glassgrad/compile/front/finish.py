@@ -15,11 +15,12 @@ from glassgrad.compile.front.captured import Capture, Given, Output, State
 from glassgrad.compile.front.edges import is_constant
 from glassgrad.compile.front.effects import Kept, Moved, Sorted, must_hold
 from glassgrad.compile.front.feeds import Feed
+from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.compile.front.places import Places
 from glassgrad.compile.front.reach import Reach, reach
 from glassgrad.compile.front.result_gradients import Boundary, Continuation
 from glassgrad.compile.front.symbol import Symbol
-from glassgrad.compile.front.tracer import _GRAD, Lifted, Tracer
+from glassgrad.compile.front.tracer import Lifted, Tracer
 from glassgrad.compile.ir.graph import Graph, Operand, Var
 from glassgrad.engine import tree
 from glassgrad.engine.node import Freed, Node
@@ -30,9 +31,16 @@ class Finish:
     """Reads everything off the Symbols while they are still in place."""
 
     def __init__(
-        self, tracer: Tracer, arguments: Arguments, result: Any, found: Reach, places: Places, *, follow: bool,
+        self,
+        tracer: Tracer,
+        arguments: Arguments,
+        result: Any,
+        found: Reach,
+        places: Places,
+        *,
+        follow: bool,
         keep_grads: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.tracer = tracer
         self.arguments = arguments
         self.keep_grads = keep_grads
@@ -151,7 +159,7 @@ class Finish:
 
     def _gradients(self) -> None:
         for leaf, first, before in self.tracer.grads.first.values():
-            after = _GRAD.__get__(leaf)
+            after = GRAD.__get__(leaf)
             at = self.arguments.twins.get(id(leaf))
             if at is not None:
                 if after is not None:

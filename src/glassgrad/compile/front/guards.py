@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassgrad.compile.front.edges import Edge, is_constant, same
-from glassgrad.compile.front.tracer import _GRAD
+from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.engine.tensor import Tensor
 
 Check = Callable[[], bool]
@@ -114,7 +114,7 @@ class Guards:
             if hooks_of(tensor) != hooks:
                 return f"{path} had {len(hooks)} hooks, now {_hooks_now(tensor, hooks)}"
         for leaf, grad in self.grads:
-            now = _GRAD.__get__(leaf)
+            now = GRAD.__get__(leaf)
             if now is not grad:
                 path = next((path for tensor, path, *_ in self.tracks if tensor is leaf), "a tensor")
                 before, after = ("None" if g is None else "a tensor" for g in (grad, now))

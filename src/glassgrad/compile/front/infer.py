@@ -100,4 +100,4 @@ CHECKS: dict[str, Callable[..., None]] = {
     "reshape": _reshape, "broadcast_to": _broadcast, "matmul": _matmul, "concat": _concatenate, "at_set": _at_set,
     "put_add": _put_add, "take_along_axis": _take_along, "max": _extreme, "min": _extreme,
     "argmax": _place_of_extreme, "argmin": _place_of_extreme,
-}  # fmt: skip
+}  # fmt: skip  # a table

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -20,13 +21,14 @@ from glassgrad.ops.vmap.batched import Batched
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
 
-_STEP = tape.Walk._step.__code__
+_RULES = tape.Walk.apply_rules.__code__
 _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = backward._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
 # Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
-_FORMULAS = tuple(f"{provenance._PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
-_CAPTURE = f"{provenance._PACKAGE}compile{os.sep}capture.py"
+_FORMULAS = tuple(f"{provenance.PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
+# The files that have a function traced, which put themselves here: whoever called them is no part of the program.
+ENTRANCES: set[str] = set()
 _PLUMBING = {core.__file__, names.__file__}
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
 
@@ -93,32 +95,37 @@ class Calls:
 
 
 @dataclass(slots=True)
+class Rule:
+    """The derivative rule that is being applied: of which node, to which cotangent, for which parent."""
+
+    node: Any
+    cotangent: Any
+    saved: tuple[Any, ...]
+    position: int | None
+
+
+@dataclass(slots=True)
 class Here:
-    """What the stack says about the op that is being applied now."""
+    """What the stack says about the op that is being applied now, and the rule that applies it."""
 
     origin: Origin
-    node: Any = None
-    cotangent: Any = None
-    saved: tuple[Any, ...] = ()
+    rule: Rule | None = None
 
 
-def look(depth: int, calls: Calls) -> Here:
-    """Read the stack from `depth` frames above the caller."""
+def look(depth: int, calls: Calls, rules: Sequence[Rule]) -> Here:
+    """Read the stack from `depth` frames above the caller; `rules` are being applied, the innermost last."""
     frame: FrameType | None = sys._getframe(depth + 1)
     entry: FrameType | None = None
     inner: tuple[CodeType, int] | None = None
-    node = cotangent = None
-    saved: tuple[Any, ...] = ()
-    role, rule, argument = FORWARD, "", None
+    applied: Rule | None = None
+    role = FORWARD
     while frame is not None:
         code = frame.f_code
         if not provenance.is_internal(code.co_filename):
             break
-        if code is _STEP and node is None:
-            local = frame.f_locals
-            node, cotangent, saved = local["node"], local["g"], local["saved"]
+        if code is _RULES and applied is None:
+            applied = rules[-1]
             role = BACKWARD if role == FORWARD else role
-            rule, argument = node.prim.name, local.get("position")
         elif role == FORWARD and code in _ROLES:
             role = _ROLES[code]
         if inner is None and code.co_filename.startswith(_FORMULAS) and code.co_filename not in _PLUMBING:
@@ -127,11 +134,19 @@ def look(depth: int, calls: Calls) -> Here:
             break
         entry, frame = frame, frame.f_back
     assert frame is not None
-    number = node.seq if node is not None else 0
-    call = calls.of(entry)
-    records = bool(MODE.flags & RECORDING)
-    origin = Origin(frame.f_code, frame.f_lasti, inner, role, rule, number, argument, _caller(frame), call, records)
-    return Here(origin, node, cotangent, saved)
+    origin = Origin(
+        frame.f_code,
+        frame.f_lasti,
+        inner,
+        role,
+        outer=_caller(frame),
+        call=calls.of(entry),
+        records=bool(MODE.flags & RECORDING),
+    )
+    if applied is not None:
+        name, number = applied.node.prim.name, applied.node.seq
+        origin = replace(origin, rule=name, node=number, argument=applied.position)
+    return Here(origin, applied)
 
 
 def inside(saved: Any) -> Any:
@@ -146,8 +161,8 @@ def _caller(frame: FrameType) -> tuple[CodeType, int] | None:
     """Return the next of the user's instructions above a frame of the user's."""
     above = frame.f_back
     while above is not None and provenance.is_internal(above.f_code.co_filename):
-        if above.f_code.co_filename == _CAPTURE:
-            return None  # whoever has the function traced is no part of it
+        if above.f_code.co_filename in ENTRANCES:
+            return None
         above = above.f_back
     return None if above is None else (above.f_code, above.f_lasti)
 

@@ -35,18 +35,18 @@ from glassgrad.engine.tensor import Tensor
 _HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
 _OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
 _OWN = "glassgrad"
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
-_AS_USER = ("glassgrad.models", "glassgrad.train", "glassgrad.cli")
+_AS_USER = tuple(f"{_OWN}.{folder}" for folder in provenance.AS_USER)
 _SCHEDULES = "glassgrad.optim.lr_scheduler"  # what they count steers nothing but options that are read in every call
 # Methods that operators and statements call, and those that do nothing to a step.
 _ASIDE = frozenset({
     "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
     "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
-})  # fmt: skip
+})  # fmt: skip  # a table
 
 
 @dataclass
@@ -223,8 +223,13 @@ class _Walk:
         if stored:
             self.holder("", "names", function.__globals__, None, stored)
         if function.__defaults__:
-            self.edge(f"{path or function.__name__}.__defaults__", "attribute", function, "__defaults__",
-                      function.__defaults__)  # fmt: skip
+            self.edge(
+                f"{path or function.__name__}.__defaults__",
+                "attribute",
+                function,
+                "__defaults__",
+                function.__defaults__,
+            )
         for part in (function.__kwdefaults__, function.__dict__):
             if part:
                 self.mapping(path or function.__name__, part, attributes=True)

@@ -25,7 +25,7 @@ MANY = 8  # after so many kinds of calls that could not be compiled, no other is
 # among them: a Symbol is of another kind than the array it stands for. A warning is raised where a filter says so.
 _OWN = (
     errors.ShapeError, errors.ArgumentError, errors.IndexRangeError, errors.AutogradError, errors.FileError, Warning,
-)  # fmt: skip
+)  # fmt: skip  # a table
 _RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
 
 
@@ -124,7 +124,7 @@ def _culprit(error: BaseException) -> str:
 
 def _instrs(frame: FrameType) -> Iterable[Instr]:
     """Return the instructions that a function of the compiler was at work on."""
-    if not frame.f_code.co_filename.startswith(provenance._PACKAGE):
+    if not frame.f_code.co_filename.startswith(provenance.PACKAGE):
         return ()
     found = [value for value in frame.f_locals.values() if isinstance(value, Instr)]
     # By its name: planning is not imported before something is compiled.

@@ -19,7 +19,7 @@ from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.engine import tape
 from glassgrad.engine.node import record
-from glassgrad.engine.record import _pick as pick
+from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Custom
 
@@ -80,9 +80,12 @@ class Continuation:
         outputs += kept
         taken = [var for var in read if var in place]
         graph = Graph(
-            (*self.cotangents, *kept, *taken), tuple(self.instrs), tuple(gradients), tuple(constants.items()),
+            (*self.cotangents, *kept, *taken),
+            tuple(self.instrs),
+            tuple(gradients),
+            tuple(constants.items()),
             name=f"{self.tracer.builder.name}_backward",
-        )  # fmt: skip
+        )
         return Boundary(
             list(results),
             list(range(at, len(outputs))),
@@ -113,9 +116,13 @@ def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary
 
 _ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, formula="a compiled function")
 _SEVERAL = Custom(
-    "compiled_several", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, multiple=True,
+    "compiled_several",
+    lambda _xp, *_x: None,
+    joint_vjp=_vjp,
+    register=False,
+    multiple=True,
     formula="a compiled function",
-)  # fmt: skip
+)
 
 
 def connect(

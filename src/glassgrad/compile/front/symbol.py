@@ -229,9 +229,12 @@ class Symbol:
 
     def nonzero(self) -> Any:
         raise errors.TRACED_SHAPE(
-            call="a boolean mask or nonzero()", where=provenance.here(1), what=self.described(), origin=self.history(),
+            call="a boolean mask or nonzero()",
+            where=provenance.here(1),
+            what=self.described(),
+            origin=self.history(),
             advice="keep the shape: where(mask, x, 0), masked_fill, or multiply by the mask.",
-        )  # fmt: skip
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise errors.TRACED_NUMPY(
@@ -334,10 +337,10 @@ _OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _COMPARISONS = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
 
 

@@ -20,20 +20,20 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.compile.front import origin, symbol
 from glassgrad.compile.front.feeds import Draws, Feed, number_reader
+from glassgrad.compile.front.grad_watch import GradWatch
 from glassgrad.compile.front.infer import infer
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.symbol import Symbol, View
 from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Var
-from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import next_sequence
+from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 
-_GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
-_OPTIMIZERS = f"{provenance._PACKAGE}optim"
+_OPTIMIZERS = f"{provenance.PACKAGE}optim"
 # Views in eager mode too, though the tape does not follow writes through them.
 _LOOKING = {"getitem", "sliding_window"}
 _SMALL = 4096  # constants up to this many bytes are copied and shared by content
@@ -65,7 +65,7 @@ class Lifted:
             target._tracks = self.tracks
 
 
-class Tracer:
+class Tracer(Observer):
     """One trace: collects instructions, constants, lifted tensors and feeds.
 
     Attributes:
@@ -73,6 +73,7 @@ class Tracer:
         lifted: in the order of their first touch.
         cotangents: forward value -> the total cotangent that the backward walk found for it.
         calls: numbers the user's calls while the function runs.
+        rules: the derivative rules that are being applied, the innermost last.
         marks_stops: whether `detach` becomes an instruction, for a graph that is going to be differentiated again.
         place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
@@ -90,6 +91,7 @@ class Tracer:
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
         self.calls = origin.Calls()
+        self.rules: list[origin.Rule] = []
         self.marks_stops = False
         self.place: Origin | None = None
         self.over = False
@@ -112,7 +114,7 @@ class Tracer:
         """Append one application of a primitive; the interpreter of Symbols."""
         if prim.decompose is not None:
             return prim.decompose(*args, **params)
-        here = origin.look(2, self.calls)
+        here = origin.look(2, self.calls, self.rules)
         if self.place is not None and here.origin.role == origin.FORWARD:
             here.origin = self.place
         self._check(args, here)
@@ -150,15 +152,15 @@ class Tracer:
                 raise errors.TRACE_OVER(what=arg.described(), where=here.origin.place, origin=arg.history())
             if arg.tracer is not self:
                 raise AssertionError("two traces in one thread")
-        node = here.node
-        if node is None:
+        if here.rule is None:
             return
+        node, cotangent = here.rule.node, here.rule.cotangent
         made = self.instr_of(node.seq)
-        if made is not None and isinstance(here.cotangent, Symbol) and len(made.outputs) == 1:
-            self.cotangents.setdefault(made.output, here.cotangent.var)
+        if made is not None and isinstance(cotangent, Symbol) and len(made.outputs) == 1:
+            self.cotangents.setdefault(made.output, cotangent.var)
         for arg in args:
             written = arg.written_since(node.seq) if isinstance(arg, Symbol) else None
-            if written is not None and any(arg is origin.inside(saved) for saved in here.saved):
+            if written is not None and any(arg is origin.inside(saved) for saved in here.rule.saved):
                 raise errors.SAVED_OVERWRITTEN(
                     what=arg.described(),
                     op=node.prim.name,
@@ -262,7 +264,7 @@ class Tracer:
             target.view.seen = target.view.source.stamp
         target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
         target.version += 1
-        where = origin.look(2, self.calls).origin
+        where = origin.look(2, self.calls, self.rules).origin
         target.written = (next_sequence(), where)
         MUTATIONS.latest = target.written[0]
 
@@ -288,9 +290,11 @@ class Tracer:
     @staticmethod
     def _misfit(target: Symbol, value: Any) -> Exception:
         return errors.TRACE_WRITE_SHAPE(
-            where=provenance.here(2), what=target.described(), given=f"{value.dtype}{list(value.shape)}",
+            where=provenance.here(2),
+            what=target.described(),
+            given=f"{value.dtype}{list(value.shape)}",
             expected=f"{target.dtype}{list(target.shape)}",
-        )  # fmt: skip
+        )
 
     # --- inputs -------------------------------------------------------------------------------------
 
@@ -379,6 +383,19 @@ class Tracer:
         found = next((entry.path for entry in self.lifted if entry.ref() is target), "")
         return found + suffix if found else ""
 
+    # --- watching the backward walk -------------------------------------------------------------------
+
+    def rule(self, node: Any, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+        """Note the rule that is about to append instructions."""
+        if self.rules and self.rules[-1].node is node:
+            self.rules.pop()
+        self.rules.append(origin.Rule(node, g, saved, position))
+
+    def left(self, node: Any) -> None:
+        """Forget the rules of a node."""
+        if self.rules and self.rules[-1].node is node:
+            self.rules.pop()
+
     # --- running ------------------------------------------------------------------------------------
 
     @contextmanager
@@ -386,16 +403,17 @@ class Tracer:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
         # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
         self._existing = {id(one): one for one in gc.get_objects() if issubclass(type(one), Tensor)}
-        before = MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop
+        before = MODE.saved()
         self.grads.start()
         try:
             MODE.lift, MODE.lift_number = self.lift, self.lift_number
             MODE.draws, MODE.replay, MODE.once = self._draws, self.replay, self._only_once
             MODE.stop = self._stopped if self.marks_stops else None
+            MODE.observer = self
             MODE.flags |= TRACING
             yield
         finally:
-            MODE.flags, MODE.lift, MODE.lift_number, MODE.draws, MODE.replay, MODE.once, MODE.stop = before
+            MODE.restore(before)
             self.grads.stop()
             self._existing.clear()
             self.calls.entry = None  # it keeps what the call made
@@ -433,60 +451,3 @@ class Tracer:
                     interrupted = error
         if interrupted is not None:
             raise interrupted
-
-
-# --- gradients ------------------------------------------------------------------------------------
-
-
-class GradWatch:
-    """Learns which gradients of leaves a function reads and writes, by standing in for the slot of `Tensor`.
-
-    Only so can the tracer know whether a gradient left by the call before matters: after `zero_grad()` it does
-    not, and a second call is the same program; otherwise the function adds to it.
-
-    Attributes:
-        first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
-    """
-
-    def __init__(self, tracer: Tracer) -> None:
-        self.tracer = tracer
-        self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
-
-    def start(self) -> None:
-        """Watch from now on. Other threads are not affected, but for a little time."""
-        slot = _GRAD
-
-        def read(target: Tensor) -> Any:
-            grad = slot.__get__(target)
-            if MODE.flags & TRACING:
-                self._note(target, "read")
-                if grad is not None and target.node is None:
-                    self.tracer.lift(grad, path=self.tracer.path_of(target, ".grad"))
-            return grad
-
-        def write(target: Tensor, grad: Any) -> None:
-            if MODE.flags & TRACING:
-                self._note(target, "write")
-            slot.__set__(target, grad)
-
-        setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
-
-    def stop(self) -> None:
-        """Put the slot back."""
-        setattr(Tensor, "_grad", _GRAD)  # noqa: B010 - put back as it was
-
-    def _note(self, target: Tensor, what: str) -> None:
-        key = id(target)
-        if key in self.first:
-            return
-        try:
-            before = _GRAD.__get__(target)
-        except AttributeError:  # being constructed
-            return
-        if target.node is None and target._tracks:
-            self.first[key] = (target, what, before)
-
-    def restore(self) -> None:
-        """Give every leaf the gradient it had."""
-        for target, _, before in self.first.values():
-            _GRAD.__set__(target, before)

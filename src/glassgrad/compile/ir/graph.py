@@ -150,9 +150,15 @@ class GraphBuilder:
         return var
 
     def apply(
-        self, op: str, inputs: Sequence[Operand], shape: Sequence[int], dtype: Any,
-        params: Mapping[str, Any] | None = None, name: str | None = None, where: Any = None,
-    ) -> Var:  # fmt: skip
+        self,
+        op: str,
+        inputs: Sequence[Operand],
+        shape: Sequence[int],
+        dtype: Any,
+        params: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        where: Any = None,
+    ) -> Var:
         """Append an instruction with one result of the given shape and dtype."""
         output = self.var(shape, dtype, name)
         self.instrs.append(Instr(op, tuple(inputs), (output,), dict(params or {}), where))

@@ -174,9 +174,7 @@ class ConvCode(SolidCode):
         panel = writer.at("%scratch", self._start_of_panel())
         for group in range(self.shape.groups):
             left, right, result = (writer.at(place, group * further) for place, further in (a, b, c))
-            product_call(
-                writer.b, gemm, name, (left, right, result, panel), (str(gemm.rows[0]), str(gemm.columns[0]))
-            )
+            product_call(writer.b, gemm, name, (left, right, result, panel), (str(gemm.rows[0]), str(gemm.columns[0])))
 
 
 class ConvInputCode(ConvCode):

@@ -104,7 +104,7 @@ def shape_of(instr: Instr) -> Shape | None:
     shape = Shape(
         kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
         tuple(p["dilation"]), p["groups"], lanes,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     empty = min(shape.images, shape.rows, shape.outputs, shape.positions) == 0
     negative = min(min(pair) for pair in shape.padding) < 0
     return None if empty or negative or shape.columns > _MOST_COLUMNS else shape
@@ -189,9 +189,11 @@ class ConvWriter:
         channel, i, j, row = known
         wide = shape.full[1]
         image = self.sum(
-            (channel, shape.full[0] * wide), (row, shape.stride[0] * wide), (i, shape.dilation[0] * wide),
+            (channel, shape.full[0] * wide),
+            (row, shape.stride[0] * wide),
+            (i, shape.dilation[0] * wide),
             (j, shape.dilation[1]),
-        )  # fmt: skip
+        )
         taps = shape.kernel[0] * shape.kernel[1]
         line = self.sum((channel, taps), (i, shape.kernel[1]), (j, 1))
         return image, self.sum((line, shape.width), (row, shape.out[1]))
@@ -273,8 +275,10 @@ class ConvWriter:
         The place is counted from the tap's line of columns.
         """
         shape = self.shape
-        i, j = (at + before - step * d for at, (before, _), step, d in
-                zip((row, start), shape.padding, tap, shape.dilation, strict=True))  # fmt: skip
+        i, j = (
+            at + before - step * d
+            for at, (before, _), step, d in zip((row, start), shape.padding, tap, shape.dilation, strict=True)
+        )
         rows, ends = range(shape.out[0]), range(shape.out[1])
         under = [i in rows and j + lane in ends and start + lane < shape.size[1] for lane in range(shape.lanes)]
         return under, i * shape.out[1] + j

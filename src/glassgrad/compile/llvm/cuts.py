@@ -15,7 +15,7 @@ from glassgrad.compile.plan.nests import Nest
 from glassgrad.compile.plan.schedule import Cut, Region, even_bounds, region_of
 
 # One thread's rates, roughly: what matters is which kernels are worth sharing.
-_OPS_PER_NS = 1.5          # vector instructions
+_OPS_PER_NS = 1.5  # vector instructions
 _BYTES_PER_NS = 25.0
 FLOPS_PER_NS = 100.0
 _CALL_NS = 40.0

@@ -19,15 +19,15 @@ import numpy as np
 KINDS = {
     "f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
     "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "b1",
-}  # fmt: skip
+}  # fmt: skip  # a table
 LLVM_TYPE = {
     "f16": "half", "f32": "float", "f64": "double", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
     "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "b1": "i1",
-}  # fmt: skip
+}  # fmt: skip  # a table
 BITS = {
     "f16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
     "u64": 64, "b1": 1,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # Signs of zeros may change and a product may be fused with the sum it feeds; nothing else may move, so NaN and
 # Inf stay where NumPy puts them.

@@ -25,14 +25,14 @@ from glassgrad.compile.plan.build_nest import vector_axis
 from glassgrad.compile.plan.indices import Axis, Index
 from glassgrad.compile.plan.nests import Access, Expr, Nest, Reduction, operands
 
-_STRAIGHT_CHUNKS = 8      # so many vectors of a row are handled without a loop ...
-_STRAIGHT_COST = 400      # ... when their code is not too long
-_KEEP_COST = 12           # what costs more is kept for the next pass, not computed again
-_FAR_BYTES = 1 << 18      # arrays of that size are fetched ahead of their use, ...
-_AHEAD = 2048             # ... by so many bytes
-_SWEEP_BYTES = 1 << 15    # columns of an array that does not stay in the first-level cache are swept row by row
-_LONG_SUMS = 160          # instructions in the body of a reduction down the rows that are written out twice
-BLOCK = 128               # so many terms go into one accumulator before it is added to the total
+_STRAIGHT_CHUNKS = 8  # so many vectors of a row are handled without a loop ...
+_STRAIGHT_COST = 400  # ... when their code is not too long
+_KEEP_COST = 12  # what costs more is kept for the next pass, not computed again
+_FAR_BYTES = 1 << 18  # arrays of that size are fetched ahead of their use, ...
+_AHEAD = 2048  # ... by so many bytes
+_SWEEP_BYTES = 1 << 15  # columns of an array that does not stay in the first-level cache are swept row by row
+_LONG_SUMS = 160  # instructions in the body of a reduction down the rows that are written out twice
+BLOCK = 128  # so many terms go into one accumulator before it is added to the total
 
 
 @dataclass(eq=False)

@@ -149,9 +149,13 @@ def layouts(product: Product) -> tuple[tuple[bool, int], tuple[bool, int]]:
 
 
 def _one_matrix(
-    b: Builder, product: Product, pointers: tuple[str, str, str], offsets: tuple[str, str, str],
-    share: tuple[str, str, str], call: Call,
-) -> None:  # fmt: skip
+    b: Builder,
+    product: Product,
+    pointers: tuple[str, str, str],
+    offsets: tuple[str, str, str],
+    share: tuple[str, str, str],
+    call: Call,
+) -> None:
     lo, hi, by = share
     (ta, lda), (tb, ldb) = layouts(product)
     m, n = str(product.m), str(product.n)

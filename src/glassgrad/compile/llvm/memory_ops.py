@@ -36,9 +36,14 @@ def _size(kind: str) -> int:
 
 
 def load_vector(
-    b: Builder, kind: str, pointer: str, layout: Layout, computed: list[tuple[Value, int]], mask: Value | None,
+    b: Builder,
+    kind: str,
+    pointer: str,
+    layout: Layout,
+    computed: list[tuple[Value, int]],
+    mask: Value | None,
     root: str,
-) -> Value:  # fmt: skip
+) -> Value:
     """Load what `layout` describes; lanes that are masked out read 0."""
     lanes, stride, offset, exists = layout
     stored = memory_kind(kind)
@@ -89,9 +94,7 @@ def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:
     return b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, i64 {offset}") if offset else pointer
 
 
-def _displace(
-    b: Builder, kind: str, pointer: str, computed: list[tuple[Value, int]]
-) -> tuple[str, Value | None]:
+def _displace(b: Builder, kind: str, pointer: str, computed: list[tuple[Value, int]]) -> tuple[str, Value | None]:
     """Add computed counters to an address; those that differ from lane to lane come back as a vector."""
     spread: Value | None = None
     for index, stride in computed:
@@ -139,9 +142,10 @@ def _load_every_second(b: Builder, kind: str, pointer: str, lanes: int, count: i
     span = 2 * count - 1
     halves = [
         _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, first_lanes(span - start, lanes))
-        if span > start else Value("zeroinitializer", kind, lanes)
+        if span > start
+        else Value("zeroinitializer", kind, lanes)
         for start in (0, lanes)
-    ]  # fmt: skip
+    ]
     order = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
     text = f"shufflevector {halves[0].typed}, {halves[1].typed}, <{lanes} x i32> <{order}>"
     return b.define(text, kind, lanes)

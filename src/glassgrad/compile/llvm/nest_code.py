@@ -297,9 +297,13 @@ class NestWriter(NestEmitter):
             return body()
         axis = axes[0]
         return self._counted(
-            {axis}, "0", str(self.nest.extents[axis]), 1, slots,
+            {axis},
+            "0",
+            str(self.nest.extents[axis]),
+            1,
+            slots,
             lambda counter: self._with_counter(axis, counter, axes[1:], slots, body),
-        )  # fmt: skip
+        )
 
     def _with_counter(
         self, axis: Axis, counter: Value, rest: list[Axis], slots: list[Slot], body: Callable[[], States]
@@ -316,9 +320,13 @@ class NestWriter(NestEmitter):
         turns = int(stop) // step if stop.isdigit() and start.isdigit() else 0
         if turns > 2 * BLOCK and slots:
             return self._counted(
-                set(), start, stop, step * BLOCK, slots,
+                set(),
+                start,
+                stop,
+                step * BLOCK,
+                slots,
                 lambda block: self._counted(axes, block.text, self._block_end(block, step, stop), step, slots, body),
-            )  # fmt: skip
+            )
         starts = [reduce.start(self.b, red, self._lanes_of(red)) for red, _ in slots]
         with self.loop(axes, start, stop, step) as loop:
             carried = [tuple(loop.carry(self.b, part) for part in state) for state in starts]
@@ -372,9 +380,13 @@ class NestWriter(NestEmitter):
             whole = [chunk for _, chunk in slots] or [Chunk(n * plan.lanes) for n in range(plan.unroll)]
             whole = list(dict.fromkeys(whole))
             states = self._counted(
-                {plan.axis}, "0", str(full * plan.tile), plan.tile, slots,
+                {plan.axis},
+                "0",
+                str(full * plan.tile),
+                plan.tile,
+                slots,
                 lambda counter: self._tile_of_row(counter, whole, slots, stores),
-            )  # fmt: skip
+            )
         if rest:
             saved = self.levels
             self.levels = [type(level)(set(level.bound), dict(level.cache)) for level in saved]

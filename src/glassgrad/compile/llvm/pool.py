@@ -40,7 +40,7 @@ def shape_of(instr: Instr) -> Shape | None:
     return Shape(
         kind, math.prod(size[:-2]), 1, 1, (size[-2], size[-1]), tuple(p["kernel"]), (gradient[-2], gradient[-1]),
         tuple(p["stride"]), tuple(p["padding"]), tuple(p["dilation"]), 1, lanes,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
 
 
 class SpreadWriter(ConvWriter):

@@ -370,7 +370,7 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "cast": (1, _cast), "within": (1, _within),
     "wrap": (3, _wrap), "copysign": (2, _copysign), "left_shift": (5, _shift("left")),
     "right_shift": (5, _shift("right")),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}
 
@@ -388,7 +388,7 @@ def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value
 
 IDENTITY: dict[str, float] = {
     "add": 0, "multiply": 1, "maximum": float("-inf"), "minimum": float("inf"), "and": 1, "or": 0,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def identity_of(how: str, kind: str) -> float:

@@ -68,9 +68,15 @@ def scatter_of(instr: Instr) -> Scatter | None:
     if value.shape != shape:
         return None
     return Scatter(
-        routes, out.shape, value.shape, kind, tuple(kind_of(array.dtype) or "" for array in arrays),
-        tuple(array.shape for array in arrays), instr.op == "put_add", instr.op == "at_set",
-    )  # fmt: skip
+        routes,
+        out.shape,
+        value.shape,
+        kind,
+        tuple(kind_of(array.dtype) or "" for array in arrays),
+        tuple(array.shape for array in arrays),
+        instr.op == "put_add",
+        instr.op == "at_set",
+    )
 
 
 def _along(instr: Instr, kind: str) -> Scatter:

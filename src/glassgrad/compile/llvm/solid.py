@@ -25,7 +25,7 @@ from glassgrad.compile.llvm.matmul import (
     emit_product,
     layouts,
     product_of,
-)  # fmt: skip
+)
 from glassgrad.compile.llvm.pool import SpreadCode
 from glassgrad.compile.llvm.scatter import ScatterWriter, scatter_of
 from glassgrad.compile.llvm.solid_base import SolidCode
@@ -105,9 +105,19 @@ class ProductCode(SolidCode):
         far = lda * BITS[product.kind] // 8 >= 1024 and product.n > shape.vectors * lanes
         pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
         return Gemm(
-            product.kind, product.k, (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1), product.n, rows,
-            columns, lanes, shape, pack, pack_a, fetch=c_is_far,
-        )  # fmt: skip
+            product.kind,
+            product.k,
+            (1, lda) if ta else (lda, 1),
+            (1, ldb) if tb else (ldb, 1),
+            product.n,
+            rows,
+            columns,
+            lanes,
+            shape,
+            pack,
+            pack_a,
+            fetch=c_is_far,
+        )
 
     def _own(self, step: StepModule, b: Builder, task: Task) -> Call:
         rows: tuple[int, ...] = (self.product.m,)

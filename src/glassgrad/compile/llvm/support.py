@@ -67,13 +67,17 @@ def _system() -> tuple[str, str, str, str]:
         )
     if system == "Windows":
         return (
-            "declare i32 @SwitchToThread()\ndeclare void @Sleep(i32)", "call i32 @SwitchToThread()",
-            "call void @Sleep(i32 1)", "",
-        )  # fmt: skip
+            "declare i32 @SwitchToThread()\ndeclare void @Sleep(i32)",
+            "call i32 @SwitchToThread()",
+            "call void @Sleep(i32 1)",
+            "",
+        )
     return (
-        "declare i32 @sched_yield()\ndeclare i32 @usleep(i32)", "call i32 @sched_yield()",
-        "call i32 @usleep(i32 500)", "",
-    )  # fmt: skip
+        "declare i32 @sched_yield()\ndeclare i32 @usleep(i32)",
+        "call i32 @sched_yield()",
+        "call i32 @usleep(i32 500)",
+        "",
+    )
 
 
 def _field(name: str, base: str, offset: int, kind: str = "i64") -> str:
@@ -89,7 +93,7 @@ def support_text() -> str:
     parts = [
         pause_declaration, declarations, "declare i64 @llvm.umin.i64(i64, i64)", _check_args(), _check_indices(),
         _participate(pause, give_way), _call(wake), _worker(pause, give_way, sleep), _wake_all(wake),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     return "\n".join(parts)
 
 

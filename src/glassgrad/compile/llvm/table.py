@@ -404,6 +404,7 @@ def _pool(how: str) -> LoopLowering:
 
 # --- the table ---------------------------------------------------------------------------------------
 
+
 def _kind_of_first(builder: Any, instr: Instr) -> str:
     tested: Any = instr.inputs[0]  # an array: a test of a number is done while tracing
     kind: str = builder.kind(tested.dtype)
@@ -438,4 +439,4 @@ LOOPS: dict[str, LoopLowering] = {
     **{op: _copied_view() for op in VIEWS if op != "getitem"},
     "full": LoopLowering(same_point, build=_full),
     "arange": LoopLowering(same_point, build=_arange),
-}  # fmt: skip
+}  # fmt: skip  # a table

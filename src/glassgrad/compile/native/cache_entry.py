@@ -71,16 +71,22 @@ def to_layout(
     outputs = [var(place) for place in header["outputs"]]
     guards = _number(header["guards"], len(outputs) + 1)
     layout = Layout(
-        shares=_number(shares, _MOST_SHARES, 1), phases=_number(phases, _FAR, 1),
+        shares=_number(shares, _MOST_SHARES, 1),
+        phases=_number(phases, _FAR, 1),
         slots=dict(zip(variables, slots, strict=True)),
-        pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=graph.inputs, outputs=outputs,
+        pointers=[blas().pointers.get(kind, 0) for kind in GEMM],
+        inputs=graph.inputs,
+        outputs=outputs,
         written={var(place) for place in header["written"]},
         buffers={var(place): _number(offset, _FAR) for place, offset in header["buffers"]},
         constants=[_constant(var(place), source, graph) for place, source in header["constants"]],
         checks=[IndexBounds(var(place), *_bounds(*bounds)) for place, *bounds in header["checks"]],
         segments=[(_number(turns, phases + 1), None) for turns in header["segments"]],
-        arena=_number(arena, _FAR), scratch=_number(scratch, _FAR), guards=outputs[len(outputs) - guards :], uses=uses,
-    )  # fmt: skip
+        arena=_number(arena, _FAR),
+        scratch=_number(scratch, _FAR),
+        guards=outputs[len(outputs) - guards :],
+        uses=uses,
+    )
     _check_memory(layout)
     return layout, _stats(header["stats"])
 

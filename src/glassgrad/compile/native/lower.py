@@ -105,9 +105,7 @@ class Prepared:
         return find_checks(self.graph)
 
 
-def lower(
-    graph: Graph, *, threads: int | None = None, prepare: Callable[[Graph], Graph] | None = None
-) -> Executable:
+def lower(graph: Graph, *, threads: int | None = None, prepare: Callable[[Graph], Graph] | None = None) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
     `threads` is into how many shares the work is cut; by default the size of the step and the number of cores that this
@@ -197,14 +195,25 @@ class Lowering:
         """Compile and put everything together."""
         self.object_code, cached = cache.code_for(self.text, host().compile)
         self.layout = Layout(
-            shares=self.shares, phases=max(self.module.phases, 1), slots=self.module.slots,
-            pointers=[blas().pointers.get(kind, 0) for kind in GEMM], inputs=self.prepared.inputs,
-            outputs=self.outputs, written={target for target, _ in self.prepared.updates},
-            buffers=self.memory.offsets, constants=self.prepared.constants, checks=self.checks,
-            segments=[(count, None if task is None else self._host_call(task.kernel))
-                      for count, task in self.schedule.segments()],
-            arena=self.memory.size, scratch=self.module.scratch, guards=self.guards, uses=self.given.uses,
-        )  # fmt: skip
+            shares=self.shares,
+            phases=max(self.module.phases, 1),
+            slots=self.module.slots,
+            pointers=[blas().pointers.get(kind, 0) for kind in GEMM],
+            inputs=self.prepared.inputs,
+            outputs=self.outputs,
+            written={target for target, _ in self.prepared.updates},
+            buffers=self.memory.offsets,
+            constants=self.prepared.constants,
+            checks=self.checks,
+            segments=[
+                (count, None if task is None else self._host_call(task.kernel))
+                for count, task in self.schedule.segments()
+            ],
+            arena=self.memory.size,
+            scratch=self.module.scratch,
+            guards=self.guards,
+            uses=self.given.uses,
+        )
         step = NativeStep(self.object_code, self.layout)
         rows = rows_of(self.schedule, self.module)
         stats = make_stats(rows, self.schedule, self.memory, self.module, (self.started, self.planned))
@@ -279,8 +288,14 @@ def make_stats(
     """Add everything up."""
     started, planned = times
     return Stats(
-        flops=sum(row.flops for row in rows), bytes=sum(row.bytes for row in rows), kernels=len(rows),
-        phases=len(schedule.phases), peak_bytes=memory.size + module.scratch * schedule.shares,
-        threads=schedule.shares, plan_seconds=planned - started, compile_seconds=time.perf_counter() - planned,
-        functions=module.functions, reused_buffers=memory.reused,
-    )  # fmt: skip
+        flops=sum(row.flops for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        kernels=len(rows),
+        phases=len(schedule.phases),
+        peak_bytes=memory.size + module.scratch * schedule.shares,
+        threads=schedule.shares,
+        plan_seconds=planned - started,
+        compile_seconds=time.perf_counter() - planned,
+        functions=module.functions,
+        reused_buffers=memory.reused,
+    )

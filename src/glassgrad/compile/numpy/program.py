@@ -50,7 +50,7 @@ class NumpyStep:
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
         writer = Writer(graph)
         self.source = writer.source()
-        filename = f"{provenance._PACKAGE}<step {next(_numbers)}>"
+        filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
         # So that tracebacks show the generated lines.
         linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
         space: dict[str, Any] = {**writer.values, **writer.called}

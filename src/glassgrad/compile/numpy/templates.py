@@ -232,7 +232,7 @@ _NUMPY = {
         "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "sign",
         "signbit", "sin", "sinc", "sinh", "sqrt", "tan", "tanh", "trunc", "where",
     )
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 TEMPLATES: dict[str, Template] = {
     **{op: _function(name) for op, name in _NUMPY.items()},
@@ -258,7 +258,7 @@ TEMPLATES: dict[str, Template] = {
     "cumsum": _cumulative("cumsum"),
     "getitem": _getitem, "put_add": _put_add, "at_set": _at_set, "take_along_axis": _take_along,
     "put_along_add": _put_along, "one_hot": _one_hot,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # op -> the helper that it calls
 HELPERS = {name: function for name, function in vars(helpers).items() if inspect.isfunction(function)}

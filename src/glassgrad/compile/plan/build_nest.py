@@ -36,9 +36,14 @@ class NestBuilder:
     """
 
     def __init__(
-        self, fusion: Fusion, group: Group, table: Mapping[str, LoopLowering], kind_of: KindOf,
-        inlined: set[Var], costs: Mapping[str, int],
-    ) -> None:  # fmt: skip
+        self,
+        fusion: Fusion,
+        group: Group,
+        table: Mapping[str, LoopLowering],
+        kind_of: KindOf,
+        inlined: set[Var],
+        costs: Mapping[str, int],
+    ) -> None:
         self.fusion = fusion
         self.group = group
         self.table = table
@@ -66,9 +71,7 @@ class NestBuilder:
             value = self.exprs.load(*chain.flat(operand, indices, self.group.extents), self.kind(base.dtype))
         return value if kind is None else self.exprs.cast(value, kind)
 
-    def read_at_computed(
-        self, operand: Var, indices: Sequence[Index | Expr], mask: Expr | None = None
-    ) -> Expr:
+    def read_at_computed(self, operand: Var, indices: Sequence[Index | Expr], mask: Expr | None = None) -> Expr:
         """Load an operand that lies in memory at indices some of which are computed."""
         strides = row_strides(operand.shape)
         flat = Index()
@@ -146,9 +149,14 @@ def _kind_of_number(value: float) -> str:
 
 
 def build_nest(
-    fusion: Fusion, group: Group, stored: Sequence[Var], table: Mapping[str, LoopLowering], kind_of: KindOf,
-    inlined: set[Var], costs: Mapping[str, int],
-) -> Nest:  # fmt: skip
+    fusion: Fusion,
+    group: Group,
+    stored: Sequence[Var],
+    table: Mapping[str, LoopLowering],
+    kind_of: KindOf,
+    inlined: set[Var],
+    costs: Mapping[str, int],
+) -> Nest:
     """Return the loop nest of a group: loops ordered for memory, loops that can run as one merged."""
     while True:
         try:

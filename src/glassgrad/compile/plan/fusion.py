@@ -99,9 +99,16 @@ class Group:
 
     def copy(self) -> Group:
         return Group(
-            list(self.members), dict(self.extents), self.inner, self.bases, dict(self.indices), dict(self.reduced),
-            self.solid, self.first, self.last,
-        )  # fmt: skip
+            list(self.members),
+            dict(self.extents),
+            self.inner,
+            self.bases,
+            dict(self.indices),
+            dict(self.reduced),
+            self.solid,
+            self.first,
+            self.last,
+        )
 
 
 def operand_indices(group: Group, instr: Instr, position: int, table: Mapping[str, LoopOp]) -> Indices | None:
@@ -408,9 +415,7 @@ def _is_innermost(reader: Group, axes: frozenset[Axis]) -> bool:
     return False
 
 
-def _has_enough_results(
-    maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]
-) -> bool:
+def _has_enough_results(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]) -> bool:
     extents = {**reader.extents, **{names.get(axis, axis): extent for axis, extent in maker.extents.items()}}
     total = math.prod(extents.values())
     results = math.prod(extent for axis, extent in extents.items() if axis not in inner)

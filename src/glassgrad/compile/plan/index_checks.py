@@ -58,9 +58,12 @@ class IndexCheck(IndexBounds):
         worst = part[wrong].flat[0]
         if self.spare is not None and self.low == 0:
             raise errors.CLASS_OUT_OF_RANGE(
-                op=f"labels {self.var.name or ''}".strip(), label=worst, classes=self.extent, last=self.extent - 1,
+                op=f"labels {self.var.name or ''}".strip(),
+                label=worst,
+                classes=self.extent,
+                last=self.extent - 1,
                 where=self.where,
-            )  # fmt: skip
+            )
         raise _wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
 
 

@@ -215,4 +215,4 @@ View = Callable[[Instr, Indices, Shape, Extents], Indices]
 VIEWS: dict[str, View] = {
     "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "alias": _same, "copy": _same,
     "flip": _flip, "getitem": _getitem,
-}  # fmt: skip
+}  # fmt: skip  # a table

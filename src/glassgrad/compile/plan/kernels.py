@@ -186,9 +186,7 @@ def _read_in_place(fusion: Fusion, var: Var) -> bool:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def _kernel(
-    fusion: Fusion, group: Group, lowerings: Lowerings, inlined: set[Var], keep: set[Var]
-) -> Kernel | None:
+def _kernel(fusion: Fusion, group: Group, lowerings: Lowerings, inlined: set[Var], keep: set[Var]) -> Kernel | None:
     if group.solid:
         instr = group.members[0]
         return _solid_kernel(fusion, instr) if any(out.size for out in instr.outputs) else None

@@ -54,9 +54,12 @@ class Normaliser(Rewriter):
 
 
 def normalise(
-    graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int = 1,
+    graph: Graph,
+    is_loop: Callable[[Instr], bool],
+    is_native: Callable[[Instr], bool],
+    shares: int = 1,
     has_kinds: Callable[[Instr], bool] = lambda instr: True,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """Bring a graph into the forms that the native backend lowers.
 
     `shares` threads are going to share the work; `has_kinds` tells whether native code handles the dtypes.
@@ -317,4 +320,4 @@ RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
     "take_along_axis": _take_along,
     "sum": _reduction, "max": _reduction, "min": _reduction, "prod": _reduction, "any": _reduction, "all": _reduction,
     "put_along_add": _put_along, "put_add": _put, "at_set": _at_set, "conv2d_weight": _conv_weight,
-}  # fmt: skip
+}  # fmt: skip  # a table

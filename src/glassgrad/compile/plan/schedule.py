@@ -219,5 +219,3 @@ def region_of(
         return None
     period = min(expected, size) if expected >= size else expected
     return Region(period, tuple((low * unit, high * unit) for low, high in pairwise(ends)))
-
-

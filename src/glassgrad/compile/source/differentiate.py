@@ -106,7 +106,7 @@ class Replay:
             if root.node is None:
                 raise errors.SOURCE_GRADIENT(what=next((leaf.name for leaf in self.leaves if leaf.name), "an input"))
             seed = self.tracer.argument(root.array, "dloss")
-            walk = _NotingWalk(self.tracer)
+            walk = tape.Walk(True, False, observer=_Totals(self.tracer))
             walk.seed(root.node, seed)
             found = walk.run()
         self.tracer.calls.entry = None
@@ -131,18 +131,19 @@ class Replay:
         return self._var(self.values[var].array)
 
 
-class _NotingWalk(tape.Walk):
-    """A backward walk that tells the tracer the total cotangent of every node, also where no rule has work to do."""
+class _Totals(tape.Observer):
+    """Tells the tracer the total cotangent of every node, also where no rule has work to do."""
 
     def __init__(self, tracer: Tracer) -> None:
-        super().__init__(True, False)
         self.tracer = tracer
+        self.left = tracer.left  # type: ignore[method-assign]  # the tracer's own business
 
-    def _step(self, node: Any, g: Any, saved: tuple[Any, ...]) -> None:
+    def rule(self, node: Any, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+        """Note the total."""
         made = self.tracer.instr_of(node.seq)
         if made is not None and isinstance(g, Symbol) and len(made.outputs) == 1:
             self.tracer.cotangents.setdefault(made.output, g.var)
-        super()._step(node, g, saved)
+        self.tracer.rule(node, g, saved, position)
 
 
 def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) -> Derived:
@@ -183,7 +184,7 @@ def _does_nothing(instr: Instr) -> bool:
 _UNIFORM: dict[str, Callable[..., Any]] = {
     "negative": operator.neg, "multiply": operator.mul, "divide": operator.truediv, "add": operator.add,
     "subtract": operator.sub, "reshape": lambda x: x, "broadcast_to": lambda x: x,
-}  # fmt: skip
+}  # fmt: skip  # a table
 _TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
 
 
@@ -228,9 +229,9 @@ _FOR_READING = tuple(
 @contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
     """Let ops on Symbols append to a tracer; nothing of the user's runs inside."""
-    before = MODE.flags, MODE.lift
+    before = MODE.saved()
     MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
     try:
         yield
     finally:
-        MODE.flags, MODE.lift = before
+        MODE.restore(before)

@@ -168,9 +168,14 @@ def main_text(
         lines += [f'    inputs["{name}"] = [{_entries(one)}]' for name, one in lists.items()]
         call = "**inputs"
     return _MAIN.format(
-        entry=entry, arguments="\n".join(lines), call=call, results=results, found=found, width=width,
+        entry=entry,
+        arguments="\n".join(lines),
+        call=call,
+        results=results,
+        found=found,
+        width=width,
         tolerance=tolerance,
-    )  # fmt: skip
+    )
 
 
 def _entries(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from glassgrad.compile.source.statements import called_name
 
 _ACTIVATIONS = frozenset({
     "tanh", "relu", "sigmoid", "gelu", "gelu_tanh", "silu", "softplus", "elu", "leaky_relu", "mish", "hardswish",
-})  # fmt: skip
+})  # fmt: skip  # a table
 # op or method -> a noun for what it makes, where its own name is not one or has a meaning in Python already
 _NOUNS = {
     "add": "total", "subtract": "difference", "multiply": "product", "divide": "ratio", "matmul": "product",
@@ -25,12 +25,12 @@ _NOUNS = {
     "sqrt": "root",
     "put_add": "scattered", "slice": "part", "log_softmax": "log_probs", "softmax": "probs", "rsqrt": "inverse_root",
     "forward": "result", "cross_entropy": "losses",
-}  # fmt: skip
+}  # fmt: skip  # a table
 # Calls that arrange elements anew and say nothing about what they mean.
 _ARRANGING = frozenset({
     "view", "reshape", "transpose", "permute", "flatten", "squeeze", "unsqueeze", "contiguous", "expand", "swapaxes",
     "mT", "unflatten", "movedim", "clone", "chunk", "split",
-})  # fmt: skip
+})  # fmt: skip  # a table
 _DECOMPOSED = "_decomposed"  # how functions of the library are called that write a layer in smaller ops
 _NO_ARRAYS = frozenset({"self", "gg", "glassgrad", "torch", "np", "nn", "F"})
 

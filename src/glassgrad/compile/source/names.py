@@ -12,7 +12,7 @@ from glassgrad.compile.numpy.templates import HELPERS
 _CALLED = {
     "abs", "all", "any", "bool", "complex", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "pow",
     "print", "range", "reversed", "round", "slice", "str", "sum", "tuple", "zip",
-}  # fmt: skip
+}  # fmt: skip  # a table
 # Names that no value of a program may have.
 RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *_CALLED} | set(keyword.kwlist)
 

@@ -282,7 +282,7 @@ class Finder:
         if not np.isclose(mean[2] * count, 1) or not np.isclose(freedom, round(freedom)):
             return None
         facts = {"axis": mean[1], "count": count, "freedom": round(freedom), "normal": instr.output, "root": other,
-                 "inverse": instr.op == "multiply"}  # fmt: skip
+                 "inverse": instr.op == "multiply"}  # fmt: skip  # a table
         return Match("standardise", source, instr.output, self.between(instr.output, source), facts)
 
     def _under_root(self, var: Operand, *, inverse: bool) -> Operand | None:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.compile.against_eager import reference
-from glassgrad.compile.api import parameter_names
 from glassgrad.compile.front.capture import capture
 from glassgrad.compile.front.captured import Capture, Output
 from glassgrad.compile.front.finish import is_alive
 from glassgrad.compile.front.origin import FORWARD
+from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.ir.passes import eliminate_dead
 from glassgrad.compile.locks import TRACING_LOCK
@@ -71,9 +71,14 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
         by_tape = _ByTape()
         with TRACING_LOCK:
             captured = capture(
-                function, args, kwargs, names=parameter_names(function), follow_results=False, keep_grads=False,
+                function,
+                args,
+                kwargs,
+                names=parameter_names(function),
+                follow_results=False,
+                keep_grads=False,
                 after=by_tape,
-            )  # fmt: skip
+            )
             arrays = _arrays(captured, args, kwargs)
         loss = _loss(captured)
         truth = by_tape.numbers(captured.graph, arrays)
@@ -112,7 +117,7 @@ class _ByTape:
         """Compute the gradient of each leaf."""
         if not self.gradients:
             return {}
-        values = reference(graph, [arrays[var] for var in graph.inputs])
+        values = evaluate(graph, [arrays[var] for var in graph.inputs])
         return {leaf: values[g] if isinstance(g, Var) else g for leaf, g in self.gradients}
 
 
@@ -163,9 +168,14 @@ class _Loss:
     entry = "forward_backward"
 
     def __init__(
-        self, name: str, forward: Graph, loss: Var, leaves: set[Var], truth: Mapping[Var, Any],
+        self,
+        name: str,
+        forward: Graph,
+        loss: Var,
+        leaves: set[Var],
+        truth: Mapping[Var, Any],
         arrays: Mapping[Var, Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.forward = forward
         self.loss = loss
@@ -226,7 +236,7 @@ class _Loss:
         replay = Replay(self.forward, self.leaves)
         plain = replay.derive(self.loss)
         inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
-        values = reference(plain.graph, inputs)
+        values = evaluate(plain.graph, inputs)
         gradients = dict(plain.gradients)
         found = {
             leaf: values[gradients[now]] if (now := replay.var_of(leaf)) in gradients else np.zeros(leaf.shape)
@@ -282,10 +292,11 @@ def step_source(captured: Capture) -> Source:
     lines = [
         *document.head(title, [], body),
         *document.signature(graph.name if graph.name.isidentifier() else "step", arguments),
-        f'    """Return the results{"; " + notes[0] if notes else ""}."""' if len(str(notes)) < 90
+        f'    """Return the results{"; " + notes[0] if notes else ""}."""'
+        if len(str(notes)) < 90
         else '    """Return the results; state is written to in place."""',
         *document.sections(rolled, {}),
         f"    return {', '.join(roller.now(one) for one in outputs) if outputs else 'None'}",
         "",
-    ]  # fmt: skip
+    ]
     return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")

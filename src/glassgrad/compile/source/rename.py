@@ -36,9 +36,14 @@ class Renamer:
     """
 
     def __init__(
-        self, lines: Sequence[Line], base: Mapping[str, str], lists: Iterable[str], fixed: Iterable[str],
-        returned: Iterable[str], taken: Iterable[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        lines: Sequence[Line],
+        base: Mapping[str, str],
+        lists: Iterable[str],
+        fixed: Iterable[str],
+        returned: Iterable[str],
+        taken: Iterable[str] = (),
+    ) -> None:
         self.lines = lines
         self.base = base
         self.lists = set(lists)
@@ -138,9 +143,10 @@ class Renamer:
             base = self._base(name)
             rivals = {final[other] for other in self.rivals[name] if other in final}
             final[name] = next(
-                one for one in self._tries(base, name in self.lists)
+                one
+                for one in self._tries(base, name in self.lists)
                 if one not in rivals and one not in taken and owner.get(one, base) == base
-            )  # fmt: skip
+            )
             owner[final[name]] = base
         return final
 

@@ -35,9 +35,13 @@ class Roller:
     """
 
     def __init__(
-        self, lines: Sequence[Line], base: Mapping[str, str], names: Iterable[str], returned: Iterable[str],
+        self,
+        lines: Sequence[Line],
+        base: Mapping[str, str],
+        names: Iterable[str],
+        returned: Iterable[str],
         inputs: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.names = {*names, *base}  # values that passed through have several
         self.base = dict(base)
         self.taken = self.names | RESERVED

@@ -28,7 +28,7 @@ _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "pow": "**", "mod": "%", "floordiv": "//",
     "iadd": "+", "isub": "-", "imul": "*", "itruediv": "/", "and_": "&", "or_": "|", "xor": "^",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _attention(theirs: Any) -> dict[str, Any]:
@@ -45,13 +45,15 @@ def _transformer(theirs: Any) -> dict[str, Any]:
         "dim_feedforward": theirs.linear1.out_features, "dropout": theirs.dropout.p, "activation": name,
         "layer_norm_eps": theirs.norm1.eps, "batch_first": theirs.self_attn.batch_first,
         "bias": theirs.linear1.bias is not None,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
 
 
 # layer -> settings that it has no attributes for
 _SETTINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "MultiheadAttention": _attention, "TransformerEncoderLayer": _transformer, "TransformerDecoderLayer": _transformer,
-}  # fmt: skip
+    "MultiheadAttention": _attention,
+    "TransformerEncoderLayer": _transformer,
+    "TransformerDecoderLayer": _transformer,
+}
 _MISSING = object()
 _NUMBERS = itertools.count(1)
 

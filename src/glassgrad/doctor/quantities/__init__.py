@@ -11,6 +11,6 @@ from glassgrad.doctor.quantities.field import Field
 
 FIELDS: tuple[Field, ...] = (
     *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 __all__ = ["FIELDS", "Field"]

@@ -50,7 +50,7 @@ _RECTIFIER, _SYMMETRIC, _SHARE = Kind(rectifies=True), Kind(low=-1, high=1), Kin
 KINDS = {
     "relu": _RECTIFIER, "threshold": _RECTIFIER, "relu6": Kind(True, 0, 6), "tanh": _SYMMETRIC, "softsign": _SYMMETRIC,
     "hardtanh": _SYMMETRIC, "sigmoid": _SHARE, "hardsigmoid": _SHARE,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def kind_of(name: str, module: Any = None) -> Kind | None:

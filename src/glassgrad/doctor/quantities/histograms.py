@@ -7,9 +7,7 @@ import numpy as np
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.statistics import Array, magnitudes
 
-FIELDS = (
-    Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),
-)
+FIELDS = (Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),)
 
 
 def measure(gradient: Array) -> Array:

@@ -11,9 +11,7 @@ import numpy as np
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.statistics import Array, norm
 
-FIELDS = (
-    Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),
-)
+FIELDS = (Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),)
 
 
 def measure(before: Array, after: Array) -> float:

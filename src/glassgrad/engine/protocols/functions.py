@@ -76,9 +76,14 @@ def _variables(m: Array, y: Any, rowvar: bool) -> Array:
 
 
 def _cov(
-    m: Array, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    m: Array,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
     aweights: Any = None,
-) -> Array:  # fmt: skip
+) -> Array:
     correction = int(not bias) if ddof is None else ddof
     return statistics.cov(_variables(m, y, rowvar), correction=correction, fweights=fweights, aweights=aweights)
 
@@ -121,9 +126,12 @@ def _argsort(
 
 
 def _unique(
-    ar: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    ar: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     axis: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     first, inverse, counts = data_dependent.unique_p(ar, axis=axis)
     values = index.take(_flat(ar) if axis is None else ar, first, axis or 0)
     asked = zip((first, inverse, counts), (return_index, return_inverse, return_counts), strict=True)
@@ -209,13 +217,13 @@ _SPELLINGS: dict[str, Callable[..., Any]] = {
     "ones_like": lambda a, dtype=None: creation.ones_like(a, dtype=dtype),
     "empty_like": lambda prototype, dtype=None: creation.empty_like(prototype, dtype=dtype),
     "full_like": lambda a, fill_value, dtype=None: creation.full_like(a, fill_value, dtype=dtype),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # Functions whose `axis` may be (), which reduces nothing.
 _OVER_AXES = (
     "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "ptp", "all", "any", "count_nonzero", "average",
     "median", "quantile", "percentile", "nansum", "nanprod", "nanmean", "nanstd", "nanvar", "nanmax", "nanmin",
-)  # fmt: skip
+)  # fmt: skip  # a table
 _ALL = _SPELLINGS | MEANINGS
 SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name in _OVER_AXES}
 
@@ -230,7 +238,7 @@ WITHOUT_GRADIENT = frozenset((
     "histogram_bin_edges", "histogram", "histogram2d", "histogramdd", "unravel_index", "ravel_multi_index",
     "tril_indices_from", "triu_indices_from", "diag_indices_from", "einsum_path", "save", "savez", "savez_compressed",
     "savetxt",
-))  # fmt: skip
+))  # fmt: skip  # a table
 _NAMESPACES = {"numpy.linalg": "glassgrad.linalg", "numpy.fft": "glassgrad.fft"}
 
 

@@ -93,7 +93,7 @@ _PARTED: dict[str, tuple[Any, Any, Callable[[Any, Any], Any]]] = {
     "any": ("any", False, elementwise.logical_or), "max": ("amax", None, elementwise.maximum),
     "min": ("amin", None, elementwise.minimum), "amax": ("amax", None, elementwise.maximum),
     "amin": ("amin", None, elementwise.minimum),
-}  # fmt: skip
+}  # fmt: skip  # a table
 _REDUCTIONS: dict[str, Callable[..., Any]] = {"mean": _mean} | {
     name: _parted(PUBLIC[ours], neutral, joined) for name, (ours, neutral, joined) in _PARTED.items()
 }
@@ -283,7 +283,9 @@ MEANINGS: dict[str, Callable[..., Any]] = _REDUCTIONS | {
     "meshgrid": _meshgrid, "append": _append, "concatenate": _concatenate, "cumsum": _scan("cumsum"),
     "cumprod": _scan("cumprod"), "where": _where, "clip": _clip, "take_along_axis": _take_along_axis,
     "compress": _compress, "delete": _delete,
-}  # fmt: skip
+}  # fmt: skip  # a table
+
+
 def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     _check(axis is None or isinstance(axis, int) or len(axis) in {1, 2}, "linalg.norm", "axis", axis, "one axis or two")
     return norm(_array(x), ord, axis, keepdims)
@@ -293,5 +295,4 @@ LINALG: dict[str, Callable[..., Any]] = {
     "cross": lambda a, b, axis=-1: _crossed(a, b, axis=axis), "trace": matrix_trace, "qr": _qr_of,
     "outer": PUBLIC["outer"], "norm": _norm, "vector_norm": over_nothing(public(vector_norm, "vector_norm")),
     "diagonal": lambda x, offset=0: PUBLIC["diagonal"](x, offset, -2, -1),
-}  # fmt: skip
-
+}  # fmt: skip  # a table

@@ -37,7 +37,7 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
     "complex128",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 class UniqueAll(NamedTuple):
@@ -127,9 +127,7 @@ def _arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None
     return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
 
 
-def _eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Tensor:  # fmt: skip
+def _eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
 
 
@@ -170,7 +168,7 @@ _OWN: dict[str, Any] = {
     **{name: getattr(creation, name) for name in (
         "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
     )}, "arange": _arange,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 class _Info:
@@ -191,9 +189,11 @@ class _Info:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Return the dtypes that Python numbers get."""
         return {
-            "real floating": creation.DEFAULT, "complex floating": np.dtype(np.complex64),
-            "integral": np.dtype(np.int64), "indexing": np.dtype(np.int64),
-        }  # fmt: skip
+            "real floating": creation.DEFAULT,
+            "complex floating": np.dtype(np.complex64),
+            "integral": np.dtype(np.int64),
+            "indexing": np.dtype(np.int64),
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Return the dtypes by name, all or those of a kind."""
@@ -227,9 +227,13 @@ def _no_derivative(_g: Array, _needs: Any, _y: Any, *_x: Any, function: Any) -> 
 
 
 opaque_p = Custom(
-    "opaque", lambda _xp, *x, function: function(*x),
-    joint_vjp=_no_derivative, formula="a function of SciPy without a derivative", derivative="raises", register=False,
-)  # fmt: skip
+    "opaque",
+    lambda _xp, *x, function: function(*x),
+    joint_vjp=_no_derivative,
+    formula="a function of SciPy without a derivative",
+    derivative="raises",
+    register=False,
+)
 PRIMITIVES[opaque_p.name] = opaque_p
 
 
@@ -253,7 +257,7 @@ class Special:
 class Namespace:
     """The functions, constants and dtypes of the standard as attributes; extensions `linalg` and `fft`."""
 
-    __name__ = "glassgrad.protocols.namespace"
+    __name__ = "glassgrad.engine.protocols.namespace"
     __array_api_version__ = VERSIONS[-1]
     linalg = Extension("glassgrad.linalg")
     fft = Extension("glassgrad.fft")
@@ -275,9 +279,12 @@ class Namespace:
         """Return the namespace; raises for a version of the standard that is not known."""
         if version is not None and version not in VERSIONS:
             raise errors.BAD_OPTION(
-                owner="__array_namespace__", name="api_version", given=version, where=provenance.here(),
+                owner="__array_namespace__",
+                name="api_version",
+                given=version,
+                where=provenance.here(),
                 expected=f"one of {', '.join(VERSIONS)}",
-            )  # fmt: skip
+            )
         return self
 
 

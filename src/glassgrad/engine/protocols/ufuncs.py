@@ -52,7 +52,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         np.matmul: REGISTRY["matmul"], np.reciprocal: REGISTRY["reciprocal"], np.power: REGISTRY["power"],
         np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive, np.cbrt: _cbrt,
         np.divmod: _divmod, np.modf: _modf,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
 
 
 UFUNCS = _table()
@@ -60,7 +60,6 @@ UFUNCS = _table()
 
 def _gamma_sign(x: Array) -> Array:
     return PUBLIC["where"](x > 0, 1.0, 1 - 2 * (PUBLIC["floor"](x) % 2))
-
 
 
 # SciPy's names that are not ours as well.
@@ -75,7 +74,7 @@ _SCIPY: dict[str, Any] = {
     "log_softmax": "log_softmax",
     "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "k0": "modified_bessel_k0",
     "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0", "k1e": "scaled_modified_bessel_k1",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def find(function: Any) -> Callable[..., Any] | None:
@@ -160,7 +159,7 @@ def _outer(ours: Callable[..., Any], a: Any, b: Any) -> Any:
 
 
 _REDUCE = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin", "logaddexp": "logsumexp",
-           "logical_and": "all", "logical_or": "any"}  # fmt: skip
+           "logical_and": "all", "logical_or": "any"}  # fmt: skip  # a table
 _ACCUMULATE: dict[str, Callable[[Any, int], Any]] = {
     "add": scan.cumsum,
     "multiply": scan.cumprod,

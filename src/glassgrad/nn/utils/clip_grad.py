@@ -53,9 +53,11 @@ def _scale(gradients: list[Tensor], total: Array, max_norm: float) -> None:
 
 
 def get_total_norm(
-    tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    tensors: Iterable[Tensor] | Tensor,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the norm of all tensors as if they were one vector.
 
     Example:
@@ -74,9 +76,12 @@ def _checked(total: Array, strict: bool) -> Array:
 
 
 def clip_grad_norm_(
-    parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    parameters: Iterable[Tensor] | Tensor,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Scale all gradients so that their common norm is at most `max_norm`; return the norm before.
 
     Args:
@@ -110,9 +115,7 @@ def clip_grads_with_norm_(
     _scale(_gradients(parameters), total_norm.array, float(max_norm))
 
 
-def clip_grad_value_(
-    parameters: Iterable[Tensor] | Tensor, clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float, foreach: bool | None = None) -> None:
     """Limit every number of every gradient to [-clip_value, clip_value].
 
     Example:

@@ -59,9 +59,7 @@ def largest(matrix: Any, u: Any, v: Any) -> Any:
 def start(matrix: Any, eps: float) -> tuple[Buffer, Buffer]:
     """Return random vectors to begin a power iteration with."""
     rows, columns = matrix.shape
-    return tuple(
-        Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns)
-    )  # type: ignore[return-value]  # there are two sizes
+    return tuple(Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns))  # type: ignore[return-value]  # there are two sizes
 
 
 class _WeightNorm(Module):
@@ -162,10 +160,13 @@ class _Orthogonal(Module):
     def _factors(self, matrix: Any, wide: bool) -> Tensor:
         if self.orthogonal_map != "householder":
             raise errors.BAD_OPTION(
-                owner="orthogonal", name="use_trivialization", given=False, where=provenance.here(1),
+                owner="orthogonal",
+                name="use_trivialization",
+                given=False,
+                where=provenance.here(1),
                 expected=f"True where a weight is assigned, or orthogonal_map='householder' (it is "
                 f"{self.orthogonal_map!r})",
-            )  # fmt: skip
+            )
         raw, size = np.linalg.qr(matrix, mode="raw")
         factors = np.ascontiguousarray(raw.swapaxes(-1, -2))
         place = np.arange(factors.shape[-1])
@@ -235,17 +236,23 @@ def orthogonal(
     weight = getattr(module, name)
     if len(weight.shape) < 2:
         raise errors.BAD_OPTION(
-            owner="orthogonal", name=name, given=tuple(weight.shape), expected="at least 2 dimensions",
+            owner="orthogonal",
+            name=name,
+            given=tuple(weight.shape),
+            expected="at least 2 dimensions",
             where=provenance.here(),
-        )  # fmt: skip
+        )
     maps = ("matrix_exp", "cayley", "householder")
     if orthogonal_map is None:
         orthogonal_map = "matrix_exp" if weight.shape[-2] == weight.shape[-1] else "householder"
     if orthogonal_map not in maps:
         raise errors.BAD_OPTION(
-            owner="orthogonal", name="orthogonal_map", given=orthogonal_map, expected=", ".join(maps),
+            owner="orthogonal",
+            name="orthogonal_map",
+            given=orthogonal_map,
+            expected=", ".join(maps),
             where=provenance.here(),
-        )  # fmt: skip
+        )
     return register_parametrization(module, name, _Orthogonal(orthogonal_map, use_trivialization), unsafe=True)
 
 

@@ -158,9 +158,12 @@ def _check(module: Module, name: str, expected: Any, found: Any) -> None:
     shape, dtype = expected if isinstance(expected, tuple) else (expected.shape, expected.dtype)
     if tuple(found.shape) != tuple(shape) or found.dtype != dtype:
         raise errors.PARAMETRIZED_DIFFERS(
-            owner=type(module).__name__, name=name, expected=f"{tuple(shape)} {dtype}",
-            given=f"{tuple(found.shape)} {found.dtype}", where=provenance.here(1),
-        )  # fmt: skip
+            owner=type(module).__name__,
+            name=name,
+            expected=f"{tuple(shape)} {dtype}",
+            given=f"{tuple(found.shape)} {found.dtype}",
+            where=provenance.here(1),
+        )
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -181,9 +184,12 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     chain = module.parametrizations[tensor_name]
     if not leave_parametrized and not chain.is_tensor:
         raise errors.BAD_OPTION(
-            owner="remove_parametrizations", name="leave_parametrized", given=False, where=provenance.here(),
+            owner="remove_parametrizations",
+            name="leave_parametrized",
+            given=False,
+            where=provenance.here(),
             expected=f"True, as {tensor_name} is computed from {chain.ntensors} tensors",
-        )  # fmt: skip
+        )
     first = chain._originals()[0]
     kept = first
     if leave_parametrized:
@@ -224,4 +230,4 @@ def transfer_parametrizations_and_params(
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
     "transfer_parametrizations_and_params", "type_before_parametrizations",
-]  # fmt: skip
+]  # fmt: skip  # a table

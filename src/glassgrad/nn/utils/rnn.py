@@ -70,9 +70,12 @@ def pack_padded_sequence(
         input = input[order] if batch_first else input[:, order]
     if sizes.size == 0 or sizes.min() < 1 or (np.diff(sizes) > 0).any():
         raise errors.BAD_OPTION(
-            owner="pack_padded_sequence", name="lengths", given=sizes.tolist(), where=provenance.here(),
+            owner="pack_padded_sequence",
+            name="lengths",
+            given=sizes.tolist(),
+            where=provenance.here(),
             expected="lengths of at least 1, the longest first (or enforce_sorted=False)",
-        )  # fmt: skip
+        )
     steps = int(sizes[0])
     batch_sizes = (sizes > np.arange(steps)[:, None]).sum(1)
     rows, columns = np.nonzero(np.arange(len(sizes)) < batch_sizes[:, None])
@@ -90,9 +93,12 @@ def pad_packed_sequence(
     if total_length is not None:
         if total_length < len(places):
             raise errors.BAD_OPTION(
-                owner="pad_packed_sequence", name="total_length", given=total_length, where=provenance.here(),
+                owner="pad_packed_sequence",
+                name="total_length",
+                given=total_length,
+                where=provenance.here(),
                 expected=f"at least the longest length, {len(places)}",
-            )  # fmt: skip
+            )
         more = ((0, total_length - len(places)), (0, 0))
         places, alive = np.pad(places, more), np.pad(alive, more)
     lengths = sequence.lengths()
@@ -143,4 +149,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
 __all__ = [
     "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
     "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -30,11 +30,11 @@ _ERFC_END = 12.0
 _INVERSE_NEAR = (
     1.50140942, 0.246640726, -0.00417770781, -0.00125370767, 0.000218602233, -4.39671825e-06, -3.52886552e-06,
     3.43720133e-07, 2.85349269e-08,
-)  # fmt: skip
+)  # fmt: skip  # a table
 _INVERSE_FAR = (
     2.8329771, 1.0016747, 0.00943154137, -0.00763394049, 0.00578687308, -0.00362937964, 0.00124739657, 5.68177702e-05,
     -0.000127517942,
-)  # fmt: skip
+)  # fmt: skip  # a table
 _SPLIT = 5.0
 
 # B(2k), the Bernoulli numbers of the asymptotic series of the trigamma function, and how far the argument is moved up.

@@ -93,8 +93,11 @@ class Images:
         _, _, h, w = x.shape
         self.xp = xp
         self.source = x.transpose(0, 2, 3, 1)[:, max(-top, 0) : h - max(-bottom, 0), max(-left, 0) : w - max(-right, 0)]
-        self.inner = (slice(None), slice(max(top, 0), max(top, 0) + self.source.shape[1]),
-                      slice(max(left, 0), max(left, 0) + self.source.shape[2]))  # fmt: skip
+        self.inner = (
+            slice(None),
+            slice(max(top, 0), max(top, 0) + self.source.shape[1]),
+            slice(max(left, 0), max(left, 0) + self.source.shape[2]),
+        )
         self.shape = (h + top + bottom, w + left + right, x.shape[1])
         self.direct = tuple(self.source.shape[1:]) == self.shape and bool(self.source.flags.c_contiguous)
         self.buffer: Any = None
@@ -154,6 +157,6 @@ class Gatherer:
         each = c // plan.groups
         strides = (
             sn, sh * plan.stride[0], sw * plan.stride[1], sh * plan.dilation[0], sw * plan.dilation[1], sc * each, sc,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         shape = (n, *plan.out, *plan.kernel, plan.groups, each)
         return self.xp.lib.stride_tricks.as_strided(image, shape, strides)

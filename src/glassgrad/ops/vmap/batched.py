@@ -112,11 +112,11 @@ def _attach() -> None:
         "truediv": elementwise.divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
         "pow": elementwise.power, "matmul": linalg.matmul, "and": elementwise.bitwise_and,
         "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     compare = {
         "eq": elementwise.equal, "ne": elementwise.not_equal, "lt": elementwise.less, "le": elementwise.less_equal,
         "gt": elementwise.greater, "ge": elementwise.greater_equal,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for name, prim in binary.items():
         setattr(Batched, f"__{name}__", prim)  # a primitive in a class is a method
         setattr(Batched, f"__r{name}__", reflected(prim))

@@ -255,7 +255,7 @@ _PATTERNS: dict[Rule, Sequence[str]] = {
     _put_add: ("put_add",),
     _at_set: ("at_set",),
     _put_along: ("put_along_axis",),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 RULES: dict[str, Rule] = {name: rule for rule, names in _PATTERNS.items() for name in names}
 

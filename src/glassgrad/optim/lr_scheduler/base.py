@@ -146,16 +146,21 @@ class _Functions(LRScheduler):
     """A function of the step number, or one for each group."""
 
     def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         count = len(optimizer.param_groups)
         functions = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
         if len(functions) != count:
             raise errors.BAD_OPTION(
-                owner=type(self).__name__, name="lr_lambda", given=f"{len(functions)} functions",
-                expected=f"one for each of {count} groups", where=provenance.here(),
-            )  # fmt: skip
+                owner=type(self).__name__,
+                name="lr_lambda",
+                given=f"{len(functions)} functions",
+                expected=f"one for each of {count} groups",
+                where=provenance.here(),
+            )
         self.lr_lambdas: list[Any] = functions
         self._given = lr_lambda
         super().__init__(optimizer, last_epoch)

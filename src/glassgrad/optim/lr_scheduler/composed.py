@@ -32,9 +32,12 @@ class SequentialLR(LRScheduler):
     ) -> None:
         if len(milestones) != len(schedulers) - 1:
             raise errors.BAD_OPTION(
-                owner="SequentialLR", name="milestones", given=list(milestones), where=provenance.here(),
+                owner="SequentialLR",
+                name="milestones",
+                given=list(milestones),
+                where=provenance.here(),
                 expected=f"{len(schedulers) - 1}, one fewer than schedules",
-            )  # fmt: skip
+            )
         if any(one.optimizer is not optimizer for one in schedulers):
             raise errors.ANOTHER_OPTIMIZER(owner="SequentialLR", where=provenance.here())
         self.optimizer = optimizer

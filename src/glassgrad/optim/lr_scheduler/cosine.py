@@ -72,9 +72,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         for name, given in (("T_0", T_0), ("T_mult", T_mult)):
             if given < 1 or int(given) != given:
                 raise errors.BAD_OPTION(
-                    owner="CosineAnnealingWarmRestarts", name=name, given=given, where=provenance.here(),
+                    owner="CosineAnnealingWarmRestarts",
+                    name=name,
+                    given=given,
+                    where=provenance.here(),
                     expected="a whole number of at least 1",
-                )  # fmt: skip
+                )
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -122,14 +125,22 @@ class WarmupCosineLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, warmup_steps: int, total_steps: int, eta_min: float = 0.0,
-        start_factor: float = 0.0, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        warmup_steps: int,
+        total_steps: int,
+        eta_min: float = 0.0,
+        start_factor: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 <= warmup_steps < total_steps:
             raise errors.BAD_OPTION(
-                owner="WarmupCosineLR", name="warmup_steps", given=warmup_steps, where=provenance.here(),
+                owner="WarmupCosineLR",
+                name="warmup_steps",
+                given=warmup_steps,
+                where=provenance.here(),
                 expected=f"at least 0 and less than total_steps={total_steps}",
-            )  # fmt: skip
+            )
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
         self.eta_min = eta_min

@@ -30,9 +30,12 @@ class _Momentum:
         self.optimizer = optimizer
         if not any(name in optimizer.defaults for name in ("momentum", "betas")):
             raise errors.BAD_OPTION(
-                owner=owner, name="cycle_momentum", given=True, where=provenance.here(2),
+                owner=owner,
+                name="cycle_momentum",
+                given=True,
+                where=provenance.here(2),
                 expected=f"False, as {type(optimizer).__name__} has no momentum",
-            )  # fmt: skip
+            )
         self.as_beta = "betas" in optimizer.defaults
         optimizer.moving |= {"betas" if self.as_beta else "momentum"}
 
@@ -103,17 +106,29 @@ class CyclicLR(_InCycles):
     """
 
     def __init__(
-        self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
-        step_size_up: int = 2000, step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-        base_momentum: float | Sequence[float] = 0.8, max_momentum: float | Sequence[float] = 0.9,
+        self,
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.8,
+        max_momentum: float | Sequence[float] = 0.9,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if scale_fn is None and mode not in {"triangular", "triangular2", "exp_range"}:
             raise errors.BAD_OPTION(
-                owner="CyclicLR", name="mode", given=mode, expected="'triangular', 'triangular2' or 'exp_range'",
+                owner="CyclicLR",
+                name="mode",
+                given=mode,
+                expected="'triangular', 'triangular2' or 'exp_range'",
                 where=provenance.here(),
-            )  # fmt: skip
+            )
         self.max_lrs = _each(max_lr, optimizer, "CyclicLR", "max_lr")
         self.up = float(step_size_up)
         self.total_size = self.up + float(step_size_up if step_size_down is None else step_size_down)
@@ -189,12 +204,22 @@ class OneCycleLR(_InCycles):
     """
 
     def __init__(
-        self, optimizer: Optimizer, max_lr: float | Sequence[float], total_steps: int | None = None,
-        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
-        anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: float | Sequence[float] = 0.85,
-        max_momentum: float | Sequence[float] = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
-        three_phase: bool = False, last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise self._wrong("total_steps", None, "a number, or epochs and steps_per_epoch")

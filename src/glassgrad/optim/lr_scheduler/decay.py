@@ -90,9 +90,7 @@ class ConstantLR(LRScheduler):
         [0.5, 0.5, 1.0, 1.0, 1.0]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         _check_factor("ConstantLR", "factor", factor, 0)
         self.factor = factor
         self.total_iters = total_iters
@@ -131,9 +129,13 @@ class LinearLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5,
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
         last_epoch: int = -1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         _check_factor("LinearLR", "start_factor", start_factor, 0)
         _check_factor("LinearLR", "end_factor", end_factor, 0)
         self.start_factor = start_factor

@@ -1,1 +1,20 @@
 """What a person sees of a run: lines, the live display, pictures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import IO
+
+from glassgrad.train.show.display import Display, PlainDisplay
+
+
+def choose_display(on_closed: Callable[[], None] = lambda: None, output: IO[str] | None = None) -> Display:
+    """Return the live display if the output is a terminal that can move its cursor, plain lines otherwise."""
+    output = output or sys.stdout
+    if output.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
+        from glassgrad.train.show.live import LiveDisplay
+
+        return LiveDisplay(output, on_closed)
+    return PlainDisplay(output, on_closed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import IO, Protocol
@@ -103,13 +102,3 @@ def silence(output: IO[str]) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
-
-
-def choose_display(on_closed: Callable[[], None] = lambda: None, output: IO[str] | None = None) -> Display:
-    """Return the live display if the output is a terminal that can move its cursor, plain lines otherwise."""
-    output = output or sys.stdout
-    if output.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown"):
-        from glassgrad.train.show.live import LiveDisplay
-
-        return LiveDisplay(output, on_closed)
-    return PlainDisplay(output, on_closed)

@@ -63,8 +63,11 @@ def _curves(axes: Any, records: list[dict[str, Any]], held_out: str) -> None:
 
 
 def _drops(axes: Any, train: list[dict[str, Any]]) -> None:
-    drops = [(before["step"], after["rate"]) for before, after in itertools.pairwise(train)
-             if before["rate"] != after["rate"]]  # fmt: skip
+    drops = [
+        (before["step"], after["rate"])
+        for before, after in itertools.pairwise(train)
+        if before["rate"] != after["rate"]
+    ]
     for step, rate in drops if len(drops) <= _MOST_DROPS else ():
         axes.axvline(step, color="#999999", linewidth=0.8, linestyle=":")
         axes.annotate(

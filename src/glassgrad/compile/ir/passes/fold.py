@@ -23,12 +23,15 @@ def fold(graph: Graph) -> Graph:
             continue
         if instr.reads() and all(var.size == 0 for var in instr.reads()):
             # So is what is made of nothing: the sum over an empty axis. No emitter has to make loops without a turn.
-            values: list[object] = [np.empty(one.shape, one.dtype) if isinstance(one, Var) else one
-                                    for one in instr.inputs]  # fmt: skip
+            values: list[object] = [
+                np.empty(one.shape, one.dtype) if isinstance(one, Var) else one for one in instr.inputs
+            ]
             _replace(rewriter, instr, values)
             continue
-        values = [rewriter.known.get(operand, operand) if isinstance(operand, Var) else operand
-                  for operand in map(rewriter.now, instr.inputs)]  # fmt: skip
+        values = [
+            rewriter.known.get(operand, operand) if isinstance(operand, Var) else operand
+            for operand in map(rewriter.now, instr.inputs)
+        ]
         if any(isinstance(value, Var) for value in values) or not _worthwhile(instr, values):
             rewriter.keep(_with_numbers(instr, rewriter))
             continue

@@ -55,7 +55,7 @@ RULES_TEXT: tuple[tuple[str, str], ...] = (
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 class Pattern(NamedTuple):

@@ -204,15 +204,16 @@ def _sum(rewriter: Rewriter, instr: Instr) -> Operand | None:
 
 def _getitem(rewriter: Rewriter, instr: Instr) -> Operand | None:
     """An index that takes everything is nothing."""
-    whole = all(part is Ellipsis or (isinstance(part, tuple) and part == (None, None, None))
-                for part in instr.params["spec"])  # fmt: skip
+    whole = all(
+        part is Ellipsis or (isinstance(part, tuple) and part == (None, None, None)) for part in instr.params["spec"]
+    )
     return instr.inputs[0] if whole else None
 
 
 STRUCTURAL: dict[str, Structural] = {
     "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "astype": _astype, "sum": _sum,
     "max": _sum, "min": _sum, "getitem": _getitem,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _without_broadcasts(rewriter: Rewriter, instr: Instr) -> Operand | None:

@@ -20,14 +20,14 @@ ROUTINES: dict[str, Routine] = {
     "exp": exponential.exp, "expm1": exponential.expm1, "log": exponential.log, "log1p": exponential.log1p,
     "power": power.power, "sin": trigonometric.sin, "cos": trigonometric.cos, "tanh": special.tanh,
     "sigmoid": special.sigmoid, "erf": special.erf, "erfc_from": special.erfc_from,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # name -> largest error in ulp (float32, float64)
 MAX_ULP: dict[str, tuple[float, float]] = {
     "exp": (1.5, 1.5), "expm1": (2.5, 2.5), "log": (1.5, 1.5), "log1p": (2.0, 2.0), "power": (1.0, 2.0),
     "sin": (1.5, 1.5), "cos": (1.5, 1.5), "tanh": (3.5, 3.5), "sigmoid": (3.0, 3.0), "erf": (4.0, 4.0),
     "erfc": (4.5, 6.0),  # most right below 1, where the unit is half of that of the factors
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def math_call(b: Builder, name: str, *args: Value) -> Value:

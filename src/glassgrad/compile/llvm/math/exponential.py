@@ -18,7 +18,7 @@ from glassgrad.compile.llvm.math.common import (
     power_of_two,
     scale,
     to_integer_bits,
-)  # fmt: skip
+)
 
 _LOG2E = 1.4426950408889634
 
@@ -33,7 +33,7 @@ _EXP = {
         0.00019841269743666964, 2.4801507762531672e-05, 2.755740462272273e-06, 2.762553482988424e-07,
         2.505038475493359e-08,
     ),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # (2 artanh(s) / s - 2) / s^2 in powers of s^2
 LOG = {
@@ -42,7 +42,7 @@ LOG = {
         0.6666666666666666, 0.3999999999976928, 0.28571428675932153, 0.22222204550031563, 0.18183285264011287,
         0.15320574049730357, 0.14735579584307348,
     ),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # Beyond these exp is 0 or Inf, and expm1 is -1 or Inf.
 _EXP_RANGE = {"f32": (-103.98, 89.5), "f64": (-745.14, 710.5)}

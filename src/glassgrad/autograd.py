@@ -1,0 +1,60 @@
+"""`torch.autograd`: backward, grad, functions with rules of the user's own, and PyTorch's checks of derivatives."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from glassgrad import verify
+from glassgrad.engine import saved_tensors as graph
+from glassgrad.engine.backward import Variable, backward, grad
+from glassgrad.engine.function import Function, once_differentiable
+from glassgrad.engine.mode import enable_grad, no_grad, set_grad_enabled
+from glassgrad.errors.missing import getter
+
+
+def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """Whether derivatives agree with differences, as in PyTorch; raises if not. `verify.gradcheck` says more."""
+    return _checked(verify.gradcheck, func, inputs, raise_exception, options)
+
+
+def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+    """The same for second derivatives; `verify.gradgradcheck` says more."""
+    return _checked(verify.gradgradcheck, func, inputs, raise_exception, options)
+
+
+def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options: dict[str, Any]) -> bool:
+    known = {key: value for key, value in options.items() if key in {"eps", "atol", "rtol", "nondet_tol"}}
+    given = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    return bool(check(func, *given, raise_exception=raise_exception, **known))
+
+
+_ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite() tells whether a value is sound."
+# What PyTorch has here and this library has not, and what to use in its place.
+_INSTEAD = {
+    "detect_anomaly": _ANOMALY,
+    "set_detect_anomaly": _ANOMALY,
+    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
+}
+
+if not TYPE_CHECKING:
+    _absent = getter(__name__, _INSTEAD)
+
+    def __getattr__(name: str) -> Any:
+        """Find the module `functional`, which is loaded when it is asked for."""
+        return import_module("glassgrad.func.of_inputs") if name == "functional" else _absent(name)
+
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "no_grad",
+    "once_differentiable",
+    "set_grad_enabled",
+]

@@ -1,0 +1,19 @@
+"""`torch.utils.checkpoint`: recompute instead of store. The module is callable: it is the function `checkpoint` too."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
+
+
+class _Callable(ModuleType):
+    """Lets the name `glassgrad.checkpoint` be the function and the module at once."""
+
+    __call__ = staticmethod(checkpoint)
+
+
+sys.modules[__name__].__class__ = _Callable
+
+__all__ = ["checkpoint", "checkpoint_sequential"]

@@ -1,0 +1,359 @@
+"""Running scripts that were written for PyTorch: ``as_torch()``, and the names they use beside tensors and layers."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import amp, errors, provenance, serialization
+from glassgrad.compat import torch_names
+from glassgrad.compat.torch_names import HOMES, Namespace
+from glassgrad.engine import creation, devices, random
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Size, Tensor
+
+# --- glassgrad under the name torch ---------------------------------------------------------------
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives `torch.a.b` the module `glassgrad.a.b`, as it is."""
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system takes what stands in sys.modules when this returns.
+        twin = sys.modules[module.__name__] = _twin(module.__name__)
+        if isinstance(twin, ModuleType) and not hasattr(twin, "__path__"):
+            twin.__path__ = []  # what is a file here may be a package there: torch.utils.data.dataset
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds everything below the name torch."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+
+
+def _twin(name: str) -> Any:
+    """Return what `torch...` stands for: a module, or a namespace inside of one."""
+    home = home_of(name.removeprefix("torch").lstrip("."))
+    if home is not None:
+        return home
+    own = "glassgrad" + name.removeprefix("torch")
+    parent, _, last = own.rpartition(".")
+    if parent.removeprefix("glassgrad.") in HOMES:  # a name that a namespace has not: it says why
+        return _inside(parent, last)
+    try:
+        return importlib.import_module(own)
+    except ModuleNotFoundError as error:
+        if not own.startswith(str(error.name)):
+            raise
+        return _inside(parent, last)
+
+
+def _inside(parent: str, name: str) -> Any:
+    try:
+        return getattr(_twin("torch" + parent.removeprefix("glassgrad")), name)
+    except AttributeError as missing:
+        raise ImportError(str(missing)) from None
+
+
+def home_of(path: str) -> Any:
+    """Return the namespace for a module of PyTorch's that we have under another name, None for all others."""
+    home = HOMES.get(path)
+    above = path
+    while home is None and "." in above:
+        above = above.rpartition(".")[0]
+        if find_spec_of(path):
+            return None
+        home = HOMES.get(above + ".")
+    return Namespace(path, {}, f"glassgrad.{home}") if isinstance(home, str) else home
+
+
+def find_spec_of(path: str) -> bool:
+    """Tell whether there is a file of ours under a path."""
+    try:
+        return importlib.util.find_spec(f"glassgrad.{path}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+class Stand:
+    """What `as_torch` returns: `undo()` takes the name away again. Also a context manager."""
+
+    def __init__(self) -> None:
+        self._finder = _Finder()
+        self._before = _torch_modules()
+        for name in self._before:
+            del sys.modules[name]
+        sys.meta_path.insert(0, self._finder)
+        sys.modules["torch"] = importlib.import_module("glassgrad")
+        self._patched = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in _patches()]
+        for owner, name, value in _patches():
+            setattr(owner, name, value)
+
+    def undo(self) -> None:
+        """Give the name `torch` back to whatever had it; a second call does nothing."""
+        if self._finder not in sys.meta_path:
+            return
+        sys.meta_path.remove(self._finder)
+        for owner, name, before in self._patched:
+            if before is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        for name in _torch_modules():
+            del sys.modules[name]
+        sys.modules.update(self._before)
+
+    def __enter__(self) -> Any:
+        return sys.modules["torch"]
+
+    def __exit__(self, *_exception: object) -> None:
+        self.undo()
+
+
+_MISSING = object()
+
+
+def _patches() -> list[tuple[Any, str, Any]]:
+    """Return what is different while glassgrad stands in for PyTorch: (owner, name, value)."""
+    front = importlib.import_module("glassgrad")
+    patches: list[tuple[Any, str, Any]] = [
+        (front, "__version__", torch_names.VERSION),
+        # Programs call `self.__getattr__(name)`. A class that has it looks every attribute up more slowly.
+        (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
+    ]
+    for path in HOMES:
+        parent, _, name = path.rpartition(".")
+        if name and parent in {"nn", "utils.data", "autograd"} and not find_spec_of(path):
+            patches.append((importlib.import_module(f"glassgrad.{parent}"), name, home_of(path)))
+    return patches
+
+
+def _no_attribute(module: Any, name: str) -> Any:
+    if name in module.__dict__:
+        return module.__dict__[name]
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+
+
+def _torch_modules() -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name == "torch" or name.startswith("torch.")}
+
+
+def as_torch() -> Stand:
+    """Let ``import torch`` and everything below it give glassgrad, in this process, until `undo()`.
+
+    PyTorch itself need not be installed; if it is loaded already, modules that have it keep it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> with gg.compat.as_torch():
+        ...     import torch
+        ...     from torch.nn import functional as F
+        ...     print(F.relu(torch.tensor([-1.0, 2.0])))
+        tensor([0., 2.])
+    """
+    return Stand()
+
+
+# --- names beside tensors and layers --------------------------------------------------------------
+
+
+class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
+    """Ops inside are not recorded, as in `no_grad`."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls, mode) if callable(mode) else super().__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.recording = not mode
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is one of floating-point numbers."""
+    return bool(input.dtype.kind == "f")
+
+
+def numel(input: Any) -> int:
+    """Number of elements."""
+    return int(input.numel())
+
+
+def get_default_dtype() -> np.dtype[Any]:
+    """Return the dtype of new tensors: float32."""
+    return creation.DEFAULT
+
+
+def set_default_dtype(d: Any) -> None:
+    """Set the dtype of new tensors of Python's numbers, of random ones and of layers: float32, float64 or float16.
+
+    Compiled functions keep the dtype that they were traced with.
+    """
+    wanted = np.dtype(np.float32 if d is None else _dtype_named(d))
+    if wanted.kind != "f":
+        raise errors.DEFAULT_DTYPE(given=wanted, where=provenance.here())
+    creation.DEFAULT = wanted
+
+
+set_default_tensor_type = set_default_dtype
+
+
+def _dtype_named(d: Any) -> Any:
+    """Return the dtype of a dtype, of a kind of tensor, or of the name of one, such as "torch.DoubleTensor"."""
+    if isinstance(d, str) and d.endswith("Tensor"):
+        d = NAMES[d.rpartition(".")[2]]
+    return getattr(d, "dtype", d) if isinstance(d, TypedTensor) else d
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how numbers are printed: NumPy's options of the same names."""
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    np.set_printoptions(**options, suppress=None if sci_mode is None else not sci_mode)
+
+
+def set_default_device(device: Any) -> None:
+    """Accept the cpu, which it is; raise on others."""
+    devices.check(device)
+
+
+def get_default_device() -> devices.device:
+    """Return the cpu."""
+    return devices.device("cpu")
+
+
+def get_num_threads() -> int:
+    """Return how many cores this process may use; a compiled step takes as many of them as are worth it."""
+    from glassgrad.compile.native.runtime import available_cores
+
+    return available_cores()
+
+
+def typename(obj: Any) -> str:
+    """Return the full name of the type of an object."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _accepted(*_args: Any, **_kwargs: Any) -> None:
+    """Do nothing: it tunes PyTorch's own kernels."""
+
+
+class TypedTensor(type):
+    """PyTorch's older name of a dtype: makes tensors, stands for the dtype, and tells tensors of it by isinstance."""
+
+    dtype: np.dtype[Any]
+
+    def __call__(cls, *data: Any) -> Any:
+        if len(data) == 1 and not isinstance(data[0], int):
+            return creation.tensor(data[0], dtype=cls.dtype)
+        return creation.zeros(*data, dtype=cls.dtype)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
+
+
+def _typed(name: str, dtype: Any) -> Any:
+    text = f"A tensor of {np.dtype(dtype)} from data, or zeros of a shape."
+    return TypedTensor(name, (), {"dtype": np.dtype(dtype), "__doc__": text, "__module__": "glassgrad"})
+
+
+class _NoDtype:
+    """A dtype that PyTorch has and NumPy has not: it can be named and compared, not used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"glassgrad.{self._name}"
+
+    @property
+    def dtype(self) -> Any:
+        raise errors.NO_SUCH_DTYPE(given=self._name, where=provenance.here(2))
+
+
+NAMES: dict[str, Any] = {
+    "autocast": amp.autocast, "save": serialization.save, "load": serialization.load,
+    "inference_mode": inference_mode, "is_tensor": is_tensor,
+    "is_floating_point": is_floating_point, "numel": numel, "get_default_dtype": get_default_dtype,
+    "set_default_dtype": set_default_dtype, "set_default_tensor_type": set_default_tensor_type,
+    "initial_seed": random.initial_seed, "seed": random.seed, "get_rng_state": random.get_rng_state,
+    "set_rng_state": random.set_rng_state, **torch_names.NAMES,
+    "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
+    "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
+    "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": np.finfo, "iinfo": np.iinfo,
+    "result_type": np.result_type, "promote_types": np.promote_types, "can_cast": np.can_cast,
+    "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128), "bfloat16": _NoDtype("bfloat16"),
+    **dict.fromkeys(
+        ("set_num_threads", "set_num_interop_threads", "set_float32_matmul_precision", "use_deterministic_algorithms"),
+        _accepted,
+    ),
+    **{
+        name: _typed(name, dtype)
+        for name, dtype in (
+            ("FloatTensor", np.float32), ("DoubleTensor", np.float64), ("HalfTensor", np.float16),
+            ("LongTensor", np.int64), ("IntTensor", np.int32), ("ByteTensor", np.uint8), ("BoolTensor", np.bool_),
+        )
+    },
+    "contiguous_format": "contiguous", "channels_last": "contiguous", "preserve_format": "contiguous",
+    "strided": "strided",
+}  # fmt: skip  # a table
+
+# What PyTorch has and this library has not, and what to use in its place.
+INSTEAD = {
+    "distributed": "one process computes here.",
+    "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
+    "library": "autograd.Function and custom_vjp make ops of your own.",
+    "storage": "the memory of a tensor is a NumPy array: .numpy().",
+    "ao": "weights stay in floating point.",
+    "package": "save weights with glassgrad.save; code is a file of yours.",
+    "quantization": "weights stay in floating point.",
+    "onnx": "save weights with glassgrad.save, which PyTorch reads through safetensors.",
+    "hub": "models are files of yours; weights load through safetensors.",
+    "fx": "compiled.graph is the traced program of a compiled function.",
+    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``."""
+    import runpy
+
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        raise SystemExit("usage: python -m glassgrad.compat SCRIPT [ARGUMENTS ...]")
+    before = sys.argv
+    sys.argv = given
+    try:
+        with as_torch():
+            runpy.run_path(given[0], run_name="__main__")
+    finally:
+        sys.argv = before
+
+
+if __name__ == "__main__":
+    main()

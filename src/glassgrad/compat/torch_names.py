@@ -1,0 +1,325 @@
+"""Small modules that PyTorch programs name in passing: switches of other devices, of its compiler, and helpers."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import itertools
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import repeat
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import creation, devices, random
+from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.func import tree
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import bad_option
+from glassgrad.ops.names import PUBLIC
+
+# What programs that compare `torch.__version__` are told, so that they take their newer branches.
+VERSION = "2.5.0+glassgrad"
+
+
+class Namespace(ModuleType):
+    """A module made of a table, whose other names are looked up in a second module."""
+
+    def __init__(self, name: str, names: dict[str, Any], home: str = "") -> None:
+        # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
+        super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
+        self.__path__: list[str] = []
+        self._home = home
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        home = self.__dict__.get("_home")
+        if not home or name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if name in _BASES and home == "glassgrad.nn":
+            file, _, base = _BASES[name].partition(":")
+            return getattr(importlib.import_module(f"glassgrad.nn.{file}"), base)
+        try:
+            return getattr(importlib.import_module(home), name)
+        except AttributeError:
+            if name.islower() and f"{self.__name__.removeprefix('torch.')}." in HOMES:
+                return Namespace(f"{self.__name__.removeprefix('torch.')}.{name}", {}, home)
+            raise
+
+
+# Bases of layers that programs ask with isinstance, and where ours are.
+_BASES = {
+    "_BatchNorm": "norm:_BatchNorm", "_NormBase": "norm:_Tracked", "_InstanceNorm": "norm:_InstanceNorm",
+    "_ConvNd": "conv:_Conv", "_ConvTransposeNd": "conv:_ConvTranspose", "_Loss": "losses:_Loss",
+    "_WeightedLoss": "losses:_Weighted", "_DropoutNd": "dropout:_Dropout", "RNNBase": "recurrent:_Recurrent",
+}  # fmt: skip  # a table
+
+
+def _no(*_args: Any, **_kwargs: Any) -> bool:
+    return False
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None:
+    """Do nothing: there is nothing to switch here."""
+
+
+def _same(thing: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+    """Return a function or module as it is, or a decorator that does."""
+    return (lambda function: function) if thing is None else thing
+
+
+def _zero(*_args: Any, **_kwargs: Any) -> int:
+    return 0
+
+
+def _device(name: str) -> Namespace:
+    """Return the namespace of a kind of device that is not there."""
+    return Namespace(name, {
+        "is_available": _no, "is_built": _no, "device_count": _zero, "synchronize": _nothing,
+        "empty_cache": _nothing, "manual_seed": _nothing, "manual_seed_all": _nothing, "seed": _nothing,
+    })  # fmt: skip  # a table
+
+
+def current_accelerator(check_available: bool = False) -> None:
+    """Return None: there is only the processor."""
+
+
+accelerator = _device("accelerator")
+accelerator.__dict__["current_accelerator"] = current_accelerator
+
+# --- compilers ------------------------------------------------------------------------------------
+
+
+def _annotate(_kind: Any, value: Any) -> Any:
+    return value
+
+
+jit = Namespace("jit", {
+    "script": _same, "trace": _same, "trace_module": _same, "ignore": _same, "unused": _same, "export": _same,
+    "script_method": _same, "freeze": _same, "optimize_for_inference": _same, "interface": _same,
+    "is_scripting": _no, "is_tracing": _no, "annotate": _annotate, "Final": Final,
+})  # fmt: skip  # a table
+compiler = Namespace("compiler", {
+    "is_compiling": _no, "is_dynamo_compiling": _no, "disable": _same, "allow_in_graph": _same,
+    "assume_constant_result": _same, "reset": _nothing, "cudagraph_mark_step_begin": _nothing,
+})  # fmt: skip  # a table
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> Any:
+    """Call ``fn(rank, *args)`` in processes of their own."""
+    context: Any = multiprocessing.get_context(start_method)
+    processes = [context.Process(target=fn, args=(rank, *args), daemon=daemon) for rank in range(nprocs)]
+    for process in processes:
+        process.start()
+    if not join:
+        return processes
+    for process in processes:
+        process.join()
+    failed = [rank for rank, process in enumerate(processes) if process.exitcode]
+    if failed:
+        raise errors.PROCESS_FAILED(ranks=failed, where=provenance.here())
+    return None
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+class SDPBackend(enum.Enum):
+    """Names of PyTorch's implementations of attention; there is one here."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+
+
+@contextmanager
+def sdpa_kernel(_backends: Any = None, set_priority: bool = False) -> Iterator[None]:
+    """Change nothing: attention has one implementation here."""
+    yield
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def tree_flatten(value: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
+    """Return the leaves and the structure of nested containers."""
+    return tree.flatten(value)
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: Any) -> Any:
+    """Put leaves together again."""
+    return tree.unflatten(treespec, leaves)
+
+
+def tree_leaves(value: Any, is_leaf: Any = None) -> list[Any]:
+    """Return the leaves of nested containers."""
+    return tree.flatten(value)[0]
+
+
+def tree_map_only(kind: Any, function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply a function to the leaves of a type."""
+    return tree.tree_map(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, value)
+
+
+def tree_map(function: Callable[..., Any], value: Any, *rests: Any) -> Any:
+    """Apply a function to each leaf."""
+    return tree.tree_map(function, value, *rests)
+
+
+# --- nn.modules.utils -----------------------------------------------------------------------------
+
+
+def _times(count: int) -> Callable[[Any], tuple[Any, ...]]:
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) and not isinstance(x, str) else tuple(repeat(x, count))
+
+    return parse
+
+
+def _reverse_repeat_tuple(values: Iterable[Any], times: int) -> tuple[Any, ...]:
+    return tuple(value for value in reversed(list(values)) for _ in range(times))
+
+
+def _assert(condition: Any, message: str = "") -> None:
+    """Raise an AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+# --- small functions ------------------------------------------------------------------------------
+
+
+def _sides(row: int, offset: int, col: int) -> tuple[int, int, int]:
+    if row < 0 or col < 0:
+        raise bad_option("a triangle", "row, col", (row, col), "no negative sizes")
+    return row, offset, col
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+    """Places of the lower triangle of a matrix, (2, n): rows and columns."""
+    return creation.tensor(np.stack(np.tril_indices(*_sides(row, offset, col))), dtype, device=device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+    """Places of the upper triangle of a matrix, (2, n): rows and columns."""
+    return creation.tensor(np.stack(np.triu_indices(*_sides(row, offset, col))), dtype, device=device)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of one element of each vector, (n, number of vectors)."""
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = PUBLIC["meshgrid"](*tensors, indexing="ij")
+    return PUBLIC["stack"]([grid.flatten() for grid in grids], -1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All ways to take `r` elements of a vector, in order, (n, r)."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.asarray(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    return input[creation.tensor(places)]
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that arrays of these shapes broadcast to."""
+    return Size(np.broadcast_shapes(*((one,) if isinstance(one, int) else tuple(one) for one in shapes)))
+
+
+def poisson(input: Any, generator: Any = None) -> Tensor:
+    """Numbers of events where `input` are expected, in its dtype."""
+    rate = concrete(input.detach(), "poisson")
+    return Tensor(np.asarray(random._rng(generator).poisson(rate), input.dtype))
+
+
+# --- TensorBoard ----------------------------------------------------------------------------------
+
+
+def _summary_writer() -> Any:
+    try:
+        return importlib.import_module("tensorboardX").SummaryWriter
+    except ImportError:
+        raise errors.NO_TENSORBOARD(where=provenance.here(2)) from None
+
+
+class _TensorBoard(Namespace):
+    def __getattr__(self, name: str) -> Any:
+        if name == "SummaryWriter":
+            return _summary_writer()
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+def _assert_close(
+    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, msg: Any = None, **_hints: Any
+) -> None:
+    """Raise an AssertionError unless two tensors, or containers of them, are close, as `torch.testing` does."""
+    for a, b in zip(tree.flatten(actual)[0], tree.flatten(expected)[0], strict=True):
+        left, right = (np.asarray(x.detach() if isinstance(x, Tensor) else x) for x in (a, b))
+        exact = left.dtype.kind not in "fc"
+        loose = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5)}.get(str(left.dtype), (1e-7, 1e-7))
+        limits = (0.0, 0.0) if exact else loose
+        np.testing.assert_allclose(
+            left,
+            right,
+            rtol=limits[0] if rtol is None else rtol,
+            atol=limits[1] if atol is None else atol,
+            err_msg=str(msg or ""),
+        )
+
+
+# Names below torch that no module of ours has: where programs find them.
+NAMES: dict[str, Any] = {
+    "jit": jit, "compiler": compiler, "accelerator": accelerator, "mps": _device("mps"), "xpu": _device("xpu"),
+    "multiprocessing": Namespace(
+        "multiprocessing", {"spawn": spawn, "set_sharing_strategy": _nothing}, "multiprocessing"
+    ),
+    "version": Namespace("version", {"__version__": VERSION, "cuda": None, "hip": None, "debug": False}),
+    "testing": Namespace("testing", {"assert_close": _assert_close}),
+    "types": Namespace("types", {"Device": devices.device, "Number": int | float | bool}),
+    "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
+    "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
+}  # fmt: skip  # a table
+_UTILS = {
+    "_single": _times(1), "_pair": _times(2), "_triple": _times(3), "_quadruple": _times(4), "_ntuple": _times,
+    "_reverse_repeat_tuple": _reverse_repeat_tuple,
+}  # fmt: skip  # a table
+_TREES = {
+    "tree_flatten": tree_flatten,
+    "tree_unflatten": tree_unflatten,
+    "tree_leaves": tree_leaves,
+    "tree_map": tree_map,
+    "tree_map_only": tree_map_only,
+}
+
+# Modules of PyTorch, and which of ours has their names; a name ending in a dot stands for all below it.
+HOMES: dict[str, Any] = {
+    "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
+    "nn.modules.container": "nn", "nn.modules.module": "nn", "nn.modules.": "nn", "nn.modules": "nn",
+    "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
+    "nn.parallel.data_parallel": "nn.parallel", "nn.utils.weight_norm": "nn.utils.norms",
+    "nn.utils.spectral_norm": "nn.utils.norms", "nn.utils.convert_parameters": "nn.utils",
+    "nn.utils.stateless": "func", "nn.quantized": "nn", "nn.grad": "nn.functional",
+    "utils.data.dataloader": "utils.data", "utils.data.dataset": "utils.data", "utils.data.sampler": "utils.data",
+    "utils.data._utils.": "utils.data", "utils.data._utils": "utils.data", "utils.data.distributed": "utils.data",
+    "utils._pytree": Namespace("utils._pytree", _TREES),
+    "utils.tensorboard": _TensorBoard("utils.tensorboard", {}),
+    "autograd.function": "autograd", "autograd.variable": "autograd", "autograd.gradcheck": "autograd",
+    "autograd.grad_mode": "autograd", "cuda.amp.": "amp", "amp.": "amp", "distributions.": "distributions",
+    "optim.": "optim", "functional": "public", "tensor": "public",
+}  # fmt: skip  # a table
+
+__all__ = ["HOMES", "NAMES", "Namespace"]

@@ -1,0 +1,67 @@
+"""Which gradients of leaves a function reads and writes while it is traced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor
+
+if TYPE_CHECKING:
+    from glassgrad.compile.front.tracer import Tracer
+
+GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
+
+
+class GradWatch:
+    """Learns which gradients of leaves a function reads and writes, by standing in for the slot of `Tensor`.
+
+    Only so can the tracer know whether a gradient left by the call before matters: after `zero_grad()` it does
+    not, and a second call is the same program; otherwise the function adds to it.
+
+    Attributes:
+        first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
+
+    def start(self) -> None:
+        """Watch from now on. Other threads are not affected, but for a little time."""
+        slot = GRAD
+
+        def read(target: Tensor) -> Any:
+            grad = slot.__get__(target)
+            if MODE.flags & TRACING:
+                self._note(target, "read")
+                if grad is not None and target.node is None:
+                    self.tracer.lift(grad, path=self.tracer.path_of(target, ".grad"))
+            return grad
+
+        def write(target: Tensor, grad: Any) -> None:
+            if MODE.flags & TRACING:
+                self._note(target, "write")
+            slot.__set__(target, grad)
+
+        setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
+
+    def stop(self) -> None:
+        """Put the slot back."""
+        setattr(Tensor, "_grad", GRAD)  # noqa: B010 - put back as it was
+
+    def _note(self, target: Tensor, what: str) -> None:
+        key = id(target)
+        if key in self.first:
+            return
+        try:
+            before = GRAD.__get__(target)
+        except AttributeError:  # being constructed
+            return
+        if target.node is None and target._tracks:
+            self.first[key] = (target, what, before)
+
+    def restore(self) -> None:
+        """Give every leaf the gradient it had."""
+        for target, _, before in self.first.values():
+            GRAD.__set__(target, before)

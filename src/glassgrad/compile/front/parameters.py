@@ -1,0 +1,41 @@
+"""The parameters of a function that is compiled: their names, and calls brought to one form."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's parameters, as far as they are known; of a module, those of `forward`."""
+    try:
+        return list(inspect.signature(getattr(function, "forward", function)).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters if each may be given by position and by name, else none."""
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False).parameters
+    except (TypeError, ValueError):
+        return ()
+    plain = all(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters.values())
+    return tuple(parameters) if plain else ()
+
+
+def placed(
+    args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call with its keyword arguments in their places, as far as they follow each other.
+
+    ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.
+    """
+    left = dict(kwargs)
+    found = list(args)
+    for name in names[len(args) :]:
+        if name not in left:
+            break
+        found.append(left.pop(name))
+    return tuple(found), dict(sorted(left.items())) if len(left) > 1 else left

@@ -1,0 +1,24 @@
+"""A graph by NumPy, one instruction at a time: slow, simple, and what compiled programs are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.ops.core import PRIMITIVES
+
+
+def evaluate(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
+    """Return every value of a graph, from one array for each input."""
+    values: dict[Var, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    values.update(graph.constants)
+    for instr in graph.instrs:
+        args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)
+        with np.errstate(all="ignore"):  # native code does not warn either
+            result = PRIMITIVES[instr.op].compute(args, instr.params)
+        results = result if len(instr.outputs) > 1 else (result,)
+        values.update(zip(instr.outputs, map(np.asarray, results), strict=True))
+    return values

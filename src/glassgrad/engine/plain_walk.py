@@ -1,0 +1,67 @@
+"""The backward walk of training, written out in one function.
+
+It is `Walk.run` for the case that every leaf is wanted, nobody watches and all cotangents are arrays: no call for a
+node, none for a cotangent that is the first of its node. Anything special is left to the methods of `Walk`.
+`tests/engine/test_walks.py` holds that the two agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from glassgrad.engine.node import Node, unpack
+from glassgrad.engine.writes import MUTATIONS
+
+if TYPE_CHECKING:
+    from glassgrad.engine.tape import Walk
+
+
+def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
+    """Walk; return the cotangent of every leaf reached."""
+    heap, cotangents, freed, accumulate = walk.heap, walk.cotangents, walk.freed, walk.accumulate
+    while heap:
+        node = heappop(heap)[1]
+        g = cotangents.pop(node)
+        if node.hooks is not None:
+            g = walk.run_hooks(node, g)
+        saved = node.saved
+        if type(saved) is not tuple:
+            saved = unpack(node)
+        elif node.seq < MUTATIONS.latest:
+            MUTATIONS.check(node)
+        prim, parents = node.prim, node.parents
+        rules = prim.vjps
+        pairs: Iterable[tuple[Any, Any]]
+        if rules is not None:
+            pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
+        elif prim.visit is None:
+            needs = [parent is not None for parent in parents]
+            pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
+        else:
+            walk.apply_rules(node, g, saved)
+            pairs = ()
+        for parent, c in pairs:
+            if parent is None or c is None:
+                continue
+            if rules is not None:  # then c is the rule that gives it
+                params = node.params
+                c = c(g, *saved, **params) if params else c(g, *saved)
+                if c is None:
+                    continue
+            if type(parent) is not Node or parent in cotangents or c.dtype is not parent.dtype:
+                accumulate(parent, c)
+            elif c.shape == parent.shape:
+                cotangents[parent] = c
+                heappush(heap, (-parent.seq, parent))
+            else:
+                accumulate(parent, c)
+        if freed is not None and (prim.frees or rules is None):
+            node.saved = freed
+            node.parents = ()
+        if walk.batched:  # a visit has led into what vmap recorded
+            found: dict[Any, Any] = walk.run()
+            return found
+    result: dict[Any, Any] = walk.found
+    return result

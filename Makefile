@@ -3,14 +3,15 @@
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
 #   make bench       all benchmarks, side by side with their peers
-#   make lint        ruff and mypy only                   make docs        the documentation, in build/docs
+#   make lint        ruff, its formatter and mypy only    make format      format the code
+#   make docs        the documentation, in build/docs
 #   make clean       remove .venv and everything generated
 #
 # PYTHON=/path/to/python chooses the interpreter .venv is made with; ARGS="..." is handed on to the command.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow bench lint docs clean
+.PHONY: help demo test test-slow bench lint format docs clean
 SHELL := /bin/sh
 
 # The newest that runs and can make an environment: a version manager's shim may exist and still run nothing.
@@ -23,7 +24,7 @@ TORCH := .venv/.stamp-torch
 PEERS := .venv/.stamp-bench
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '3,10s/^# *//p' Makefile
 
 # A stamp holds the folder it was made in: in a moved or copied folder .venv points to the wrong place.
 ifneq ($(shell head -n 1 .venv/.stamp-run 2>/dev/null),$(shell pwd -P))
@@ -45,7 +46,11 @@ demo: $(RUNTIME)
 
 lint: $(DEV)
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy --strict src
+
+format: $(DEV)
+	$(RUN) -m ruff format .
 
 test: $(DEV) $(TORCH) lint
 	$(RUN) -m pytest $(ARGS)

@@ -16,7 +16,7 @@ def parameters(dtype: Any) -> dict[str, np.ndarray[Any, Any]]:
     shapes = {
         "C": (CLASSES, WIDTH), "W1": (CONTEXT * WIDTH, HIDDEN), "b1": (HIDDEN,), "W2": (HIDDEN, CLASSES),
         "b2": (CLASSES,), "bngain": (1, HIDDEN), "bnbias": (1, HIDDEN),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     drawn = {name: rng.normal(size=shape) * 0.1 for name, shape in shapes.items()}
     drawn["bngain"] += 1
     drawn["W1"] *= 10 * (5 / 3) / np.sqrt(CONTEXT * WIDTH)

@@ -67,10 +67,15 @@ def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]
     for seed in SEEDS:
         counts, finals[seed] = train(words, seed)
     rows = [
-        [str(seed), f"{final['step']:,}", f"{final['train_loss']:.4f}", f"{final['validation_loss']:.4f}",
-         f"{final['seconds']:.1f} s"]
+        [
+            str(seed),
+            f"{final['step']:,}",
+            f"{final['train_loss']:.4f}",
+            f"{final['validation_loss']:.4f}",
+            f"{final['seconds']:.1f} s",
+        ]
         for seed, final in finals.items()
-    ]  # fmt: skip
+    ]
     table = results.markdown_table(["seed", "steps", "train loss", "validation loss", "time"], rows)
     best, worst = (pick(final["validation_loss"] for final in finals.values()) for pick in (min, max))
     source = "names.txt, 32,033 names" if words else "the list that comes with glassgrad"

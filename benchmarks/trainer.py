@@ -58,10 +58,14 @@ class Both:
         data = TensorDataset(*(gg.tensor(part.reshape(-1, *part.shape[2:])) for part in batches))
         model, optimizer, loss_fn = self.peer.parts()
         self.trainer = Trainer(
-            model, optimizer, loss_fn, DataLoader(data, batch_size=batches[0].shape[1]),
-            config=TrainingConfig(epochs=10**6, progress="none"), callbacks=[self.last],
+            model,
+            optimizer,
+            loss_fn,
+            DataLoader(data, batch_size=batches[0].shape[1]),
+            config=TrainingConfig(epochs=10**6, progress="none"),
+            callbacks=[self.last],
             more_loggers=[MetricsLog(Path(tempfile.mkdtemp()) / "metrics.jsonl")],
-        )  # fmt: skip
+        )
 
     def trained(self, count: int) -> float:
         """Make steps through `fit`; each turn is a stretch of one long run."""
@@ -122,10 +126,14 @@ def feed(kind: str) -> Callable[[int], float]:
 def feeds() -> Workload:
     """The in-memory loaders on batches of W1's size."""
     return Workload(
-        key="trainer-feed", title="W1", package="benchmarks",
-        peers={name: f"trainer:{mode}" for name, mode in FEEDS.items()}, reference="RandomBatches", check_steps=2,
+        key="trainer-feed",
+        title="W1",
+        package="benchmarks",
+        peers={name: f"trainer:{mode}" for name, mode in FEEDS.items()},
+        reference="RandomBatches",
+        check_steps=2,
         seconds=0.2,
-    )  # fmt: skip
+    )
 
 
 def take_turns(key: str, threads: int | None, rounds: int) -> tuple[dict[str, list[float]], float, str]:

@@ -166,9 +166,10 @@ def write(task, pairs, table):
     command = " ".join(["python -m benchmarks.training", task, *options])
     which = "-".join([task, *(value for key, value in shown.items() if key == "model")])
     results.write_section(
-        f"training-{which}", f"Whole training: {which.replace('-', ', ')}",
+        f"training-{which}",
+        f"Whole training: {which.replace('-', ', ')}",
         f"Command: `{command}`\n\n{table}\n\n{results.machine_lines()}",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -67,11 +67,17 @@ def image_model(config, size, classes):
     if config.model == "cnn":
         channels = config.channels
         return nn.Sequential(
-            nn.Conv2d(1, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), config.hidden), nn.ReLU(),
+            nn.Conv2d(1, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(channels, 2 * channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), config.hidden),
+            nn.ReLU(),
             nn.Linear(config.hidden, classes),
-        )  # fmt: skip
+        )
     layers, inputs = [], size[0] * size[1]
     for _ in range(config.layers):
         layers += [nn.Linear(inputs, config.hidden), nn.ReLU()]

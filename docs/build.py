@@ -21,15 +21,18 @@ from sitegen.html import frame, render, style  # noqa: E402 - as above
 # The guide in reading order; what else lies in docs/ follows by title.
 GUIDE = (
     "index.md", "quickstart.md", "from_pytorch.md", "training.md", "models.md", "watching_gradients.md", "autograd.md",
-    "transforms.md", "verification.md", "checking_a_derivation.md", "compiler.md",
-)  # fmt: skip
+    "transforms.md", "verification.md", "checking_a_derivation.md", "architecture.md",
+    "compiler.md", "glossary.md",
+)  # fmt: skip  # a table
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}
 
 REFERENCE = [
-    ("All ops", "ops.html"), ("All layers", "layers.html"), ("Messages", "messages.html"),
+    ("All ops", "ops.html"),
+    ("All layers", "layers.html"),
+    ("Messages", "messages.html"),
     ("Measured", "measured.html"),
-]  # fmt: skip
+]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 Navigation = list[tuple[str, list[tuple[str, str]]]]

@@ -108,8 +108,8 @@ def draw_images(runs: Path) -> None:
 def draw_mistakes(runs: Path, mnist: Path) -> None:
     """Draw the test images that the CNN is least sure of or wrong about, and what it says."""
     from glassgrad.data import read_mnist
-    from glassgrad.train.kept.checkpoint import load_checkpoint
     from glassgrad.tasks.images import MnistConfig, build_learner
+    from glassgrad.train.kept.checkpoint import load_checkpoint
 
     arrays, description = load_checkpoint(runs / "mnist-cnn" / "model.safetensors")
     data = read_mnist(mnist)

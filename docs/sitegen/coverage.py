@@ -39,7 +39,7 @@ CHECKS = (
           "tests/ops/test_dtypes_registry.py::test_promotion_is_numpys"),
     Check("=", "the hand-derived fused gradient equals the one of its decomposition",
           "tests/ops/test_primitives.py::test_fused_agrees_with_its_decomposition"),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def signs(prim: Primitive) -> str:

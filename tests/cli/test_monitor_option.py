@@ -59,8 +59,14 @@ def test_the_directory_holds_the_record_and_four_pictures_and_the_end_says_so(
     assert data.every == 1  # 60 steps are fewer than 200 samples
     assert len(data) == 60
     assert data.parameters == (
-        "embedding.weight", "hidden.weight", "hidden.bias", "norm.weight", "norm.bias", "output.weight", "output.bias",
-    )  # fmt: skip
+        "embedding.weight",
+        "hidden.weight",
+        "hidden.bias",
+        "norm.weight",
+        "norm.bias",
+        "output.weight",
+        "output.bias",
+    )
     assert "tanh before output" in data.activations
 
 
@@ -106,9 +112,7 @@ def test_a_run_that_crashed_and_went_on_has_the_record_of_an_unbroken_one(at: in
         np.testing.assert_array_equal(value, getattr(parts, name), err_msg=name)
 
 
-def test_a_resumed_run_goes_on_being_watched_until_told_otherwise(
-    glassgrad: Callable[..., Any], folder: Path
-) -> None:
+def test_a_resumed_run_goes_on_being_watched_until_told_otherwise(glassgrad: Callable[..., Any], folder: Path) -> None:
     options = {"data": "words.txt", "steps": 60, "hidden": 16, "engine": "eager", "save_every": 1e-9}
     for name in ("on", "off"):
         with pytest.raises(ZeroDivisionError):
@@ -132,8 +136,9 @@ def test_a_run_that_diverges_is_drawn_too(glassgrad: Callable[..., Any], folder:
 def test_options_that_make_no_sense(glassgrad: Callable[..., Any], folder: Path) -> None:
     result = glassgrad(*NAMES_OPTIONS, "--no-monitor", "--monitor-every", 3)
     assert (result.code, result.err) == (
-        2, "error: --no-monitor and --monitor-every cannot be given together: nothing is watched\n"
-    )  # fmt: skip
+        2,
+        "error: --no-monitor and --monitor-every cannot be given together: nothing is watched\n",
+    )
     result = glassgrad(*NAMES_OPTIONS, "--monitor-every", 0)
     assert result.code == 2
     assert "--monitor-every" in result.err

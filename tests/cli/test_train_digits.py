@@ -51,8 +51,12 @@ def test_digits_from_beginning_to_end_and_again(folder: Path, glassgrad: Call) -
     shown = re.search(r"test accuracy (\d\d\.\d\d)%", result.out)
     run = folder / "runs" / "digits-001"
     assert sorted(entry.name for entry in run.iterdir() if entry.name[0] != ".") == [
-        "config.toml", "loss.png", "metrics.jsonl", "model.safetensors", "state.safetensors",
-    ]  # fmt: skip
+        "config.toml",
+        "loss.png",
+        "metrics.jsonl",
+        "model.safetensors",
+        "state.safetensors",
+    ]
     final = records(run)[-1]
     assert shown
     assert shown[1] == f"{100 * final['test_accuracy']:.2f}"

@@ -59,8 +59,12 @@ def test_a_run_from_beginning_to_end(folder: Path, glassgrad: Call) -> None:
 
     run = folder / "runs" / "names-001"
     assert sorted(entry.name for entry in run.iterdir() if entry.name[0] != ".") == [
-        "config.toml", "loss.png", "metrics.jsonl", "model.safetensors", "state.safetensors",
-    ]  # fmt: skip
+        "config.toml",
+        "loss.png",
+        "metrics.jsonl",
+        "model.safetensors",
+        "state.safetensors",
+    ]
     assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")
     config = tomllib.loads((run / "config.toml").read_text())
     assert (config["steps"], config["hidden"], config["rate"]) == (300, 8, 0.1)
@@ -187,8 +191,9 @@ def test_ctrl_c_and_sigterm_save_and_a_resumed_run_is_as_never_stopped(
     assert first.returncode == 130
     stopped = re.fullmatch(
         r"interrupted: stopped after step ([\d,]+) of 6,000 and saved it\n"
-        r"go on with: glassgrad train names --resume run\n", err
-    )  # fmt: skip
+        r"go on with: glassgrad train names --resume run\n",
+        err,
+    )
     assert stopped, err
 
     second = process("train", "names", "--resume", "run")

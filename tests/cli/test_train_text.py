@@ -191,7 +191,7 @@ def test_drawing_with_values_that_cannot_be(trained: Path, folder: Path, glassgr
 
 
 def test_help_names_every_hyperparameter(glassgrad: Call) -> None:
-    from glassgrad.tasks.sample import SampleOptions
+    from glassgrad.tasks.drawing import SampleOptions
     from glassgrad.tasks.text import TextConfig
     from glassgrad.train.config import flag, rules
 

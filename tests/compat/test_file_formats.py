@@ -63,9 +63,7 @@ def test_files_of_pytorch_are_named(protocol: int, zipped: bool) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch writes the foreign file")
     file = io.BytesIO()
     try:
-        torch.save(
-            {"w": torch.ones(2)}, file, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped
-        )
+        torch.save({"w": torch.ones(2)}, file, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
     except (RuntimeError, pickle.PicklingError):
         pytest.skip("PyTorch does not write this")
     file.seek(0)

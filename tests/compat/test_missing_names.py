@@ -15,7 +15,7 @@ from glassgrad.errors.kinds import MissingError
 MODULES = (
     "", "nn", "nn.functional", "nn.utils", "nn.init", "optim", "optim.lr_scheduler", "utils.data", "autograd", "linalg",
     "fft", "special", "func", "cuda", "amp",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def names(thing) -> list[str]:

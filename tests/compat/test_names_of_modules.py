@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import compat, torch_names
+from glassgrad import compat
+from glassgrad.compat import torch_names
 
 # What public models and scripts import, module by module.
 IMPORTS = {
@@ -33,7 +34,7 @@ IMPORTS = {
     "torch.multiprocessing": "Process Queue set_start_method spawn", "torch.jit": "script trace Final",
     "torch.compiler": "is_compiling disable", "torch.random": "fork_rng", "torch.testing": "assert_close",
     "torch.version": "cuda __version__", "torch.backends.cudnn": "benchmark", "torch.mps": "synchronize is_available",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("module", IMPORTS)
@@ -176,15 +177,17 @@ def test_habits() -> None:
 
 
 SMALL = {
-    "tril": lambda t: t.tril_indices(3, 4, -1), "triu": lambda t: t.triu_indices(3, 2),
+    "tril": lambda t: t.tril_indices(3, 4, -1),
+    "triu": lambda t: t.triu_indices(3, 2),
     "nothing": lambda t: t.tril_indices(0, 2),
     "prod": lambda t: t.cartesian_prod(t.tensor([1, 2]), t.tensor([3, 4, 5])),
     "prod of one": lambda t: t.cartesian_prod(t.tensor([1, 2])),
     "pairs": lambda t: t.combinations(t.tensor([4.0, 5.0, 6.0])),
     "triples": lambda t: t.combinations(t.tensor([4, 5, 6]), 3, True),
     "none": lambda t: t.combinations(t.tensor([4]), 2),
-    "shapes": lambda t: t.zeros(t.broadcast_shapes((2, 1), (3,), 1)), "poisson": lambda t: t.poisson(t.zeros(2, 3)),
-}  # fmt: skip
+    "shapes": lambda t: t.zeros(t.broadcast_shapes((2, 1), (3,), 1)),
+    "poisson": lambda t: t.poisson(t.zeros(2, 3)),
+}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -225,7 +228,7 @@ CALLS = {
     "vjp of a pair": lambda f, x, y, v: f.vjp(_pair, x, (v, v.sum())),
     "jvp": lambda f, x, y, v: f.jvp(_vector, x, v), "hvp": lambda f, x, y, v: f.hvp(_number, x, v),
     "hvp of two": lambda f, x, y, v: f.hvp(_two, (x, y), (v, y)), "vhp": lambda f, x, y, v: f.vhp(_number, x, v),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _flat(value: Any) -> list[Any]:

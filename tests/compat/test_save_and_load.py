@@ -69,7 +69,7 @@ def test_structure_comes_back() -> None:
         "tensors": [gg.arange(3), (gg.ones(2, requires_grad=True), gg.tensor(1.5))], 7: {"a": None, "b": "text"},
         "array": np.eye(2), "scalar": np.float64(0.25), "flags": (True, False), "empty": gg.zeros(0, 3),
         "ordered": OrderedDict(x=1), "turned": gg.arange(6).reshape(2, 3).T, "inf": float("inf"),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     file = io.BytesIO()
     gg.save(thing, file)
     file.seek(0)

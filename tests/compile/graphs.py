@@ -146,7 +146,7 @@ _ORACLES = {
     "prod": lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims),
     "round": np.round, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "remainder": np.remainder,
     "signbit": np.signbit,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def interpret(graph: Graph, arrays):

@@ -33,8 +33,11 @@ def test_line_ends_byte_order_marks_and_composed_accents_make_no_difference(tmp_
     plain = "né à Orléans\n" * 20
     expected = read(tmp_path, plain.encode()).digest
     for other in (
-        "\ufeff" + plain, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"), plain.replace("é", "e\u0301"),
-    ):  # fmt: skip
+        "\ufeff" + plain,
+        plain.replace("\n", "\r\n"),
+        plain.replace("\n", "\r"),
+        plain.replace("é", "e\u0301"),
+    ):
         assert read(tmp_path, other.encode()).digest == expected
     assert read(tmp_path, plain.replace("à", "a").encode()).digest != expected
 

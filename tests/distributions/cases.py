@@ -100,4 +100,4 @@ CASES = [
     Case("SoftplusNormal", {"loc": LOC, "scale": SCALE}, POSITIVE, _softplus),
     Case("Mixture", {"logits": LOGITS, "loc": LOGITS.T.copy().T, "scale": SCALE}, REAL[:2], _mixture),
     Case("VectorMixture", {"logits": LOGITS, "loc": np.stack([LOGITS, -LOGITS], -1)}, LOGITS[:, 1:], _vector_mixture),
-]  # fmt: skip
+]

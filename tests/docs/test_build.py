@@ -116,7 +116,7 @@ def covered() -> dict[str, set[str]]:
         "E": {prim.name for prim in edges.entries()}, "B": {prim.name for prim in dtypes.SEVERAL},
         "N": {prim.name for prim in dtypes.UFUNCS},
         "=": {case.prim.name for case in primitives.ALL if isinstance(case.prim, Fused)},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
 
 
 def test_signs_are_true(docs: ModuleType) -> None:

@@ -38,9 +38,15 @@ def images(lib: Any) -> Any:
     """Convolutions: the units are channels."""
     nn = lib.nn
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Sigmoid(),
-        nn.Flatten(), nn.Linear(16, 3),
-    )  # fmt: skip
+        nn.Conv2d(1, 3, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(3, 4, 1),
+        nn.BatchNorm2d(4),
+        nn.Sigmoid(),
+        nn.Flatten(),
+        nn.Linear(16, 3),
+    )
 
 
 NETS = {"perceptron": perceptron, "functional": functional, "images": images}

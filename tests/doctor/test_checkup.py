@@ -230,9 +230,17 @@ def healthy_models() -> dict[str, Any]:
     letters = RNG.integers(0, 27, (32, 3))
     pixels = RNG.normal(size=(16, 1, 12, 12)).astype(np.float32)
     cnn = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 8, 3),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(128, 32),
+        nn.ReLU(),
+        nn.Linear(32, 10),
+    )
     return {
         "names": (NamesMLP(), (letters, RNG.integers(0, 27, 32)), gg.nn.functional.cross_entropy),
         "cnn": (cnn, (pixels, RNG.integers(0, 10, 16)), nn.functional.cross_entropy),
@@ -243,7 +251,7 @@ def healthy_models() -> dict[str, Any]:
                        (X, RNG.normal(size=(32, 1)).astype(np.float32)), nn.MSELoss()),
         "binary": (nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 1)),
                    (X, RNG.integers(0, 2, (32, 1)).astype(np.float32)), nn.BCEWithLogitsLoss()),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("name", healthy_models())
@@ -251,8 +259,11 @@ def test_ordinary_models_raise_no_alarm(name: str) -> None:
     found = check_up(*healthy_models()[name])
     assert found.findings == ()
     assert math.isfinite(found.loss)
-    assert found.loss_kind == {"regression": "squared error", "residual": "squared error", "binary":
-                               "binary cross entropy"}.get(name, "cross entropy")  # fmt: skip
+    assert found.loss_kind == {
+        "regression": "squared error",
+        "residual": "squared error",
+        "binary": "binary cross entropy",
+    }.get(name, "cross entropy")
 
 
 # --- the numbers ---

@@ -31,7 +31,7 @@ def test_a_summary_is_what_numpy_says(name: str) -> None:
         "count": array.size, "mean": exact.mean(), "std": exact.std(), "abs_mean": np.abs(exact).mean(),
         "abs_max": np.abs(exact).max(), "minimum": exact.min(), "maximum": exact.max(),
         "norm": np.linalg.norm(exact), "zeros": (exact == 0).mean(), "nonfinite": 0,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for key, value in expected.items():
         assert getattr(found, key) == pytest.approx(value, rel=1e-12, abs=1e-300), key
 

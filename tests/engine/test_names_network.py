@@ -13,6 +13,7 @@ from benchmarks.chunked import BATCH, CLASSES, CONTEXT, HIDDEN, WIDTH
 
 torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
 
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-12)], ids=["float32", "float64"])
 def test_every_intermediate_gradient_agrees_with_pytorch(dtype: Any, tolerance: float) -> None:
     ours, theirs = chunked.gradients(gg, dtype), chunked.gradients(torch, dtype)
@@ -26,9 +27,13 @@ def test_layers_agree_with_pytorch_over_fifty_steps() -> None:
     def build(lib: Any) -> Any:
         nn = lib.nn
         return nn.Sequential(
-            nn.Embedding(CLASSES, WIDTH), nn.Flatten(), nn.Linear(CONTEXT * WIDTH, HIDDEN), nn.BatchNorm1d(HIDDEN),
-            nn.Tanh(), nn.Linear(HIDDEN, CLASSES),
-        )  # fmt: skip
+            nn.Embedding(CLASSES, WIDTH),
+            nn.Flatten(),
+            nn.Linear(CONTEXT * WIDTH, HIDDEN),
+            nn.BatchNorm1d(HIDDEN),
+            nn.Tanh(),
+            nn.Linear(HIDDEN, CLASSES),
+        )
 
     theirs = build(torch).double()
     ours = build(gg).double()

@@ -19,7 +19,7 @@ ARITHMETIC = {
     "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "matmul": operator.matmul,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "lshift": operator.lshift,
     "rshift": operator.rshift,
-}  # fmt: skip
+}  # fmt: skip  # a table
 COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {name: getattr(operator, f"i{name}") for name in ARITHMETIC}
 
@@ -140,10 +140,22 @@ class ArrayLike:
 
 @pytest.mark.parametrize(
     "other",
-    [2, 2.0, True, np.float32(2), np.int64(2), np.float64(2), [3.0, 4.0], (3.0, 4.0), np.array([3.0, 4.0]),
-     np.array([3.0, 4.0]).view(np.recarray), ArrayLike([3.0, 4.0]), memoryview(np.array([3.0, 4.0]))],
+    [
+        2,
+        2.0,
+        True,
+        np.float32(2),
+        np.int64(2),
+        np.float64(2),
+        [3.0, 4.0],
+        (3.0, 4.0),
+        np.array([3.0, 4.0]),
+        np.array([3.0, 4.0]).view(np.recarray),
+        ArrayLike([3.0, 4.0]),
+        memoryview(np.array([3.0, 4.0])),
+    ],
     ids=lambda other: type(other).__name__,
-)  # fmt: skip
+)
 def test_array_likes_are_taken(other: Any) -> None:
     plain = np.asarray(other)
     x = gg.tensor([1.0, 2.0], requires_grad=True)

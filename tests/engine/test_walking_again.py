@@ -16,7 +16,7 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     "transpose": lambda x: x.reshape(3, 1).T, "sum": lambda x: x.sum(), "multiply": lambda x: x * x,
     "exp": lambda x: x.exp(), "index": lambda x: x[gg.tensor([0, 2])], "chunk": lambda x: x.chunk(3)[0],
     "sort": lambda x: x.sort().values, "chain": lambda x: (x.exp() + 1).reshape(1, 3), "cat": lambda x: gg.cat([x, x]),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -35,9 +35,14 @@ def test_the_textbook_example():
     """f = 3x² + xy + 5y² at (2, 3): f = 63, its gradient is (6x + y, x + 10y) = (15, 32)."""
     explanation = explain(f, 2.0, 3.0)
     assert [(s.name, s.expression, float(s.value)) for s in explanation.steps] == [
-        ("v1", "x ** 2", 4), ("v2", "3 * v1", 12), ("v3", "x * y", 6), ("v4", "v2 + v3", 18), ("v5", "y ** 2", 9),
-        ("v6", "5 * v5", 45), ("f", "v4 + v6", 63),
-    ]  # fmt: skip
+        ("v1", "x ** 2", 4),
+        ("v2", "3 * v1", 12),
+        ("v3", "x * y", 6),
+        ("v4", "v2 + v3", 18),
+        ("v5", "y ** 2", 9),
+        ("v6", "5 * v5", 45),
+        ("f", "v4 + v6", 63),
+    ]
     edges = {(s.name, e.name): (e.local, e.number, float(e.sent)) for s in explanation.steps for e in s.edges}
     assert edges["v1", "x"] == ("2 * x", 4.0, 12.0)
     assert edges["v3", "y"] == ("x", 2.0, 2.0)
@@ -73,8 +78,12 @@ def test_a_squared_line():
 def test_arrays_show_shapes_and_the_users_names():
     explanation = explain(loss, **ARRAYS)
     assert [(s.name, s.op) for s in explanation.steps] == [
-        ("v1", "matmul"), ("z", "add"), ("h", "tanh"), ("v2", "multiply"), ("loss", "sum"),
-    ]  # fmt: skip
+        ("v1", "matmul"),
+        ("z", "add"),
+        ("h", "tanh"),
+        ("v2", "multiply"),
+        ("loss", "sum"),
+    ]
     leaves = {name: gg.tensor(value, requires_grad=True) for name, value in ARRAYS.items()}
     loss(**leaves).backward()
     for name, leaf in leaves.items():

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from glassgrad.checkpoint import checkpoint, checkpoint_sequential
 
 import glassgrad as gg
 from glassgrad import errors, func
+from glassgrad.checkpoint import checkpoint, checkpoint_sequential
 from glassgrad.nn import functional as F
 
 
@@ -39,9 +39,9 @@ WAYS: dict[str, Callable[..., Any]] = {
     "policy": lambda x, w: checkpoint(layer, x, w, keep=["matmul", "exp"]).sum(),
     "several results": lambda x, w: sum(y.sum() for y in checkpoint(lambda x: (layer(x, w), x * 2), x)),
     "fused": lambda x, w: checkpoint(lambda x: F.linear(F.layer_norm(x, (3,)), w), x).square().sum(),
-    "fused, policy": lambda x, w: checkpoint(
-        lambda x: F.linear(F.layer_norm(x, (3,)), w), x, keep=["linear", "layer_norm"]
-    ).square().sum(),
+    "fused, policy": lambda x, w: (
+        checkpoint(lambda x: F.linear(F.layer_norm(x, (3,)), w), x, keep=["linear", "layer_norm"]).square().sum()
+    ),
 }
 PLAIN: dict[str, Callable[..., Any]] = {
     "argument and closure": lambda x, w: layer(x, w).sum(),

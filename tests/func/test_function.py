@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from glassgrad.autograd import Function, once_differentiable
 
 import glassgrad as gg
 from glassgrad import errors, func
+from glassgrad.autograd import Function, once_differentiable
 
 
 class Exp(Function):
@@ -348,10 +348,13 @@ def test_custom_jvp_in_both_modes_and_orders() -> None:
     f, g = (lambda x: (log1pexp(x) ** 2).sum()), (lambda x: (gg.softplus(x) ** 2).sum())
     x = gg.tensor(np.array([0.3, -2.0, 1.5]))
     for order in (
-        lambda f: func.grad(f)(x), lambda f: func.jvp(f, (x,), (x,))[1], lambda f: func.hessian(f)(x),
-        lambda f: func.jacrev(func.jacrev(f))(x), lambda f: func.jacfwd(func.hessian(f))(x),
+        lambda f: func.grad(f)(x),
+        lambda f: func.jvp(f, (x,), (x,))[1],
+        lambda f: func.hessian(f)(x),
+        lambda f: func.jacrev(func.jacrev(f))(x),
+        lambda f: func.jacfwd(func.hessian(f))(x),
         lambda f: func.vmap(func.grad(f))(gg.stack([x, x * 2])),
-    ):  # fmt: skip
+    ):
         np.testing.assert_allclose(order(f).numpy(), order(g).numpy(), rtol=1e-8)
 
     @log1pexp.defjvp

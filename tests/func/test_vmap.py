@@ -167,7 +167,7 @@ def test_every_kind_of_draw() -> None:
         return (
             gg.randint(0, 1000, (3,)), gg.randperm(5), gg.bernoulli(p), gg.normal(p, 1.0),
             gg.multinomial(p, 2), gg.multinomial(p, 6, replacement=True), F.dropout(p, 0.5),
-        )  # fmt: skip
+        )  # fmt: skip  # a table
 
     p = gg.tensor(np.array([[0.2, 0.8, 0.0], [0.0, 0.3, 0.7]]))
     found = vmap(draws, randomness="different")(p)

@@ -100,7 +100,7 @@ def saved_values_twin(lib: Any, x: Any) -> Any:
 PAIRS = [
     (whole, whole_twin), (slices, slices_twin), (views, views_twin), (indices, indices_twin), (filled, filled_twin),
     (without_recording, without_recording_twin), (saved_values, saved_values_twin),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 Transform = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
 

@@ -27,21 +27,21 @@ NAMES = [
     "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan",
     "tanh", "tensordot", "tile", "tril", "triu", "trunc", "unique_all", "unique_counts", "unique_inverse",
     "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
-]  # fmt: skip
+]  # fmt: skip  # a table
 LINALG = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
     "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
     "trace", "vecdot", "vector_norm",
-]  # fmt: skip
+]  # fmt: skip  # a table
 FFT = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
     "rfftfreq", "rfftn",
-]  # fmt: skip
+]  # fmt: skip  # a table
 METHODS = [
     "__abs__", "__array_namespace__", "__bool__", "__complex__", "__dlpack__", "__dlpack_device__", "__float__",
     "__index__", "__int__", "__invert__", "__matmul__", "__mod__", "__neg__", "__pos__", "__pow__", "__rshift__",
     "__imatmul__", "__ilshift__", "T", "device", "dtype", "mT", "ndim", "shape", "size", "to_device",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def test_every_name_is_there() -> None:
@@ -54,13 +54,19 @@ def test_every_name_is_there() -> None:
 X = np.random.default_rng(0).normal(size=(3, 4))
 Z = X + 1j * X[::-1]
 CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "fftfreq": lambda xp, x, z: xp.fft.fftfreq(5, d=0.5), "rfftfreq": lambda xp, x, z: xp.fft.rfftfreq(5, d=0.5),
+    "fftfreq": lambda xp, x, z: xp.fft.fftfreq(5, d=0.5),
+    "rfftfreq": lambda xp, x, z: xp.fft.rfftfreq(5, d=0.5),
     "fftn": lambda xp, x, z: xp.fft.fftn(z, s=(2, 3), axes=(0, 1), norm="ortho"),
-    "ifftn": lambda xp, x, z: xp.fft.ifftn(z), "rfftn": lambda xp, x, z: xp.fft.rfftn(x, axes=(0, 1)),
-    "irfftn": lambda xp, x, z: xp.fft.irfftn(z, axes=(0, 1)), "hfft": lambda xp, x, z: xp.fft.hfft(z, n=5, axis=0),
-    "ihfft": lambda xp, x, z: xp.fft.ihfft(x, axis=0), "fft": lambda xp, x, z: xp.fft.fft(z),
-    "fftshift": lambda xp, x, z: xp.fft.fftshift(z, axes=(0,)), "irfft": lambda xp, x, z: xp.fft.irfft(z),
-    "nextafter": lambda xp, x, z: xp.nextafter(x, x * 0), "eye": lambda xp, x, z: xp.eye(3, 4, k=-1),
+    "ifftn": lambda xp, x, z: xp.fft.ifftn(z),
+    "rfftn": lambda xp, x, z: xp.fft.rfftn(x, axes=(0, 1)),
+    "irfftn": lambda xp, x, z: xp.fft.irfftn(z, axes=(0, 1)),
+    "hfft": lambda xp, x, z: xp.fft.hfft(z, n=5, axis=0),
+    "ihfft": lambda xp, x, z: xp.fft.ihfft(x, axis=0),
+    "fft": lambda xp, x, z: xp.fft.fft(z),
+    "fftshift": lambda xp, x, z: xp.fft.fftshift(z, axes=(0,)),
+    "irfft": lambda xp, x, z: xp.fft.irfft(z),
+    "nextafter": lambda xp, x, z: xp.nextafter(x, x * 0),
+    "eye": lambda xp, x, z: xp.eye(3, 4, k=-1),
     "square eye": lambda xp, x, z: xp.eye(3, k=1, dtype=xp.int64),
     "trace": lambda xp, x, z: xp.linalg.trace(x, offset=1),
     "linspace": lambda xp, x, z: xp.linspace(0, 1, 5, endpoint=False),

@@ -226,11 +226,18 @@ def test_a_list_of_tracked_tensors_says_that_the_gradient_ends() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda t, u: t * u, lambda t, u: u * t, gg.add, lambda t, u: t @ u.T, lambda t, u: t - u,
-        lambda t, u: gg.where(u > 0, t, 0.0), lambda t, u: gg.cat([t, u]), lambda t, u: t[u.argmax(0)[:2] % 3],
-        lambda t, u: (t > u) * t, lambda t, u: gg.matmul(u, t.T),
+        lambda t, u: t * u,
+        lambda t, u: u * t,
+        gg.add,
+        lambda t, u: t @ u.T,
+        lambda t, u: t - u,
+        lambda t, u: gg.where(u > 0, t, 0.0),
+        lambda t, u: gg.cat([t, u]),
+        lambda t, u: t[u.argmax(0)[:2] % 3],
+        lambda t, u: (t > u) * t,
+        lambda t, u: gg.matmul(u, t.T),
     ],
-)  # fmt: skip
+)
 def test_constants_of_pytorch_among_the_arguments(call: Any) -> None:
     torch = pytest.importorskip("torch", reason="another library's tensors are what this is about")
     t = gg.tensor(A, requires_grad=True)

@@ -24,7 +24,7 @@ BUILD = tool("build_lessons")
 TITLES = [
     "chain rule", "linear layer by hand", "log-softmax", "batch norm in one line", "26 steps", "topological order",
     "why reverse mode", "hessian-vector products", "checkpointing", "what clipping does", "five broken training loops",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("path", BUILD.lessons(), ids=lambda path: path.stem)

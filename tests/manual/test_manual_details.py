@@ -187,8 +187,14 @@ def test_state_goes_out_and_in_by_pytorchs_names():
     x = rng.standard_normal((4, 2))
     first(x)
     assert list(first.state_dict()) == [
-        "0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked",
-    ]  # fmt: skip
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+        "1.running_mean",
+        "1.running_var",
+        "1.num_batches_tracked",
+    ]
     second.load_state_dict(first.state_dict())
     assert np.array_equal(first.eval()(x), second.eval()(x))
     state = first.state_dict() | {"0.weight": np.zeros((9, 9)), "extra": np.zeros(1)}

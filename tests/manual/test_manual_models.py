@@ -76,10 +76,17 @@ def test_a_convolutional_step_is_not_slow(single_threaded_torch):
     adam = manual.Adam(net.parameters())
     layers = torch.nn
     theirs = layers.Sequential(
-        layers.Conv2d(1, 32, 3, padding=1), layers.ReLU(), layers.MaxPool2d(2), layers.Conv2d(32, 64, 3, padding=1),
-        layers.ReLU(), layers.MaxPool2d(2), layers.Flatten(), layers.Linear(64 * 49, 128), layers.ReLU(),
+        layers.Conv2d(1, 32, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Conv2d(32, 64, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Flatten(),
+        layers.Linear(64 * 49, 128),
+        layers.ReLU(),
         layers.Linear(128, 10),
-    )  # fmt: skip
+    )
     their_adam = torch.optim.Adam(theirs.parameters())
 
     def their_step():

@@ -72,11 +72,13 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
         (lambda: gg.multinomial(gg.tensor([0.0, 0.0]), 1), ValueError, "not all zero"),
         (lambda: gg.multinomial(gg.tensor([1.0, 2.0]), 3), ValueError, "num_samples=3 .*at most 2, or replacement"),
         (
-            lambda: F.cross_entropy(gg.ones(2, 3), gg.tensor([0, 1]), weight=gg.ones(2)), ValueError,
+            lambda: F.cross_entropy(gg.ones(2, 3), gg.tensor([0, 1]), weight=gg.ones(2)),
+            ValueError,
             r"cross_entropy: weight.shape=\(2,\) .*\(3,\)",
         ),
         (
-            lambda: F.cross_entropy(gg.ones(2, 3), gg.ones(2, 3) / 3, weight=gg.ones(1)), ValueError,
+            lambda: F.cross_entropy(gg.ones(2, 3), gg.ones(2, 3) / 3, weight=gg.ones(1)),
+            ValueError,
             r"cross_entropy: weight.shape=\(1,\)",
         ),
         (lambda: F.nll_loss(gg.ones(2, 3), gg.tensor([0, 1]), weight=gg.ones(4)), ValueError, "nll_loss: weight.shape"),
@@ -85,12 +87,14 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
         (lambda: F.conv1d(gg.ones(1, 2, 3), gg.ones(2, 2, 1), dilation=0), ValueError, "dilation=0 .*at least 1"),
         (lambda: F.max_pool1d(gg.ones(1, 1, 3), 0), ValueError, "kernel_size=0"),
         (
-            lambda: F.interpolate(gg.ones(1, 1, 3), size=4, align_corners=True), ValueError,
+            lambda: F.interpolate(gg.ones(1, 1, 3), size=4, align_corners=True),
+            ValueError,
             "align_corners=True .*'nearest', which has no corners",
         ),
         (lambda: F.rrelu(gg.ones(2), lower=0.5, upper=0.1), ValueError, "lower=0.5 .*upper=0.1"),
         (
-            lambda: gg.optim.SGD([gg.ones(1, requires_grad=True)], lr=1.0, nesterov=True), ValueError,
+            lambda: gg.optim.SGD([gg.ones(1, requires_grad=True)], lr=1.0, nesterov=True),
+            ValueError,
             "SGD: nesterov=True .*a momentum above 0",
         ),
         (lambda: gg.bernoulli(gg.tensor([0.5, 2.0])), ValueError, "input=2.0 .*between 0 and 1"),
@@ -106,7 +110,8 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
         (lambda: data.DataLoader(range(4), prefetch_factor=2), ValueError, "num_workers=0 excludes prefetch_factor"),
         (lambda: data.DataLoader(range(4), persistent_workers=True), ValueError, "excludes persistent_workers"),
         (
-            lambda: data.WeightedRandomSampler([0.0, 2.0], 2, replacement=False), ValueError,
+            lambda: data.WeightedRandomSampler([0.0, 2.0], 2, replacement=False),
+            ValueError,
             "num_samples=2 .*at most 1 without",
         ),
         (lambda: gg.tensor([[1.0, 2.0], [1.0]]), ValueError, "rows that differ in length .*pad_sequence"),

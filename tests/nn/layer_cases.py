@@ -92,7 +92,7 @@ ACTIVATIONS = [
     case("Softmax", dim=1, inputs=(2, 3)), case("Softmax", 0, inputs=(2, 3)), case("LogSoftmax", dim=-1, inputs=(2, 3)),
     case("Softmin", dim=1, inputs=(2, 3)), case("Softmax2d", inputs=(2, 3, 2, 2)), case("GLU", inputs=(3, 4)),
     case("GLU", dim=0, inputs=(4, 3)), case("PReLU", inputs=(3, 4)), case("PReLU", 3, 0.1, inputs=(2, 3, 4)),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 LINEAR = [
     case("Linear", 4, 3, inputs=(5, 4)), case("Linear", 4, 3, bias=False, inputs=(2, 5, 4)),
@@ -113,7 +113,7 @@ LINEAR = [
     case("CosineSimilarity", inputs=[(3, 4), (3, 4)]), case("CosineSimilarity", dim=0, inputs=[(3, 4), (3, 4)]),
     case("PairwiseDistance", inputs=[(3, 4), (3, 4)]),
     case("PairwiseDistance", p=1.0, keepdim=True, inputs=[(3, 4), (3, 4)]),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 CONVOLUTIONS = [
     case("Conv1d", 2, 3, 3, inputs=(2, 2, 7)), case("Conv1d", 2, 3, 3, padding="same", dilation=2, inputs=(2, 7)),
@@ -139,7 +139,7 @@ CONVOLUTIONS = [
     case("ConvTranspose3d", 2, 4, 3, stride=2, padding=1, output_padding=1, groups=2, inputs=(1, 2, 3, 2, 2)),
     case("ConvTranspose3d", 2, 3, 2, stride=2, dilation=2, bias=False, inputs=(1, 2, 2, 2, 3),
          call={"output_size": (6, 5, 7)}),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 POOLING = [
     case("MaxPool1d", 2, inputs=(2, 3, 7)), case("MaxPool1d", 3, stride=2, padding=1, inputs=(3, 7)),
@@ -171,7 +171,7 @@ POOLING = [
     case("LPPool1d", 2, 2, inputs=[positive(2, 3, 7)]), case("LPPool2d", 3, (2, 3), 2, inputs=[positive(2, 3, 5, 6)]),
     case("LPPool2d", 1, 2, ceil_mode=True, inputs=[positive(1, 3, 5, 5)]),
     case("LPPool3d", 2, 2, inputs=[positive(1, 2, 4, 4, 5)]),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 KINDS = ("Zero", "Reflection", "Replication", "Circular")
 BORDERS = [
@@ -179,16 +179,19 @@ BORDERS = [
     *(case(f"{kind}Pad2d", (1, 2, 0, 1), inputs=(2, 3, 4, 5)) for kind in KINDS),
     *(case(f"{kind}Pad3d", (1, 1, 0, 1, 2, 0), inputs=(1, 2, 3, 3, 4)) for kind in KINDS),
     case("ConstantPad3d", 1, 0.5, inputs=(1, 2, 3, 3, 4)),
-    case("ConstantPad1d", 2, 1.5, inputs=(2, 3, 5)), case("ConstantPad2d", (1, 0, 2, 1), -1.0, inputs=(2, 3, 4, 5)),
+    case("ConstantPad1d", 2, 1.5, inputs=(2, 3, 5)),
+    case("ConstantPad2d", (1, 0, 2, 1), -1.0, inputs=(2, 3, 4, 5)),
     case("Upsample", scale_factor=2, inputs=(2, 3, 3, 4)),
     case("Upsample", size=(5, 6), mode="bilinear", inputs=(2, 3, 3, 4)),
     case("Upsample", scale_factor=2, mode="linear", align_corners=True, inputs=(2, 3, 4)),
     case("UpsamplingNearest2d", scale_factor=2, inputs=(2, 3, 3, 4)),
     case("UpsamplingBilinear2d", scale_factor=2, inputs=(2, 3, 3, 4)),
-    case("PixelShuffle", 2, inputs=(2, 8, 3, 3)), case("PixelUnshuffle", 2, inputs=(2, 2, 4, 6)),
-    case("ChannelShuffle", 2, inputs=(2, 6, 3, 3)), case("Unfold", 2, padding=1, inputs=(2, 3, 4, 5)),
+    case("PixelShuffle", 2, inputs=(2, 8, 3, 3)),
+    case("PixelUnshuffle", 2, inputs=(2, 2, 4, 6)),
+    case("ChannelShuffle", 2, inputs=(2, 6, 3, 3)),
+    case("Unfold", 2, padding=1, inputs=(2, 3, 4, 5)),
     case("Fold", (4, 5), (2, 3), inputs=(2, 18, 9)),
-]  # fmt: skip
+]
 
 NORMS = [
     case("BatchNorm1d", 3, inputs=(5, 3)), case("BatchNorm1d", 3, inputs=(5, 3, 2)),
@@ -210,7 +213,7 @@ NORMS = [
     case("Dropout", 0.5, inputs=(3, 4), training=False), case("Dropout2d", 0.3, inputs=(2, 3, 4, 4), training=False),
     case("Dropout1d", 0.0, inputs=(2, 3, 4)), case("Dropout3d", 0.0, inputs=(2, 3, 4, 1, 2)),
     case("AlphaDropout", 0.0, inputs=(3, 4)), case("FeatureAlphaDropout", 0.2, inputs=(3, 4), training=False),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 RECURRENT = [
     *(case(name, 3, 4, inputs=(5, 2, 3)) for name in ("LSTM", "GRU", "RNN")),
@@ -221,7 +224,7 @@ RECURRENT = [
     case("LSTMCell", 3, 4, inputs=(2, 3)), case("GRUCell", 3, 4, inputs=[(2, 3), (2, 4)]),
     case("GRUCell", 3, 4, bias=False, inputs=(3,)), case("RNNCell", 3, 4, inputs=[(2, 3), (2, 4)]),
     case("RNNCell", 3, 4, nonlinearity="relu", inputs=(2, 3)),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 _UPPER = np.triu(np.ones((3, 3), bool), 1)
 _PADDING = np.array([[False, False, False], [False, False, True]])
@@ -246,6 +249,6 @@ ATTENTION = [
     case("TransformerDecoderLayer", 4, 2, 8, 0.0, norm_first=True, batch_first=True, inputs=[(2, 3, 4), (2, 5, 4)],
          call={"tgt_mask": _MASK}),
     case("Transformer", 4, 2, 2, 1, 8, 0.0, inputs=[(3, 2, 4), (3, 2, 4)], call={"tgt_mask": _MASK}),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 LAYERS = [*ACTIVATIONS, *LINEAR, *CONVOLUTIONS, *POOLING, *BORDERS, *NORMS, *RECURRENT, *ATTENTION]

@@ -62,4 +62,4 @@ LOSSES = [
            reduction=reduction, compiled=False) for reduction in REDUCTIONS),
     case("CTCLoss", 3, inputs=[log_probabilities(6, 2, 4), integers(3, 2, 3), fixed([6, 2]), fixed([3, 3])],
          zero_infinity=True, compiled=False),
-]  # fmt: skip
+]  # fmt: skip  # a table

@@ -102,7 +102,7 @@ def test_checkpointed_layers_have_the_same_gradients(one: Case) -> None:
 NOT_BATCHED = {
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "CTCLoss", "EmbeddingBag", "Embedding", "RReLU",
     "Dropout1d", "Dropout3d", "AlphaDropout",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,11 @@ def test_layers_under_vmap_give_what_a_loop_gives(one: Case) -> None:
     layer = built(one)
     arrays = one.draw()
     batches = [
-        np.stack([array, array[::-1].copy() if array.ndim else array]) if array.dtype.kind == "f"
-        else np.stack([array, array]) for array in arrays
-    ]  # fmt: skip
+        np.stack([array, array[::-1].copy() if array.ndim else array])
+        if array.dtype.kind == "f"
+        else np.stack([array, array])
+        for array in arrays
+    ]
 
     def call(*inputs: Any) -> tuple[Any, ...]:
         return tuple(flat(layer(*inputs, **keywords(one))))

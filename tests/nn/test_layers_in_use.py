@@ -156,7 +156,7 @@ def test_packed_sequences(kind: str, in_order: bool) -> None:
             packed.data.detach().numpy(), packed.batch_sizes.numpy(), y.detach().numpy(), sizes.numpy(),
             *(h.detach().numpy() for h in last), data.grad.numpy(), states.grad.numpy(),
             *(p.grad.numpy() for p in layer.parameters()),
-        ]  # fmt: skip
+        ]  # fmt: skip  # a table
 
     truths = run(torch, theirs.double(), torch.nn.utils.rnn, np.float64)
     for at, (y, truth) in enumerate(zip(run(gg, ours, rnn, np.float32), truths, strict=True)):

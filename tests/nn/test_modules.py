@@ -38,7 +38,7 @@ class Tied(nn.Module):
 
 
 NAMES = ["scale", "mask", "table.weight", "blocks.0.weight", "blocks.0.bias", "blocks.1.weight", "blocks.1.bias",
-         "head.weight"]  # fmt: skip
+         "head.weight"]  # fmt: skip  # a table
 
 
 def test_state_dict_names_every_place_and_parameters_come_once() -> None:
@@ -246,11 +246,15 @@ def test_a_parameter_is_not_replaced_by_accident() -> None:
         (lambda: nn.LayerNorm(3)(gg.zeros(4, 2)), r"\(\.\.\., 3\)"),
         (lambda: nn.TransformerEncoderLayer(4, 2, activation="swish"), "'relu', 'gelu' or a function"),
         (lambda: nn.MSELoss(reduction="average"), "'mean', 'sum' or 'none'"),
-        (lambda: nn.functional.scaled_dot_product_attention(
-            *[gg.zeros(2, 3)] * 3, attn_mask=gg.zeros(2, 2), is_causal=True), "both given"),
+        (
+            lambda: nn.functional.scaled_dot_product_attention(
+                *[gg.zeros(2, 3)] * 3, attn_mask=gg.zeros(2, 2), is_causal=True
+            ),
+            "both given",
+        ),
         (lambda: nn.RoPE(3), "an even number"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError, AttributeError, gg.errors.GlassgradError), match=message):
         make()

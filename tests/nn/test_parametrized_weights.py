@@ -20,7 +20,7 @@ NORMS = {
     "parametrizations.weight_norm": lambda t, m: t.nn.utils.parametrizations.weight_norm(m),
     "parametrizations.weight_norm:dim1": lambda t, m: t.nn.utils.parametrizations.weight_norm(m, dim=1),
     "parametrizations.spectral_norm": lambda t, m: t.nn.utils.parametrizations.spectral_norm(m),
-}  # fmt: skip
+}
 MATRICES = {
     f"orthogonal:{kind}:{trivial}": lambda t, m, kind=kind, trivial=trivial: t.nn.utils.parametrizations.orthogonal(
         m, orthogonal_map=kind, use_trivialization=trivial
@@ -147,15 +147,20 @@ def test_chains_assignment_and_removal() -> None:
         (lambda: gg.nn.utils.weight_norm(gg.nn.ReLU()), "ReLU has nothing under the name 'weight'"),
         (lambda: gg.nn.utils.remove_weight_norm(gg.nn.Linear(1, 1)), "has nothing under the name"),
         (lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(1, 1), "w", Doubled()), "name 'w'"),
-        (lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(2, 3), "weight", gg.nn.Flatten(0)),
-         r"gives \(6,\) float32, expected \(3, 2\)"),
+        (
+            lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(2, 3), "weight", gg.nn.Flatten(0)),
+            r"gives \(6,\) float32, expected \(3, 2\)",
+        ),
         (lambda: gg.nn.utils.parametrizations.orthogonal(gg.nn.Linear(2, 3), "bias"), "at least 2 dimensions"),
         (lambda: gg.nn.utils.parametrizations.orthogonal(gg.nn.Linear(2, 3), orthogonal_map="qr"), "cayley"),
-        (lambda: gg.nn.utils.parametrize.remove_parametrizations(
-            gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(2, 3)), "weight", leave_parametrized=False),
-         "computed from 2 tensors"),
+        (
+            lambda: gg.nn.utils.parametrize.remove_parametrizations(
+                gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(2, 3)), "weight", leave_parametrized=False
+            ),
+            "computed from 2 tensors",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_told(use: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         use()

@@ -63,7 +63,7 @@ DRAWN = {
     "nn.functional.dropout", "nn.functional.dropout1d", "nn.functional.dropout2d", "nn.functional.dropout3d",
     "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "normal", "rand", "rand_like", "randint",
     "randint_like", "randn", "randn_like", "uniform", "exponential", "geometric", "cauchy", "log_normal",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 # No op may disagree without a reason here; the docs show it, and a test checks that it is still needed.
@@ -375,7 +375,7 @@ class Report:
             "unsupported": {why: {"count": len(forms), "example": forms[0]} for why, forms in self.unsupported.items()},
             "disagrees": [{"form": form, "how": how} for form, how in self.disagrees],
             "reason": REASONS.get(self.op, ""),
-        }  # fmt: skip
+        }  # fmt: skip  # a table
 
 
 def samples_of(info: Any, limit: int, dtype: str = "float64") -> list[Any]:

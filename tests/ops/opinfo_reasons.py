@@ -48,4 +48,4 @@ KNOWN: dict[str, dict[str, str]] = {
             ("softmax (with_dtype)", "nn.functional.softmin (with_dtype)", "log_softmax (with_dtype)"), _CAST
         ),
     },
-}  # fmt: skip
+}  # fmt: skip  # a table

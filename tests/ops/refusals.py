@@ -40,13 +40,13 @@ PLACES = (
     whole(2, 3), whole(2, 2), whole(3, 3), whole(2, 4), whole(2), whole(), whole(0, 3), whole(2, 3, 1),
     whole(2, 3).astype(np.int32), whole(2, 3).astype(float), whole(2, 3).astype(bool), whole(2, 3).astype(np.uint8),
     np.array([[0, 1, 5], [0, 0, 0]]), np.array([[0, 1, -1], [0, 0, 0]]), np.array([[0, 1, -4], [0, 0, 0]]),
-)  # fmt: skip
+)  # fmt: skip  # a table
 ROWS = (
     whole(2), whole(3), whole(), whole(0), whole(2, 2), whole(2).astype(np.int32), whole(2).astype(float),
     np.array([True, False]), np.array([0, 7]), np.array([0, -1]), np.array([-5, 0]), whole(2).astype(np.uint8),
-)  # fmt: skip
+)  # fmt: skip  # a table
 MASKS = (real(2, 3) > 0, real(3) > 0, real(2, 1) > 0, real(4) > 0, real(2, 3), (real(2, 3) > 0).astype(np.int64),
-         (real(2, 3) > 0).astype(np.uint8), real(2, 2, 3) > 0, np.asarray(real() > 0))  # fmt: skip
+         (real(2, 3) > 0).astype(np.uint8), real(2, 2, 3) > 0, np.asarray(real() > 0))  # fmt: skip  # a table
 COUNTS = (-2, -1, 0, 1, 2, 3, 4)
 
 

@@ -12,7 +12,7 @@ import scipy.special
 import glassgrad as gg
 from glassgrad.ops import names  # noqa: F401 - `names` fills the registry
 from glassgrad.ops.core import REGISTRY, Elementwise
-from glassgrad.ops.kernels import approximations  # noqa: F401 - `names` fills the registry
+from glassgrad.ops.kernels import approximations
 from glassgrad.ops.kernels.blocks import BLOCK, in_blocks
 
 LARGE = 2 * BLOCK + 123  # two whole blocks and a rest

@@ -47,25 +47,35 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Counted:
 OPTIONS = [
     {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     for stride, padding, dilation, groups in [
-        (1, 0, 1, 1), (1, 1, 1, 2), (2, 1, 1, 1), ((3, 2), (0, 2), 1, 2), (1, (2, 1), (2, 1), 1),
+        (1, 0, 1, 1),
+        (1, 1, 1, 2),
+        (2, 1, 1, 1),
+        ((3, 2), (0, 2), 1, 2),
+        (1, (2, 1), (2, 1), 1),
     ]
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_convolutions_and_their_transposes(options: dict[str, Any], kernels: Counted) -> None:
     x, w, bias = real(3, 4, 9, 8), real(6, 4 // options["groups"], 3, 2), real(6)
     compare(
-        lambda *xs: F.conv2d(*xs, **options), lambda *xs: torch.nn.functional.conv2d(*xs, **options), x, w, bias,
+        lambda *xs: F.conv2d(*xs, **options),
+        lambda *xs: torch.nn.functional.conv2d(*xs, **options),
+        x,
+        w,
+        bias,
         rtol=1e-8,
-    )  # fmt: skip
+    )
     assert kernels.computed == ["conv2d", "conv2d_input", "conv2d_weight"]
 
 
 POOLS = [
-    {"kernel_size": 2}, {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0)},
-    {"kernel_size": 2, "stride": 3, "ceil_mode": True}, {"kernel_size": 2, "stride": 1, "dilation": (2, 3)},
-]  # fmt: skip
+    {"kernel_size": 2},
+    {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0)},
+    {"kernel_size": 2, "stride": 3, "ceil_mode": True},
+    {"kernel_size": 2, "stride": 1, "dilation": (2, 3)},
+]
 
 
 @pytest.mark.parametrize("options", POOLS, ids=str)
@@ -87,9 +97,10 @@ def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted, monkeypatch: 
 
     def all_three() -> list[Any]:
         return [
-            conv.conv2d_p(x, w, **settings), conv.conv2d_input_p(g, w, size=(10, 7), **settings),
+            conv.conv2d_p(x, w, **settings),
+            conv.conv2d_input_p(g, w, size=(10, 7), **settings),
             conv.conv2d_weight_p(x, g, kernel=(3, 3), **settings),
-        ]  # fmt: skip
+        ]
 
     found, again = all_three(), all_three()
     assert len(kernels.computed) == 6

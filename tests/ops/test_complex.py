@@ -26,10 +26,12 @@ WITH_PHASES = {"eigh", "svd", "qr"}
 OTHERWISE = {"eig", "mirror", "pick"}
 
 TAKING = [
-    case for case in cases()
-    if case.prim.takes_complex and case.prim.name not in WITH_PHASES | OTHERWISE
+    case
+    for case in cases()
+    if case.prim.takes_complex
+    and case.prim.name not in WITH_PHASES | OTHERWISE
     and not any(isinstance(entry, np.dtype) for entry in (case.draw()[1]).values())
-]  # fmt: skip
+]
 
 
 def numbers(*shape: int, seed: int = 0) -> Any:
@@ -55,8 +57,10 @@ def check(function: Callable[..., Any], starts: list[Any], seed: int = 0, rtol: 
     drawn: dict[int, Any] = {}
 
     def weights(number: int, y: Any) -> Any:
-        return drawn.setdefault(number, numbers(*y.shape, seed=number + 1) if y.dtype.kind == "c" else
-                                numbers(*y.shape, seed=number + 1).real)  # fmt: skip
+        return drawn.setdefault(
+            number,
+            numbers(*y.shape, seed=number + 1) if y.dtype.kind == "c" else numbers(*y.shape, seed=number + 1).real,
+        )
 
     def loss(*leaves: Any) -> Any:
         return real_loss(
@@ -76,8 +80,9 @@ def check(function: Callable[..., Any], starts: list[Any], seed: int = 0, rtol: 
     _, tangent = gg.func.jvp(loss, tuple(tensors), tuple(along))
     assert float(tangent) == pytest.approx(predicted, rel=1e-9, abs=1e-9)
     steps = (1e-4, 1e-5, 1e-6)
-    differences = [(float(loss(*map(gg.tensor, moved(h)))) - float(loss(*map(gg.tensor, moved(-h))))) / (2 * h)
-                   for h in steps]  # fmt: skip
+    differences = [
+        (float(loss(*map(gg.tensor, moved(h)))) - float(loss(*map(gg.tensor, moved(-h))))) / (2 * h) for h in steps
+    ]
     assert min(abs(found - predicted) for found in differences) <= rtol * (1 + abs(predicted)), (predicted, differences)
     leaves = [gg.tensor(x, requires_grad=True) for x in parts]
     first = gg.autograd.grad(loss(*leaves), leaves, create_graph=True, allow_unused=True)
@@ -119,9 +124,7 @@ def test_derivatives_of_what_takes_complex_numbers(case: Case) -> None:
     check(function, [args[at] for at in positions])
 
 
-@pytest.mark.parametrize(
-    "prim", [p for p in REGISTRY.values() if not p.takes_complex], ids=lambda prim: prim.name
-)  # fmt: skip
+@pytest.mark.parametrize("prim", [p for p in REGISTRY.values() if not p.takes_complex], ids=lambda prim: prim.name)
 def test_every_other_primitive_refuses_them(prim: Primitive) -> None:
     z = gg.tensor(numbers(2, 2))
     with pytest.raises(errors.KindError, match=REFUSED):
@@ -159,16 +162,36 @@ def hermitian(z: Any) -> Any:
         lambda z: tuple(gg.linalg.qr(z)),
         lambda z: tuple(gg.linalg.qr(z[:, :2])),
         lambda z: tuple(gg.linalg.qr(z[:2])),
-        gg.linalg.slogdet, gg.logdet, gg.det, gg.linalg.pinv, lambda z: gg.linalg.pinv(z[:, :2]), gg.linalg.cond,
-        gg.std, gg.var, gg.norm, lambda z: gg.norm(z, 3, 1), lambda z: gg.linalg.norm(z, "nuc"),
-        lambda z: gg.linalg.vector_norm(z, -2), lambda z: gg.vdot(z[0], z[1] * 1j), lambda z: gg.linalg.vecdot(z, z.mT),
-        F.normalize, gg.sgn, gg.abs, gg.angle, lambda z: gg.dist(z, z.mT), lambda z: gg.float_power(z, 1.5),
-        lambda z: z ** gg.tensor(1 + 2j), lambda z: gg.tensor([-1.5, 2.0, 3.0]).double() ** z,
+        gg.linalg.slogdet,
+        gg.logdet,
+        gg.det,
+        gg.linalg.pinv,
+        lambda z: gg.linalg.pinv(z[:, :2]),
+        gg.linalg.cond,
+        gg.std,
+        gg.var,
+        gg.norm,
+        lambda z: gg.norm(z, 3, 1),
+        lambda z: gg.linalg.norm(z, "nuc"),
+        lambda z: gg.linalg.vector_norm(z, -2),
+        lambda z: gg.vdot(z[0], z[1] * 1j),
+        lambda z: gg.linalg.vecdot(z, z.mT),
+        F.normalize,
+        gg.sgn,
+        gg.abs,
+        gg.angle,
+        lambda z: gg.dist(z, z.mT),
+        lambda z: gg.float_power(z, 1.5),
+        lambda z: z ** gg.tensor(1 + 2j),
+        lambda z: gg.tensor([-1.5, 2.0, 3.0]).double() ** z,
         lambda z: F.l1_loss(z, z.mT),
-        lambda z: gg.linalg.eigvals(z).abs().sum(), lambda z: z.cumprod(0),
-        lambda z: z.real * z + z.imag, lambda z: (z * z.conj()).real.sqrt(), lambda z: gg.fft.fft(z).abs(),
+        lambda z: gg.linalg.eigvals(z).abs().sum(),
+        lambda z: z.cumprod(0),
+        lambda z: z.real * z + z.imag,
+        lambda z: (z * z.conj()).real.sqrt(),
+        lambda z: gg.fft.fft(z).abs(),
     ],
-)  # fmt: skip
+)
 def test_derivatives_of_functions_of_complex_matrices(function: Callable[[Any], Any]) -> None:
     check(function, [numbers(3, 3, seed=2)], rtol=1e-5)
 
@@ -235,7 +258,7 @@ def test_what_compares_or_orders_refuses_complex_numbers() -> None:
         z.sort, z.unique, z.median, lambda: z.softmax(0), lambda: gg.maximum(z, z),
         lambda: gg.tensor([1.0]) > 2j, lambda: gg.nn.ReLU()(z), lambda: gg.nn.MSELoss()(z, z),
         lambda: gg.nn.CosineSimilarity(0)(z, z), lambda: gg.special.erf(z), z.relu_, z.sign,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     for call in refused:
         with pytest.raises(errors.KindError, match="expects real numbers, given dtype complex"):
             call()

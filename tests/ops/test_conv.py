@@ -58,9 +58,7 @@ def test_conv_padding_and_missing_batch(padding: Any) -> None:
     [p for p in itertools.product((1, 2, 3), (0, 1), (0, 1), (1, 2), (1, 3)) if p[2] < max(p[0], p[3])],
 )
 def test_conv_transpose(stride: int, padding: int, extra: int, dilation: int, groups: int) -> None:
-    options = {
-        "stride": stride, "padding": padding, "output_padding": extra, "dilation": dilation, "groups": groups
-    }  # fmt: skip
+    options = {"stride": stride, "padding": padding, "output_padding": extra, "dilation": dilation, "groups": groups}
     agree("conv_transpose2d", real(2, 3, 5, 4), real(3, 2, 3, 2), real(2 * groups), **options)
     agree("conv_transpose1d", real(2, 3, 6), real(3, 2, 3), **options)
 
@@ -144,7 +142,7 @@ PLAIN = (gg.ones(1, 1, 5, 5), gg.ones(1, 1, 3, 3))
         (lambda: F.pixel_shuffle(gg.ones(1, 3, 2, 2), 2), errors.ArgumentError, "3 channels"),
         (lambda: F.pixel_unshuffle(gg.ones(1, 3, 3, 2), 2), errors.ArgumentError, "height 3"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         call()
@@ -180,9 +178,15 @@ def test_max_pool_keeps_nan_and_infinities() -> None:
 def test_avg_pool2d(kernel: Any, stride: Any) -> None:
     for padding, ceil, include, divisor in itertools.product((0, 1), (False, True), (False, True), (None, 3)):
         agree(
-            "avg_pool2d", real(2, 3, 9, 7), kernel_size=kernel, stride=stride, padding=padding, ceil_mode=ceil,
-            count_include_pad=include, divisor_override=divisor,
-        )  # fmt: skip
+            "avg_pool2d",
+            real(2, 3, 9, 7),
+            kernel_size=kernel,
+            stride=stride,
+            padding=padding,
+            ceil_mode=ceil,
+            count_include_pad=include,
+            divisor_override=divisor,
+        )
 
 
 def test_pooling_of_signals() -> None:
@@ -221,7 +225,7 @@ def test_unfold_and_fold(kernel: Any, dilation: int, padding: int, stride: int) 
 SIZES = (
     {"size": (5, 4)}, {"size": (18, 14)}, {"size": (13, 11)}, {"scale_factor": 2}, {"scale_factor": 1.7},
     {"scale_factor": (0.6, 2.3)}, {"scale_factor": 1.7, "recompute_scale_factor": True},
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])

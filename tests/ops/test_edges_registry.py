@@ -44,7 +44,7 @@ ANY_ZERO = {"fmax", "fmin", "erfinv", "log_sigmoid", "relu", "elu", "remainder",
 NO_GRADIENT = {
     "heaviside", "floor_divide", "betainc", "airy_slope", "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
     "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 # Nor of these in their first argument.

@@ -108,8 +108,11 @@ def test_what_cannot_be_factored_says_so_in_info() -> None:
 
 def test_factors_that_do_not_raise_have_the_gradients_of_those_that_do() -> None:
     x = real(2, 3, 3)
-    compare(lambda a: gg.linalg.cholesky_ex(a @ a.mT + 3 * gg.eye(3))[0],
-            lambda a: torch.linalg.cholesky(a @ a.mT + 3 * torch.eye(3)), x)  # fmt: skip
+    compare(
+        lambda a: gg.linalg.cholesky_ex(a @ a.mT + 3 * gg.eye(3))[0],
+        lambda a: torch.linalg.cholesky(a @ a.mT + 3 * torch.eye(3)),
+        x,
+    )
     compare(lambda a: gg.linalg.inv_ex(a).inverse, torch.linalg.inv, x, rtol=1e-7)
     compare(lambda a, b: gg.linalg.solve_ex(a, b).result, torch.linalg.solve, x, real(2, 3, 2), rtol=1e-7)
 
@@ -122,13 +125,22 @@ def test_complex_matrices_are_right_or_refused(function: Callable[[Any], Any]) -
 
 def test_eigenvalues_of_complex_matrices() -> None:
     a, b = real(3, 3), real(3, 3, seed=1)
-    compare(lambda x, y: gg.linalg.eigvals(gg.complex(x, y)).abs(),
-            lambda x, y: torch.linalg.eigvals(torch.complex(x, y)).abs(), a, b)  # fmt: skip
+    compare(
+        lambda x, y: gg.linalg.eigvals(gg.complex(x, y)).abs(),
+        lambda x, y: torch.linalg.eigvals(torch.complex(x, y)).abs(),
+        a,
+        b,
+    )
 
 
-@pytest.mark.parametrize("function", [
-    gg.matrix_exp, lambda x: gg.linalg.lu(x)[2], lambda x: gg.linalg.inv_ex(x)[0],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        gg.matrix_exp,
+        lambda x: gg.linalg.lu(x)[2],
+        lambda x: gg.linalg.inv_ex(x)[0],
+    ],
+)
 def test_compiled_they_give_what_they_give_eagerly(function: Callable[[Any], Any]) -> None:
     def step(x: Any) -> Any:
         return gg.func.grad(lambda a: (function(a) ** 2).sum())(x)

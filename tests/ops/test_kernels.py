@@ -25,7 +25,7 @@ def test_choose_is_where(dtype: Any, right: str) -> None:
         "array": sample(dtype, 2), "zero": 0, "minus zero": -0.0, "half": 0.5, "nan": float("nan"),
         "strided": np.asfortranarray(sample(dtype, 2))[::-1], "row": sample(dtype, 2)[0],
         "wide": sample(np.float64, 2), "integer": np.arange(3000).reshape(50, 60),
-    }[right]  # fmt: skip
+    }[right]  # fmt: skip  # a table
     for first, second in ((a, b), (b, a)):
         found, expected = choose(mask, first, second), np.where(mask, first, second)
         assert found.dtype == expected.dtype

@@ -167,15 +167,13 @@ SMOOTH = {
     "binary_cross_entropy_with_logits", "cosine_similarity", "cross_entropy", "ctc_loss", "gumbel_softmax",
     "linear_cross_entropy", "log_softmax", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot",
     "reduce_loss", "sigmoid", "soft_margin_loss", "softmax", "softmin", "tanh",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def cases() -> Iterator[tuple[str, Case, list[Any]]]:
     for name, options in ACTIVATIONS.items():
         for number, kwargs in enumerate(options):
-            yield (
-                f"{name} {number}", lambda T, x, name=name, kwargs=kwargs: named(T, name)(x, **kwargs), [POINTS]
-            )  # fmt: skip
+            yield (f"{name} {number}", lambda T, x, name=name, kwargs=kwargs: named(T, name)(x, **kwargs), [POINTS])
     for name, options in LOSSES.items():
         for number, kwargs in enumerate(options):
             yield (

@@ -40,7 +40,7 @@ EQUATIONS = (
     "bij,bkj->bik", "abc,cd,de->abe", "ab,bc,cd,da", "abc,abd,abe->cde", "...ij,...jk->...ik", "...ij,jk->...ik",
     "i...,i...->...", "ij,kl->ikjl", "abcd,cdef->abef", "bij,ij->bij", "ijk,ijk,ijk->i", "a,ab,abc->abc", "ij,j,k->",
     "iji->j", "abab->ab", "i->", "i,i", "bi,bj,bk->ijk", "ab,cd->", " i j , j k -> i k ",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def operands(equation: str) -> list[np.ndarray[Any, Any]]:
@@ -67,9 +67,11 @@ def test_einsum_broadcasts_sizes_of_one_and_takes_lists() -> None:
     equation = "...i,...i->..."
     compare(lambda *xs: gg.einsum(equation, *xs), lambda *xs: torch.einsum(equation, *xs), real(2, 1, 3), real(4, 3))
     compare(
-        lambda a, b: gg.einsum(a, [0, 1], b, [1, 2], [2, 0]), lambda a, b: torch.einsum(a, [0, 1], b, [1, 2], [2, 0]),
-        real(2, 3), real(3, 4),
-    )  # fmt: skip
+        lambda a, b: gg.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+        lambda a, b: torch.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+        real(2, 3),
+        real(3, 4),
+    )
     assert gg.einsum("ij,jk", [gg.ones(2, 3), gg.ones(3, 4)]).shape == (2, 4)
 
 
@@ -109,10 +111,14 @@ def test_einsum_says_what_does_not_fit(equation: str, shapes: list[tuple[int, ..
 @pytest.mark.parametrize(
     ("dims", "shapes"),
     [
-        (0, ((2,), (3,))), (1, ((2, 3), (3, 2))), (2, ((4, 2, 3), (2, 3, 5))),
-        (([0, 1], [1, 0]), ((2, 3, 4), (3, 2, 5))), (([2], [0]), ((2, 3, 4), (4, 5))), (([-1], [-2]), ((2, 4), (4, 5))),
+        (0, ((2,), (3,))),
+        (1, ((2, 3), (3, 2))),
+        (2, ((4, 2, 3), (2, 3, 5))),
+        (([0, 1], [1, 0]), ((2, 3, 4), (3, 2, 5))),
+        (([2], [0]), ((2, 3, 4), (4, 5))),
+        (([-1], [-2]), ((2, 4), (4, 5))),
     ],
-)  # fmt: skip
+)
 def test_tensordot(dims: Any, shapes: tuple[tuple[int, ...], ...]) -> None:
     compare(
         lambda a, b: gg.tensordot(a, b, dims), lambda a, b: torch.tensordot(a, b, dims), *(real(*s) for s in shapes)
@@ -184,8 +190,12 @@ def test_solve_from_the_right() -> None:
 @pytest.mark.parametrize(("upper", "left", "unit"), list(itertools.product((False, True), repeat=3)))
 def test_solve_triangular(upper: bool, left: bool, unit: bool) -> None:
     options = {"upper": upper, "left": left, "unitriangular": unit}
-    compare(lambda a, b: L.solve_triangular(a, b, **options), lambda a, b: T.solve_triangular(a, b, **options),
-            square(2), real(2, 3, 3))  # fmt: skip
+    compare(
+        lambda a, b: L.solve_triangular(a, b, **options),
+        lambda a, b: T.solve_triangular(a, b, **options),
+        square(2),
+        real(2, 3, 3),
+    )
 
 
 def test_a_triangular_matrix_with_a_zero_gives_infinity_as_in_pytorch() -> None:
@@ -267,9 +277,11 @@ def test_svd(shape: tuple[int, ...], full: bool) -> None:
         return s, u[..., :k] ** 2, vh[..., :k, :] ** 2, u[..., :k] @ vh[..., :k, :]
 
     compare(
-        lambda x: free_of_signs(L.svd(x, full_matrices=full)), lambda x: free_of_signs(T.svd(x, full_matrices=full)),
-        real(*shape), rtol=1e-8,
-    )  # fmt: skip
+        lambda x: free_of_signs(L.svd(x, full_matrices=full)),
+        lambda x: free_of_signs(T.svd(x, full_matrices=full)),
+        real(*shape),
+        rtol=1e-8,
+    )
     found = L.svd(gg.tensor(real(*shape)), full_matrices=full)
     assert [part.shape for part in found] == [tuple(part.shape) for part in T.svd(torch.tensor(real(*shape)), full)]
 

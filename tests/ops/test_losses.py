@@ -13,7 +13,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.nn import functional_losses as F
+from glassgrad.nn import functional as F
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of the losses")
 TF = torch.nn.functional
@@ -84,9 +84,14 @@ def test_cross_entropy_of_class_indices(
     if t.ndim == 0 and ignore == t:
         ignore = 2
     both(
-        "cross_entropy", [real(*shape)], [t], weight=np.array([0.5, 2.0, 1.5]) if weighted else None,
-        ignore_index=ignore, label_smoothing=smoothing, reduction=reduction,
-    )  # fmt: skip
+        "cross_entropy",
+        [real(*shape)],
+        [t],
+        weight=np.array([0.5, 2.0, 1.5]) if weighted else None,
+        ignore_index=ignore,
+        label_smoothing=smoothing,
+        reduction=reduction,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -107,7 +112,7 @@ def test_nll_loss(reduction: str, shape: tuple[int, ...], target: tuple[int, ...
     weight = np.array([0.5, 2.0, 1.5]) if weighted else None
     ignore = -100 if not target else 1
     both("nll_loss", [real(*shape)], [np.asarray(labels(3, *target))], weight=weight, ignore_index=ignore,
-         reduction=reduction)  # fmt: skip
+         reduction=reduction)  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
@@ -143,7 +148,7 @@ def test_ignored_rows_may_hold_anything() -> None:
         (lambda: F.smooth_l1_loss(gg.zeros(2), gg.zeros(2), beta=-1.0), errors.ArgumentError, "beta=-1.0"),
         (lambda: F.huber_loss(gg.zeros(2), gg.zeros(2), delta=0), errors.ArgumentError, "delta=0"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         call()
@@ -158,11 +163,18 @@ def test_bad_input_is_named(call: Any, kind: type[Exception], text: str) -> None
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("mse_loss", {}), ("l1_loss", {}), ("smooth_l1_loss", {}), ("smooth_l1_loss", {"beta": 0.3}),
-        ("smooth_l1_loss", {"beta": 0.0}), ("huber_loss", {}), ("huber_loss", {"delta": 0.4}),
-        ("kl_div", {}), ("kl_div", {"log_target": True}), ("poisson_nll_loss", {}),
+        ("mse_loss", {}),
+        ("l1_loss", {}),
+        ("smooth_l1_loss", {}),
+        ("smooth_l1_loss", {"beta": 0.3}),
+        ("smooth_l1_loss", {"beta": 0.0}),
+        ("huber_loss", {}),
+        ("huber_loss", {"delta": 0.4}),
+        ("kl_div", {}),
+        ("kl_div", {"log_target": True}),
+        ("poisson_nll_loss", {}),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides:UserWarning")
 def test_differences(name: str, options: dict[str, Any], reduction: str) -> None:
     target = chance(3, 4) if name == "kl_div" and not options else real(3, 4, seed=1)
@@ -204,9 +216,12 @@ def test_kl_div_averages_over_the_batch_and_allows_zero_probabilities() -> None:
 @pytest.mark.parametrize(("weighted", "positive"), list(itertools.product((False, True), (False, True))))
 def test_binary_cross_entropy_with_logits(reduction: str, weighted: bool, positive: bool) -> None:
     both(
-        "binary_cross_entropy_with_logits", [real(3, 4) * 5, chance(3, 4)], reduction=reduction,
-        weight=chance(4) if weighted else None, pos_weight=chance(4, seed=2) if positive else None,
-    )  # fmt: skip
+        "binary_cross_entropy_with_logits",
+        [real(3, 4) * 5, chance(3, 4)],
+        reduction=reduction,
+        weight=chance(4) if weighted else None,
+        pos_weight=chance(4, seed=2) if positive else None,
+    )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)

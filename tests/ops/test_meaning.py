@@ -16,10 +16,12 @@ from tests.ops.against_torch import compare, real
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
 WHOLE = {
-    "int64": np.array([[5, -5, 7], [-8, 3, 2]]), "int32": np.array([[5, -5, 7], [-8, 3, 2]], np.int32),
-    "uint8": np.array([[250, 10, 3], [7, 255, 100]], np.uint8), "bool": np.array([[True, False, True], [False] * 3]),
+    "int64": np.array([[5, -5, 7], [-8, 3, 2]]),
+    "int32": np.array([[5, -5, 7], [-8, 3, 2]], np.int32),
+    "uint8": np.array([[250, 10, 3], [7, 255, 100]], np.uint8),
+    "bool": np.array([[True, False, True], [False] * 3]),
     "float32": np.array([[1.5, -2.5, 3.0], [0.0, 7.75, -1.0]], np.float32),
-}  # fmt: skip
+}
 DTYPES = ("int64", "int32", "int16", "uint8", "bool", "float64")
 
 
@@ -35,11 +37,14 @@ def dtype_of(library: Any, name: str) -> Any:
 # --- totals ---------------------------------------------------------------------------------------
 
 TOTALS: dict[str, Callable[..., Any]] = {
-    "sum": lambda lib, x, **k: lib.sum(x, **k), "sum of rows": lambda lib, x, **k: lib.sum(x, 1, True, **k),
-    "prod": lambda lib, x, **k: lib.prod(x, **k), "prod of rows": lambda lib, x, **k: lib.prod(x, 1, **k),
-    "cumsum": lambda lib, x, **k: lib.cumsum(x, 1, **k), "cumprod": lambda lib, x, **k: lib.cumprod(x, 0, **k),
+    "sum": lambda lib, x, **k: lib.sum(x, **k),
+    "sum of rows": lambda lib, x, **k: lib.sum(x, 1, True, **k),
+    "prod": lambda lib, x, **k: lib.prod(x, **k),
+    "prod of rows": lambda lib, x, **k: lib.prod(x, 1, **k),
+    "cumsum": lambda lib, x, **k: lib.cumsum(x, 1, **k),
+    "cumprod": lambda lib, x, **k: lib.cumprod(x, 0, **k),
     "nansum": lambda lib, x, **k: lib.nansum(x, **k),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("given", WHOLE)
@@ -77,15 +82,18 @@ def test_quotients_of_integers_rounded_towards_zero(dtype: str) -> None:
         same(gg.tensor(a).div(3, rounding_mode=mode), torch.tensor(a).div(3, rounding_mode=mode))
         compiled = gg.compile(lambda x, y, m=mode: gg.div(x, y, rounding_mode=m))
         same(compiled(gg.tensor(a), gg.tensor(b)), theirs)
-    compare(lambda x: gg.div(x, 0.3, rounding_mode="trunc") + x, lambda x: torch.div(x, 0.3, rounding_mode="trunc") + x,
-            real(5))  # fmt: skip
+    compare(
+        lambda x: gg.div(x, 0.3, rounding_mode="trunc") + x,
+        lambda x: torch.div(x, 0.3, rounding_mode="trunc") + x,
+        real(5),
+    )
 
 
 # --- filling --------------------------------------------------------------------------------------
 
 FILLED = [(given, value) for given in WHOLE for value in (10, 2.5, -1, True, 0)] + [
     ("int64", -2.9), ("float32", float("-inf")), ("float32", 1e30), ("uint8", 255), ("uint8", -255),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize(("given", "value"), FILLED)
@@ -101,9 +109,18 @@ def test_masked_fill_keeps_the_dtype(given: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("given", "value"),
-    [("uint8", 300), ("uint8", -300), ("int32", 2**40), ("int64", float("inf")), ("int64", float("nan")),
-     ("float32", 1e300), ("int64", 1j), ("float32", np.ones(1)), ("float32", np.ones(3))],
-)  # fmt: skip
+    [
+        ("uint8", 300),
+        ("uint8", -300),
+        ("int32", 2**40),
+        ("int64", float("inf")),
+        ("int64", float("nan")),
+        ("float32", 1e300),
+        ("int64", 1j),
+        ("float32", np.ones(1)),
+        ("float32", np.ones(3)),
+    ],
+)
 def test_masked_fill_refuses_what_does_not_fit(given: str, value: Any) -> None:
     mask = np.array([True, False, True])
     with pytest.raises(RuntimeError):
@@ -119,9 +136,11 @@ def test_masked_fill_refuses_what_does_not_fit(given: str, value: Any) -> None:
 def test_the_gradient_of_what_fills() -> None:
     mask = np.array([True, False, True])
     compare(
-        lambda x, v: x.masked_fill(gg.tensor(mask), v.sum()), lambda x, v: x.masked_fill(torch.tensor(mask), v.sum()),
-        real(3), real(1),
-    )  # fmt: skip
+        lambda x, v: x.masked_fill(gg.tensor(mask), v.sum()),
+        lambda x, v: x.masked_fill(torch.tensor(mask), v.sum()),
+        real(3),
+        real(1),
+    )
 
 
 # --- what makes tensors ---------------------------------------------------------------------------
@@ -137,8 +156,10 @@ def test_linspace_of_integers(dtype: str) -> None:
 
 
 def test_the_dtype_of_normal_numbers() -> None:
-    kinds = {name: (gg.zeros(2, dtype=dtype_of(gg, name)), torch.zeros(2, dtype=dtype_of(torch, name)))
-             for name in ("float16", "float32", "float64")}  # fmt: skip
+    kinds = {
+        name: (gg.zeros(2, dtype=dtype_of(gg, name)), torch.zeros(2, dtype=dtype_of(torch, name)))
+        for name in ("float16", "float32", "float64")
+    }
     for mine, theirs in kinds.values():
         assert str(gg.normal(2.7, mine).dtype) in str(torch.normal(2.7, theirs).dtype)
         assert str(gg.normal(mine, 0.5).dtype) in str(torch.normal(theirs, 0.5).dtype)
@@ -196,9 +217,14 @@ def test_images_of_bytes_are_resized(mode: str, size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False}, {"padding": 1, "ceil_mode": True, "stride": 2},
-     {"divisor_override": 7}],
-)  # fmt: skip
+    [
+        {},
+        {"padding": 1},
+        {"padding": 1, "count_include_pad": False},
+        {"padding": 1, "ceil_mode": True, "stride": 2},
+        {"divisor_override": 7},
+    ],
+)
 def test_means_of_windows_of_integers(options: dict[str, Any]) -> None:
     image = np.random.default_rng(0).integers(-500, 500, (2, 3, 7, 6))
     ones = (image > 0).astype(np.int64) * 49
@@ -213,10 +239,12 @@ def test_means_of_windows_of_integers(options: dict[str, Any]) -> None:
 def test_what_rounding_would_spoil_is_refused(dtype: str) -> None:
     x = gg.ones(1, 1, 4, 4).to(dtype_of(gg, dtype))
     calls: list[Callable[[], Any]] = [
-        lambda: F.interpolate(x, 3, mode="area"), lambda: F.adaptive_avg_pool2d(x, 1),
-        lambda: F.adaptive_avg_pool2d(x, 3), lambda: F.adaptive_avg_pool1d(x[0], 2),
+        lambda: F.interpolate(x, 3, mode="area"),
+        lambda: F.adaptive_avg_pool2d(x, 1),
+        lambda: F.adaptive_avg_pool2d(x, 3),
+        lambda: F.adaptive_avg_pool1d(x[0], 2),
         lambda: F.interpolate(x[0], 3, mode="linear"),
-    ]  # fmt: skip
+    ]
     if dtype != "int64":
         calls.append(lambda: F.avg_pool2d(x, 2))
     if dtype != "uint8":
@@ -284,7 +312,9 @@ def test_limits_counts_and_ranges_of_integers() -> None:
     same(gg.bincount(*map(gg.tensor, counted)), torch.bincount(*map(torch.tensor, counted)))
     for bounds in ((1.0, 5.000001, 2.0), (2.1, -2.9, -1.0), (3.1,), (0, 3.9)):
         same(gg.arange(*bounds, dtype=gg.int64), torch.arange(*bounds, dtype=torch.int64))
-    same(gg.tensor([1.0, 2.0]).gather(0, gg.zeros(2, 0, dtype=gg.int64)),
-         torch.tensor([1.0, 2.0]).gather(0, torch.zeros(2, 0, dtype=torch.int64)))  # fmt: skip
+    same(
+        gg.tensor([1.0, 2.0]).gather(0, gg.zeros(2, 0, dtype=gg.int64)),
+        torch.tensor([1.0, 2.0]).gather(0, torch.zeros(2, 0, dtype=torch.int64)),
+    )
     with pytest.raises(errors.ArgumentError, match="negative integer powers"):
         gg.tensor([2]) ** gg.tensor([-1])

@@ -43,18 +43,53 @@ def tamed(x: Any) -> Any:
 DOMAINS: dict[str, Callable[[Any], Any]] = {
     name: (lambda x: 0.7 + 0.1 * x)  # between 0.4 and 1
     for name in (
-        "log", "sqrt", "rsqrt", "reciprocal", "log1p", "log2", "log10", "gammaln", "digamma", "entr", "root", "ndtri",
-        "asin", "acos", "atanh", "erfinv", "polygamma", "sinc",
+        "log",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "log1p",
+        "log2",
+        "log10",
+        "gammaln",
+        "digamma",
+        "entr",
+        "root",
+        "ndtri",
+        "asin",
+        "acos",
+        "atanh",
+        "erfinv",
+        "polygamma",
+        "sinc",
     )
-} | {"acosh": lambda x: 5 + x, "i0e": lambda x: 4 + x, "i1": lambda x: 4 + x, "i1e": lambda x: 4 + x}  # fmt: skip
+} | {"acosh": lambda x: 5 + x, "i0e": lambda x: 4 + x, "i1": lambda x: 4 + x, "i1e": lambda x: 4 + x}
 SPELLED: dict[str, Callable[..., Any]] = {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
     "elu": lambda x: F.elu(x, 1.5), "log_sigmoid": F.logsigmoid, "gammaln": torch.lgamma, "root": torch.sqrt,
     "clip": lambda x: torch.clamp(x, -1, 1), "polygamma": lambda x: torch.polygamma(1, x),
-}  # fmt: skip
+}  # fmt: skip  # a table
 # Steps would make every gradient behind them 0, and kinks of remainders lie anywhere.
-LEFT_OUT = {"where", "sign", "floor", "ceil", "trunc", "round", "floor_divide", "remainder", "fmod", "heaviside",
-            "copysign", "lerp", "power", "divide", "xlogy", "xlog1py", "atan2", "hypot", "nan_to_num"}  # fmt: skip
+LEFT_OUT = {
+    "where",
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "heaviside",
+    "copysign",
+    "lerp",
+    "power",
+    "divide",
+    "xlogy",
+    "xlog1py",
+    "atan2",
+    "hypot",
+    "nan_to_num",
+}
 
 
 def torch_twin(name: str) -> Callable[..., Any]:
@@ -101,13 +136,19 @@ def outer_of_parts(a: Any) -> Any:
 
 
 def structural_ops() -> list[Op]:
-    ops = [both(name, dim=dim, keepdim=keep, least=1)
-           for name in ("sum", "mean", "logsumexp", "amax") for dim in (0, -1) for keep in (False, True)]  # fmt: skip
+    ops = [
+        both(name, dim=dim, keepdim=keep, least=1)
+        for name in ("sum", "mean", "logsumexp", "amax")
+        for dim in (0, -1)
+        for keep in (False, True)
+    ]
     ops += [both(name, dim=-1, least=1) for name in ("softmax", "log_softmax", "cumsum", "unsqueeze")]
     ops += [
         Op("var", lambda x: x.var(dim=0, correction=0), lambda x: x.var(dim=0, correction=0), 1, 1),
         Op("sort", lambda x: x.sort(dim=-1)[0], lambda x: x.sort(dim=-1)[0], 1, 1),
-        both("transpose", dim0=0, dim1=-1, least=1), both("squeeze"), both("flatten"),
+        both("transpose", dim0=0, dim1=-1, least=1),
+        both("squeeze"),
+        both("flatten"),
         Op("cat", lambda a: gg.cat([a, a * 2], 0), lambda a: torch.cat([a, a * 2], 0), 1, 1),
         Op("stack", lambda a: gg.stack([a, -a]), lambda a: torch.stack([a, -a])),
         Op("first", lambda a: a[0], lambda a: a[0], 1, 1),
@@ -122,7 +163,7 @@ def structural_ops() -> list[Op]:
         Op("outer", outer_of_parts, outer_of_parts),
         Op("norm", lambda a: (a + 4).norm(), lambda a: (a + 4).norm()),
         Op("detach", lambda a: a * a.detach(), lambda a: a * a.detach()),
-    ]  # fmt: skip
+    ]
     return ops
 
 

@@ -40,7 +40,7 @@ PLAIN = np.linspace(-0.5, 0.5, 12).reshape(3, 4)
 KEYS: tuple[Any, ...] = (
     0, -1, slice(1, None), slice(None, None, 2), (slice(None), 1), (..., 0), None, (slice(None), slice(1, 3)), ...,
     [0, 1], (slice(None), [1, 0]), ([0, 1], [1, 0]), "mask", (None, 0), (0, ..., [0, 1]),
-)  # fmt: skip
+)  # fmt: skip  # a table
 VIEWS: tuple[Callable[[Any], Any], ...] = (
     *(lambda x, key=key: x[key] for key in KEYS[:9]),
     lambda x: x.transpose(0, -1),

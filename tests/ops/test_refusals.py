@@ -52,14 +52,15 @@ TAKEN: dict[str, tuple[Exempt, ...]] = {
     "binary_cross_entropy": (Exempt(_any("int64"), DTYPE),),
     "multinomial": (Exempt(_any("int64"), DTYPE),),
     "dot": (Exempt(_any("int64"), DTYPE),),
-    "inverse": (Exempt(_any("int64"), WIDER),), "det": (Exempt(_any("int64"), WIDER),),
+    "inverse": (Exempt(_any("int64"), WIDER),),
+    "det": (Exempt(_any("int64"), WIDER),),
     "cholesky": (Exempt(_any("int64"), WIDER),),
     "quantile": (Exempt(_any("float32"), DTYPE), Exempt(lambda x, q, dim: np.ndim(q) > 1, WIDER)),
     "clamp": (Exempt(lambda *_: True, "a tensor and a number as bounds"),),
     "logsumexp": (Exempt(lambda x, dim: dim == (), "PyTorch fails by accident: its own shapes disagree"),),
     "pad reflected": (Exempt(lambda *_: True, "borders of any dimensions, with or without a batch"),),
     "pad around": (Exempt(lambda *_: True, "borders of any dimensions, with or without a batch"),),
-}  # fmt: skip
+}
 # Taken by PyTorch only.
 REFUSED: dict[str, tuple[Exempt, ...]] = {
     "unfold": (Exempt(lambda x, dim, size, step: size == 0, "windows of nothing"),),
@@ -74,7 +75,7 @@ REFUSED: dict[str, tuple[Exempt, ...]] = {
     "linear": (Exempt(lambda x, w, b: w.ndim == 1, "a weight without rows"),),
     "adaptive_avg_pool1d": (Exempt(lambda x, n: n == 0, "means of no parts"),),
     "cov": (Exempt(_empty, "covariances of nothing"),),
-}  # fmt: skip
+}
 # Of other values.
 DIFFERENT: dict[str, tuple[Exempt, ...]] = {
     name: (Exempt(_any("uint8"), "an index of bytes is a mask there, deprecated"),) for name in ("getitem", "index_put")
@@ -148,9 +149,10 @@ def test_no_exception_is_idle() -> None:
                 continue  # only some versions of LAPACK get that far
             faults = [(args, *_judge(name, args)) for args in calls(name)]
             idle += [
-                (name, exempt.reason) for exempt in exempts
+                (name, exempt.reason)
+                for exempt in exempts
                 if not any(fault and found is table and exempt.calls(*args) for args, fault, found in faults)
-            ]  # fmt: skip
+            ]
     assert idle == []
 
 
@@ -158,7 +160,7 @@ INDEXING = (
     "roll", "flip", "gather", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_add", "index_copy",
     "index_fill", "take_along_dim", "masked_fill", "masked_scatter", "where", "one_hot", "embedding", "permute",
     "squeeze", "topk", "kthvalue", "split", "cat", "stack", "getitem", "diag", "tril", "reshape", "dot", "bmm",
-)  # fmt: skip
+)  # fmt: skip  # a table
 AT_MOST = 5  # calls of each op
 
 

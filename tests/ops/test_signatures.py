@@ -317,14 +317,23 @@ def test_companions_without_a_derivative() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **k: gg.zeros(2, **k), lambda **k: gg.eye(2, **k), lambda **k: gg.linspace(0, 1, 3, **k),
-        lambda **k: gg.arange(3, **k), lambda **k: gg.full((2,), 1.0, **k), lambda **k: gg.tensor([1.0], **k),
-        lambda **k: gg.as_tensor(gg.ones(2), **k), lambda **k: gg.zeros_like(gg.ones(2), **k),
-        lambda **k: gg.ones_like(gg.ones(2), **k), lambda **k: gg.full_like(gg.ones(2), 3.0, **k),
-        lambda **k: gg.empty_like(gg.ones(2), **k), lambda **k: gg.rand(2, **k), lambda **k: gg.randn(2, **k),
-        lambda **k: gg.randint(3, (2,), **k), lambda **k: gg.randperm(3, **k),
+        lambda **k: gg.zeros(2, **k),
+        lambda **k: gg.eye(2, **k),
+        lambda **k: gg.linspace(0, 1, 3, **k),
+        lambda **k: gg.arange(3, **k),
+        lambda **k: gg.full((2,), 1.0, **k),
+        lambda **k: gg.tensor([1.0], **k),
+        lambda **k: gg.as_tensor(gg.ones(2), **k),
+        lambda **k: gg.zeros_like(gg.ones(2), **k),
+        lambda **k: gg.ones_like(gg.ones(2), **k),
+        lambda **k: gg.full_like(gg.ones(2), 3.0, **k),
+        lambda **k: gg.empty_like(gg.ones(2), **k),
+        lambda **k: gg.rand(2, **k),
+        lambda **k: gg.randn(2, **k),
+        lambda **k: gg.randint(3, (2,), **k),
+        lambda **k: gg.randperm(3, **k),
     ],
-)  # fmt: skip
+)
 def test_whatever_makes_a_tensor_takes_the_only_device(make: Any) -> None:
     for device in ("cpu", "cpu:0", gg.device("cpu"), None):
         assert make(device=device).shape == make().shape

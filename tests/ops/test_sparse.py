@@ -138,14 +138,22 @@ def test_a_matrix_as_an_argument_of_a_compiled_step_is_read_at_every_call() -> N
         np.testing.assert_allclose(inside(x).numpy(), (held.to_dense() @ x).numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda a, x: a @ x[:2], "4, k"), (lambda a, x: a @ a, "to_dense"), (lambda a, x: gg.exp(a), "to_dense"),
-    (lambda a, x: a.indices(), "coalesce"), (lambda a, x: a * x, "a number"), (lambda a, x: a + x, "sparse matrix"),
-    (lambda a, x: gg.sparse_coo_tensor([[0, 3], [0, 0]], [1.0, 2.0], (2, 2)), "at least"),
-    (lambda a, x: gg.sparse_coo_tensor([[0, -1], [0, 0]], [1.0, 2.0]), "below 0"),
-    (lambda a, x: gg.sparse_coo_tensor([[0, 1], [0, 0]], [1.0]), "one number"), (lambda a, x: a.cuda(), "cuda"),
-    (lambda a, x: gg.sparse.softmax, "softmax"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda a, x: a @ x[:2], "4, k"),
+        (lambda a, x: a @ a, "to_dense"),
+        (lambda a, x: gg.exp(a), "to_dense"),
+        (lambda a, x: a.indices(), "coalesce"),
+        (lambda a, x: a * x, "a number"),
+        (lambda a, x: a + x, "sparse matrix"),
+        (lambda a, x: gg.sparse_coo_tensor([[0, 3], [0, 0]], [1.0, 2.0], (2, 2)), "at least"),
+        (lambda a, x: gg.sparse_coo_tensor([[0, -1], [0, 0]], [1.0, 2.0]), "below 0"),
+        (lambda a, x: gg.sparse_coo_tensor([[0, 1], [0, 0]], [1.0]), "one number"),
+        (lambda a, x: a.cuda(), "cuda"),
+        (lambda a, x: gg.sparse.softmax, "softmax"),
+    ],
+)
 def test_what_cannot_be_is_named(call: Callable[..., Any], said: str) -> None:
     with pytest.raises(errors.GlassgradError, match=said):
         call(matrix(gg, gg.tensor(real(6))), gg.tensor(real(4, 5)))

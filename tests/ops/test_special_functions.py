@@ -46,21 +46,35 @@ def test_spherical_bessel_function_and_its_slope() -> None:
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
 def test_incomplete_gamma_functions(name: str) -> None:
     a, x = np.array([0.5, 1.0, 2.5, 7.0]), np.array([0.2, 1.0, 3.0, 5.0])
-    compare(lambda t: getattr(gg.special, name)(gg.tensor(a), t),
-            lambda t: getattr(torch.special, name)(torch.tensor(a), t), x)  # fmt: skip
+    compare(
+        lambda t: getattr(gg.special, name)(gg.tensor(a), t),
+        lambda t: getattr(torch.special, name)(torch.tensor(a), t),
+        x,
+    )
     short = {"gammainc": "igamma", "gammaincc": "igammac"}[name]
     first, second = gg.tensor(a), gg.tensor(x)
     assert getattr(first, short)(second).tolist() == getattr(gg, short)(first, second).tolist()
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: gg.special.gammainc(x, 2.0), lambda x: gg.igammac(x, gg.tensor(2.0)),
-    lambda x: gg.special.betainc(x, 2.0, 0.5), lambda x: gg.special.betainc(2.0, x, 0.5),
-])  # fmt: skip
-@pytest.mark.parametrize("way", [
-    lambda f, x: gg.func.grad(f)(x), lambda f, x: gg.func.jvp(f, (x,), (x,)), lambda f, x: gg.func.jacfwd(f)(x),
-    lambda f, x: gg.func.hessian(f)(x), lambda f, x: f(gg.tensor(1.5, requires_grad=True)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: gg.special.gammainc(x, 2.0),
+        lambda x: gg.igammac(x, gg.tensor(2.0)),
+        lambda x: gg.special.betainc(x, 2.0, 0.5),
+        lambda x: gg.special.betainc(2.0, x, 0.5),
+    ],
+)
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda f, x: gg.func.grad(f)(x),
+        lambda f, x: gg.func.jvp(f, (x,), (x,)),
+        lambda f, x: gg.func.jacfwd(f)(x),
+        lambda f, x: gg.func.hessian(f)(x),
+        lambda f, x: f(gg.tensor(1.5, requires_grad=True)),
+    ],
+)
 def test_what_has_no_derivative_is_refused_not_dropped(call: Callable[[Any], Any], way: Callable[..., Any]) -> None:
     with pytest.raises(errors.ArgumentError, match="no derivative"):
         way(call, gg.tensor(1.5))

@@ -28,7 +28,7 @@ def test_windows(name: str, length: int, periodic: bool) -> None:
 OPTIONS: list[dict[str, Any]] = [
     {}, {"hop_length": 3}, {"win_length": 5}, {"center": False}, {"normalized": True}, {"onesided": False},
     {"hop_length": 2, "win_length": 7, "normalized": True, "center": True},
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 # PyTorch warns of spectra without a window, and of signals that are filled up with zeros.
@@ -41,17 +41,29 @@ quietly = pytest.mark.filterwarnings("ignore::UserWarning")
 def test_spectra_of_pieces(options: dict[str, Any], shape: tuple[int, ...]) -> None:
     window = real(options.get("win_length", 8), seed=1)
     given = {"return_complex": False, **options}
-    compare(lambda x, w: gg.stft(x, 8, window=w, **given), lambda x, w: torch.stft(x, 8, window=w, **given),
-            real(*shape), window)  # fmt: skip
+    compare(
+        lambda x, w: gg.stft(x, 8, window=w, **given),
+        lambda x, w: torch.stft(x, 8, window=w, **given),
+        real(*shape),
+        window,
+    )
     given["pad_mode"] = "constant"
     compare(lambda x: gg.stft(x, 8, **given), lambda x: torch.stft(x, 8, **given), real(*shape))
 
 
 @quietly
-@pytest.mark.parametrize("options", [
-    {}, {"hop_length": 3}, {"win_length": 7, "hop_length": 2}, {"length": 17}, {"normalized": True, "length": 60},
-    {"onesided": False},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"hop_length": 3},
+        {"win_length": 7, "hop_length": 2},
+        {"length": 17},
+        {"normalized": True, "length": 60},
+        {"onesided": False},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("lead", [(), (2,)])
 def test_signals_from_spectra(options: dict[str, Any], lead: tuple[int, ...]) -> None:
     count = 8 if options.get("onesided") is False else 5
@@ -74,14 +86,23 @@ def test_a_signal_comes_back_from_its_spectra() -> None:
     np.testing.assert_allclose(back.numpy(), z.numpy(), atol=1e-12)
 
 
-@pytest.mark.parametrize("call", [
-    lambda lib, z: lib.fft.fftn(z), lambda lib, z: lib.fft.ifftn(z, (2, 5), norm="ortho"),
-    lambda lib, z: lib.fft.irfftn(z, dim=(0, 2)), lambda lib, z: lib.fft.hfft(z, 5, norm="forward"),
-    lambda lib, z: lib.fft.hfft(z, dim=0), lambda lib, z: lib.fft.hfftn(z, (3, 6), (0, 1)),
-    lambda lib, z: lib.fft.hfft2(z), lambda lib, z: lib.fft.rfftn(abs(z), (-1, 3), (0, 1), "forward"),
-    lambda lib, z: lib.fft.ihfft(abs(z), 3), lambda lib, z: lib.fft.ihfftn(abs(z)),
-    lambda lib, z: lib.fft.ihfft2(abs(z), norm="ortho"), lambda lib, z: lib.fft.ihfft2(abs(z), dim=(1, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, z: lib.fft.fftn(z),
+        lambda lib, z: lib.fft.ifftn(z, (2, 5), norm="ortho"),
+        lambda lib, z: lib.fft.irfftn(z, dim=(0, 2)),
+        lambda lib, z: lib.fft.hfft(z, 5, norm="forward"),
+        lambda lib, z: lib.fft.hfft(z, dim=0),
+        lambda lib, z: lib.fft.hfftn(z, (3, 6), (0, 1)),
+        lambda lib, z: lib.fft.hfft2(z),
+        lambda lib, z: lib.fft.rfftn(abs(z), (-1, 3), (0, 1), "forward"),
+        lambda lib, z: lib.fft.ihfft(abs(z), 3),
+        lambda lib, z: lib.fft.ihfftn(abs(z)),
+        lambda lib, z: lib.fft.ihfft2(abs(z), norm="ortho"),
+        lambda lib, z: lib.fft.ihfft2(abs(z), dim=(1, 0)),
+    ],
+)
 def test_transforms_over_several_dimensions(call: Callable[[Any, Any], Any]) -> None:
     def parts(lib: Any, a: Any, b: Any) -> Any:
         y = call(lib, lib.complex(a, b))
@@ -92,8 +113,13 @@ def test_transforms_over_several_dimensions(call: Callable[[Any, Any], Any]) -> 
 
 def test_numpys_names_of_them() -> None:
     x = real(3, 4, 6)
-    for name, options in (("fftn", {}), ("ifftn", {"axes": (0, 2)}), ("rfftn", {"s": (2, 4), "axes": (1, 2)}),
-                          ("hfft", {"axis": 1}), ("ihfft", {"n": 4})):  # fmt: skip
+    for name, options in (
+        ("fftn", {}),
+        ("ifftn", {"axes": (0, 2)}),
+        ("rfftn", {"s": (2, 4), "axes": (1, 2)}),
+        ("hfft", {"axis": 1}),
+        ("ihfft", {"n": 4}),
+    ):
         function = getattr(np.fft, name)
         found = function(gg.tensor(x), **options)
         assert isinstance(found, gg.Tensor)
@@ -101,22 +127,33 @@ def test_numpys_names_of_them() -> None:
 
 
 def test_polar_numbers() -> None:
-    compare(lambda r, a: gg.view_as_real(gg.polar(r, a)), lambda r, a: torch.view_as_real(torch.polar(r, a)),
-            abs(real(3, 4)), real(3, 4, seed=1))  # fmt: skip
+    compare(
+        lambda r, a: gg.view_as_real(gg.polar(r, a)),
+        lambda r, a: torch.view_as_real(torch.polar(r, a)),
+        abs(real(3, 4)),
+        real(3, 4, seed=1),
+    )
 
 
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda x: gg.stft(x, 8), "True, or False for pairs"),
-    (lambda x: gg.stft(x, 64, center=False, return_complex=True), "the length 20"),
-    (lambda x: gg.stft(x, 8, win_length=9, return_complex=True), "n_fft=8"),
-    (lambda x: gg.stft(x, 8, window=gg.ones(5), return_complex=True), "a vector of 8"),
-    (lambda x: gg.stft(x[None, None], 8, return_complex=True), "batch, n"),
-    (lambda x: gg.istft(gg.fft.rfft(x), 8), "frequencies, pieces"),
-    (lambda x: gg.istft(gg.fft.rfft(x)[None], 8), "5 frequencies"),
-    (lambda x: gg.istft(gg.stft(x, 8, 8, center=False, return_complex=True), 8, 8, center=False,
-                        window=gg.hann_window(8)), "more than 0"),
-    (lambda x: gg.fft.fftn(x, dim=(0, 0)), "different dimensions"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: gg.stft(x, 8), "True, or False for pairs"),
+        (lambda x: gg.stft(x, 64, center=False, return_complex=True), "the length 20"),
+        (lambda x: gg.stft(x, 8, win_length=9, return_complex=True), "n_fft=8"),
+        (lambda x: gg.stft(x, 8, window=gg.ones(5), return_complex=True), "a vector of 8"),
+        (lambda x: gg.stft(x[None, None], 8, return_complex=True), "batch, n"),
+        (lambda x: gg.istft(gg.fft.rfft(x), 8), "frequencies, pieces"),
+        (lambda x: gg.istft(gg.fft.rfft(x)[None], 8), "5 frequencies"),
+        (
+            lambda x: gg.istft(
+                gg.stft(x, 8, 8, center=False, return_complex=True), 8, 8, center=False, window=gg.hann_window(8)
+            ),
+            "more than 0",
+        ),
+        (lambda x: gg.fft.fftn(x, dim=(0, 0)), "different dimensions"),
+    ],
+)
 def test_what_cannot_be_is_named(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises((errors.ArgumentError, IndexError), match=said):
         call(gg.tensor(real(20)))

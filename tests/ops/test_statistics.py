@@ -33,9 +33,17 @@ def test_correlation() -> None:
     compare(lambda x: gg.corrcoef(x[0]), lambda x: torch.corrcoef(x[0]), real(3, 6) + 2)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"spacing": 0.3}, {"dim": 1}, {"dim": (1, 0), "spacing": [0.5, 2.0]}, {"edge_order": 2}, {"dim": -1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"spacing": 0.3},
+        {"dim": 1},
+        {"dim": (1, 0), "spacing": [0.5, 2.0]},
+        {"edge_order": 2},
+        {"dim": -1},
+    ],
+)
 def test_differences(options: dict[str, Any]) -> None:
     compare(lambda x: gg.gradient(x, **options), lambda x: torch.gradient(x, **options), real(4, 6))
 
@@ -49,13 +57,25 @@ def test_differences_between_places(order: int) -> None:
     compare(lambda x, s: call(gg, x, s), lambda x, s: call(torch, x, s), real(4, 6), np.array(1.3))
 
 
-@pytest.mark.parametrize("function", [
-    np.gradient, lambda x: np.gradient(x, 2.0, axis=1, edge_order=2), lambda x: np.gradient(x, 0.5, PLACES),
-    lambda x: np.gradient(x[0], PLACES), np.cov, lambda x: np.cov(x, x[1:] ** 2, bias=True),
-    lambda x: np.cov(x, rowvar=False), lambda x: np.cov(x, aweights=COUNTS * 0.5, ddof=0), np.corrcoef,
-    lambda x: np.corrcoef(x, x[:1] ** 2), lambda x: np.nextafter(x, 0.0),
-    lambda x: np.vdot(x, x + 1), lambda x: np.hsplit(x, 3), lambda x: np.vsplit(x, [1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.gradient,
+        lambda x: np.gradient(x, 2.0, axis=1, edge_order=2),
+        lambda x: np.gradient(x, 0.5, PLACES),
+        lambda x: np.gradient(x[0], PLACES),
+        np.cov,
+        lambda x: np.cov(x, x[1:] ** 2, bias=True),
+        lambda x: np.cov(x, rowvar=False),
+        lambda x: np.cov(x, aweights=COUNTS * 0.5, ddof=0),
+        np.corrcoef,
+        lambda x: np.corrcoef(x, x[:1] ** 2),
+        lambda x: np.nextafter(x, 0.0),
+        lambda x: np.vdot(x, x + 1),
+        lambda x: np.hsplit(x, 3),
+        lambda x: np.vsplit(x, [1]),
+    ],
+)
 def test_under_the_names_of_numpy_they_mean_what_numpy_means(function: Callable[[Any], Any]) -> None:
     x = real(3, 6)
     found, expected = as_tuple(function(gg.tensor(x))), as_tuple(function(x))
@@ -66,10 +86,16 @@ def test_under_the_names_of_numpy_they_mean_what_numpy_means(function: Callable[
 
 
 @pytest.mark.parametrize("beta", [1, 0, 0.5])
-@pytest.mark.parametrize(("name", "shapes"), [
-    ("addmm", [(3, 4), (3, 2), (2, 4)]), ("addmv", [(3,), (3, 2), (2,)]), ("addr", [(3, 2), (3,), (2,)]),
-    ("baddbmm", [(4,), (2, 3, 5), (2, 5, 4)]), ("addbmm", [(3, 4), (2, 3, 5), (2, 5, 4)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("addmm", [(3, 4), (3, 2), (2, 4)]),
+        ("addmv", [(3,), (3, 2), (2,)]),
+        ("addr", [(3, 2), (3,), (2,)]),
+        ("baddbmm", [(4,), (2, 3, 5), (2, 5, 4)]),
+        ("addbmm", [(3, 4), (2, 3, 5), (2, 5, 4)]),
+    ],
+)
 def test_products_with_a_sum(name: str, shapes: list[tuple[int, ...]], beta: float) -> None:
     inputs = [real(*shape, seed=at) for at, shape in enumerate(shapes)]
     theirs = getattr(torch, name)
@@ -88,12 +114,19 @@ def test_blocks_and_cuts() -> None:
     compare(lambda x: x.hsplit(2), lambda x: x.hsplit(2), real(4))
 
 
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda x: gg.hsplit(x, 4), "a divisor of the size 6"), (lambda x: x.dsplit(1), "at least 3 dimensions"),
-    (lambda x: gg.gradient(x, edge_order=3), "1 or 2"), (lambda x: gg.gradient(x[:, :1]), "more than 1 elements"),
-    (lambda x: gg.gradient(x, spacing=[1.0]), "2 dimensions"), (lambda x: gg.cov(x[None]), "at most two dimensions"),
-    (lambda x: gg.cov(x, aweights=gg.ones(2)), "6 weights"), (lambda x: gg.block_diag(x[None]), "at most two"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: gg.hsplit(x, 4), "a divisor of the size 6"),
+        (lambda x: x.dsplit(1), "at least 3 dimensions"),
+        (lambda x: gg.gradient(x, edge_order=3), "1 or 2"),
+        (lambda x: gg.gradient(x[:, :1]), "more than 1 elements"),
+        (lambda x: gg.gradient(x, spacing=[1.0]), "2 dimensions"),
+        (lambda x: gg.cov(x[None]), "at most two dimensions"),
+        (lambda x: gg.cov(x, aweights=gg.ones(2)), "6 weights"),
+        (lambda x: gg.block_diag(x[None]), "at most two"),
+    ],
+)
 def test_what_cannot_be_is_named(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(errors.ArgumentError, match=said):
         call(gg.tensor(real(3, 6)))

@@ -40,7 +40,7 @@ OPTIMIZERS = [
     *cases("ASGD", DECAY, CLIMB, {"t0": 3, "lambd": 0.1}, {"alpha": 0.5, "t0": 0, "lambd": 0.01}),
     *cases("Rprop", CLIMB, {"etas": (0.3, 1.5)}, {"step_sizes": (0.01, 0.04)}),
     *cases("Adafactor", DECAY, CLIMB, {"beta2_decay": -0.3, "d": 2.0}, {"eps": (1e-2, 0.1)}),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 OURS = [*cases("Lion", DECAY, CLIMB, {"betas": (0.5, 0.7)})]
 MUON = cases("Muon", {"weight_decay": 0.3}, {"nesterov": False}, {"adjust_lr_fn": "match_rms_adamw"})

@@ -24,7 +24,7 @@ ONE_BY_ONE = {"lambdas": "lr_lambda", "triangular2": "max_lr", "one cycle, linea
 ONLY_HERE = {
     "lambda", "multiplicative", "cosine", "cosine, odd", "restarts", "restarts, longer", "triangular", "range",
     "own scale", "one cycle", "sequential",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.fixture(autouse=True)

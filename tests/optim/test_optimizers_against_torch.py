@@ -51,9 +51,11 @@ def pair(case: Case, shapes: Any = SHAPES, dtype: Any = np.float64) -> tuple[Any
         return [{"params": parameters[:2]}, {"params": parameters[2:], "lr": 0.01}]
 
     return (
-        ours, getattr(optim, case.name)(groups(ours), **case.options),
-        theirs, getattr(torch.optim, case.name)(groups(theirs), **case.options),
-    )  # fmt: skip
+        ours,
+        getattr(optim, case.name)(groups(ours), **case.options),
+        theirs,
+        getattr(torch.optim, case.name)(groups(theirs), **case.options),
+    )
 
 
 def assert_close(ours: list[Any], theirs: list[Any], rtol: float = 1e-6) -> None:
@@ -214,7 +216,7 @@ LBFGS = [
     ("wolfe, hard", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 10}),
     ("wolfe, short", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 8, "history_size": 3, "lr": 0.5}),
     ("few evaluations", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 10, "max_eval": 7}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("function", "options"), [case[1:] for case in LBFGS], ids=[case[0] for case in LBFGS])
@@ -290,7 +292,8 @@ def test_every_optimizer_is_tested() -> None:
         (lambda p: optim.SGD([p * 2]), "can only update leaves"),
         (optim.SGD, "iterable"),
         (lambda p: optim.SGD([1.0]), "can only update tensors"),
-        (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), "eta"), (lambda p: optim.ASGD([p], lambd=-1.0), "lambd"),
+        (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), "eta"),
+        (lambda p: optim.ASGD([p], lambd=-1.0), "lambd"),
         (lambda p: optim.AdmaW([p]), "AdamW"),
     ],
 )

@@ -35,15 +35,18 @@ SCHEDULES: dict[str, Build] = {
     "triangular": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 10, 15),
     "triangular2": lambda s, o: s.CyclicLR(o, 0.01, [0.1, 0.2], 10, mode="triangular2", cycle_momentum=False),
     "range": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 10, mode="exp_range", gamma=0.99),
-    "own scale": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 9, scale_fn=lambda x: 1 / (5 ** (x * 0.001)),
-                                         scale_mode="iterations"),
+    "own scale": lambda s, o: s.CyclicLR(
+        o, 0.01, 0.1, 9, scale_fn=lambda x: 1 / (5 ** (x * 0.001)), scale_mode="iterations"
+    ),
     "one cycle": lambda s, o: s.OneCycleLR(o, 0.3, total_steps=101),
-    "one cycle, linear": lambda s, o: s.OneCycleLR(o, [0.3, 0.2], epochs=10, steps_per_epoch=12, three_phase=True,
-                                                   anneal_strategy="linear", pct_start=0.4),
+    "one cycle, linear": lambda s, o: s.OneCycleLR(
+        o, [0.3, 0.2], epochs=10, steps_per_epoch=12, three_phase=True, anneal_strategy="linear", pct_start=0.4
+    ),
     "sequential": lambda s, o: s.SequentialLR(
-        o, [s.LinearLR(o, 0.1, 1.0, 10), s.CosineAnnealingLR(o, 40), s.ExponentialLR(o, 0.9)], [10, 50]),
+        o, [s.LinearLR(o, 0.1, 1.0, 10), s.CosineAnnealingLR(o, 40), s.ExponentialLR(o, 0.9)], [10, 50]
+    ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 20), s.ExponentialLR(o, 0.95)]),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)
@@ -170,16 +173,27 @@ def test_taken_up_again_with_a_last_epoch(name: str, last: int) -> None:
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("make", [
-    lambda s, o: s.ConstantLR(o, 0.5, 1), lambda s, o: s.LinearLR(o, 0.5, 1.0, 1), lambda s, o: s.PolynomialLR(o, 1),
-    lambda s, o: s.StepLR(o, 1), lambda s, o: s.CosineAnnealingLR(o, 1), lambda s, o: s.CosineAnnealingLR(o, 2),
-    lambda s, o: s.CosineAnnealingWarmRestarts(o, 1), lambda s, o: s.CosineAnnealingWarmRestarts(o, 1, 2),
-    lambda s, o: s.CosineAnnealingWarmRestarts(o, 2, 3), lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1),
-    lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1, 2), lambda s, o: s.CyclicLR(o, 0.1, 0.5, 2, 1, mode="triangular2"),
-    lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.5),
-    lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.25, three_phase=True),
-    lambda s, o: s.ExponentialLR(o, 1.0), lambda s, o: s.MultiStepLR(o, [1, 2, 3]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, o: s.ConstantLR(o, 0.5, 1),
+        lambda s, o: s.LinearLR(o, 0.5, 1.0, 1),
+        lambda s, o: s.PolynomialLR(o, 1),
+        lambda s, o: s.StepLR(o, 1),
+        lambda s, o: s.CosineAnnealingLR(o, 1),
+        lambda s, o: s.CosineAnnealingLR(o, 2),
+        lambda s, o: s.CosineAnnealingWarmRestarts(o, 1),
+        lambda s, o: s.CosineAnnealingWarmRestarts(o, 1, 2),
+        lambda s, o: s.CosineAnnealingWarmRestarts(o, 2, 3),
+        lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1),
+        lambda s, o: s.CyclicLR(o, 0.1, 0.5, 1, 2),
+        lambda s, o: s.CyclicLR(o, 0.1, 0.5, 2, 1, mode="triangular2"),
+        lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.5),
+        lambda s, o: s.OneCycleLR(o, 0.3, total_steps=20, pct_start=0.25, three_phase=True),
+        lambda s, o: s.ExponentialLR(o, 1.0),
+        lambda s, o: s.MultiStepLR(o, [1, 2, 3]),
+    ],
+)
 def test_the_shortest_ones(make: Build) -> None:
     """Where every step is an edge, what is one step early or late shows at once."""
     ours, theirs = optimizer_of(gg), optimizer_of(torch)
@@ -187,10 +201,15 @@ def test_the_shortest_ones(make: Build) -> None:
     np.testing.assert_allclose(rates(a, ours, 19), rates(b, theirs, 19), rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"factor": 0.5, "patience": 2, "cooldown": 3}, {"mode": "max", "patience": 1, "threshold": 0.1},
-    {"threshold_mode": "abs", "threshold": 0.05, "patience": 0, "min_lr": [1e-3, 1e-4]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"factor": 0.5, "patience": 2, "cooldown": 3},
+        {"mode": "max", "patience": 1, "threshold": 0.1},
+        {"threshold_mode": "abs", "threshold": 0.05, "patience": 0, "min_lr": [1e-3, 1e-4]},
+    ],
+)
 def test_plateau(options: dict[str, Any]) -> None:
     numbers = [1 + math.cos(n / 5) / (1 + n) + 0.3 * math.sin(n) for n in range(100)]
     numbers[3], numbers[50] = math.inf, math.nan

@@ -160,8 +160,11 @@ def test_files_come_back_where_text_is_translated(tmp_path: Path) -> None:
     own = {"PYTHONPATH": os.pathsep.join(sys.path), "GLASSGRAD_CACHE_DIR": str(tmp_path / "cache")}
     environment = {**os.environ, **own}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", TRANSLATING + WRITING, tmp_path], capture_output=True, text=True,
-        env=environment, check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", TRANSLATING + WRITING, tmp_path],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
     assert done.stdout.startswith("all"), done.stderr
     assert "metrics.jsonl" in done.stdout

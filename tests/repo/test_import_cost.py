@@ -22,9 +22,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    process = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, env=ENVIRONMENT
-    )
+    process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert process.returncode == 0, process.stderr
     return process
 

@@ -19,13 +19,13 @@ MODULES = [
     "glassgrad.nn.init", "glassgrad.nn.utils", "glassgrad.optim", "glassgrad.optim.lr_scheduler",
     "glassgrad.optim.swa_utils", "glassgrad.report", "glassgrad.scalar", "glassgrad.sparse", "glassgrad.train",
     "glassgrad.utils.data", "glassgrad.verify",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 # Where classes, and the functions that are no ops, have an example each.
 WITH_EXAMPLES = [
     "glassgrad.amp", "glassgrad.distributions", "glassgrad.func", "glassgrad.models", "glassgrad.nn",
     "glassgrad.optim", "glassgrad.optim.lr_scheduler", "glassgrad.optim.swa_utils", "glassgrad.utils.data",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 # Why something in them has none.
 EXCEPTIONS = {
@@ -43,7 +43,7 @@ EXCEPTIONS = {
         "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     },
     "changes nothing": {"autocast"},
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def public(module: str) -> Iterator[tuple[str, Any]]:
@@ -72,9 +72,7 @@ def test_everything_built_or_called_with_options_has_an_example(module: str) -> 
 
 
 def test_no_exception_is_left_over() -> None:
-    without = {
-        name for module in WITH_EXAMPLES for name, thing in public(module) if ">>>" not in (thing.__doc__ or "")
-    }
+    without = {name for module in WITH_EXAMPLES for name, thing in public(module) if ">>>" not in (thing.__doc__ or "")}
     assert set().union(*EXCEPTIONS.values()) <= without
 
 

@@ -78,9 +78,11 @@ def test_the_flow_has_a_row_for_each_parameter_with_its_numbers(depth: int, reco
     assert axes.get_xscale() == "log"
     lines = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
     for label, expected in {
-        "mean": data.gradient_abs_mean[-1], "standard deviation": data.gradient_std[-1],
-        "max": data.gradient_abs_max[-1], "mean, step 0": data.gradient_abs_mean[0],
-    }.items():  # fmt: skip
+        "mean": data.gradient_abs_mean[-1],
+        "standard deviation": data.gradient_std[-1],
+        "max": data.gradient_abs_max[-1],
+        "mean, step 0": data.gradient_abs_mean[0],
+    }.items():
         np.testing.assert_array_equal(lines[label], np.where(expected > 0, expected, np.nan))
     assert axes.yaxis_inverted()
 

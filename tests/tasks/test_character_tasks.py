@@ -156,10 +156,13 @@ def test_forty_steps_of_the_lstm_are_those_of_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
     ours = names("lstm")(dropout=0.0, engine="eager", clip=0.5)
     tokens = ours.data.tokenizer.size
-    twin = torch.nn.ModuleDict({
-        "embedding": torch.nn.Embedding(tokens, 12), "network": torch.nn.LSTM(12, 12, batch_first=True),
-        "output": torch.nn.Linear(12, tokens),
-    })  # fmt: skip
+    twin = torch.nn.ModuleDict(
+        {
+            "embedding": torch.nn.Embedding(tokens, 12),
+            "network": torch.nn.LSTM(12, 12, batch_first=True),
+            "output": torch.nn.Linear(12, tokens),
+        }
+    )
     twin.load_state_dict({name: torch.tensor(np.array(array)) for name, array in ours.learner.weights().items()})
     optimizer = torch.optim.AdamW(twin.parameters(), weight_decay=0.01)
     for step in range(40):

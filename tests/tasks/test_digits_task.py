@@ -35,10 +35,17 @@ def test_fifty_steps_of_the_cnn_are_those_of_pytorch() -> None:
     ours = task(model="cnn", channels=4, hidden=16, batch=32)
     layers = torch.nn
     twin = layers.Sequential(
-        layers.Conv2d(1, 4, 3, padding=1), layers.ReLU(), layers.MaxPool2d(2),
-        layers.Conv2d(4, 8, 3, padding=1), layers.ReLU(), layers.MaxPool2d(2),
-        layers.Flatten(), layers.Linear(32, 16), layers.ReLU(), layers.Linear(16, 10),
-    )  # fmt: skip
+        layers.Conv2d(1, 4, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Conv2d(4, 8, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Flatten(),
+        layers.Linear(32, 16),
+        layers.ReLU(),
+        layers.Linear(16, 10),
+    )
     twin.load_state_dict({name: torch.tensor(array) for name, array in ours.learner.weights().items()})
     optimizer = torch.optim.RMSprop(twin.parameters(), momentum=0.9)
     for step in range(50):

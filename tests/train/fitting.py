@@ -36,20 +36,34 @@ def loader(batch_size: int = 8, shuffle: bool = True, **options: Any) -> Any:
 
 
 def trainer(
-    *, model: Any = None, train: Any = None, validation: bool = True, scheduler: Any = None, dropout: float = 0.1,
-    loss_fn: Any = F.cross_entropy, make_optimizer: Any = None, callbacks: Sequence[Any] = (), metrics: Any = None,
+    *,
+    model: Any = None,
+    train: Any = None,
+    validation: bool = True,
+    scheduler: Any = None,
+    dropout: float = 0.1,
+    loss_fn: Any = F.cross_entropy,
+    make_optimizer: Any = None,
+    callbacks: Sequence[Any] = (),
+    metrics: Any = None,
     **config: Any,
-) -> Trainer:  # fmt: skip
+) -> Trainer:
     """A trainer of the small problem, the same each time."""
     gg.manual_seed(1)
     model = model() if model is not None else net(dropout)
     optimizer = (make_optimizer or (lambda parameters: optim.AdamW(parameters, lr=0.02)))(model.parameters())
     given = {"epochs": 3, "log_every": 5, "progress": "none", "engine": "eager", **config}
     return Trainer(
-        model, optimizer, loss_fn, loader() if train is None else train,
-        loader(30, shuffle=False) if validation else None, scheduler(optimizer) if scheduler else None,
-        TrainingConfig(**given), callbacks, metrics=metrics,
-    )  # fmt: skip
+        model,
+        optimizer,
+        loss_fn,
+        loader() if train is None else train,
+        loader(30, shuffle=False) if validation else None,
+        scheduler(optimizer) if scheduler else None,
+        TrainingConfig(**given),
+        callbacks,
+        metrics=metrics,
+    )
 
 
 def weights(model: Any) -> dict[str, Any]:

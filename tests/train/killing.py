@@ -28,9 +28,17 @@ FILES = ("metrics.jsonl", "model.safetensors")
 def make(folder: Path) -> Trainer:
     """A run of about a tenth of a second that has everything that could go wrong: dropout, a schedule, an average."""
     made = trainer(
-        run_dir=str(folder), epochs=12, save_every=1e-6, ema=0.9, accumulate=2, clip_norm=1.0, skip_nonfinite=True,
-        scheduler=lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, 48), log_to="jsonl,csv", best=2,
-    )  # fmt: skip
+        run_dir=str(folder),
+        epochs=12,
+        save_every=1e-6,
+        ema=0.9,
+        accumulate=2,
+        clip_norm=1.0,
+        skip_nonfinite=True,
+        scheduler=lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, 48),
+        log_to="jsonl,csv",
+        best=2,
+    )
     made.loop.plan = dataclasses.replace(made.loop.plan, save_share=0.9)  # checkpoints after almost every step
     return made
 

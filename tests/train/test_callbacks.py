@@ -68,9 +68,20 @@ def test_everybody_is_called_in_order(tmp_path: Path) -> None:
     diary = Diary(every=6)
     assert go(loop([diary])[1], tmp_path)
     assert diary.lines == [
-        ("start", 0), ("before", 0), ("after", 6), ("before", 6), ("epoch", 1, 8), ("validation", 10), ("after", 12),
-        ("before", 12), ("epoch", 2, 16), ("after", 18), ("before", 18), ("validation", 20), ("end", 20),
-    ]  # fmt: skip
+        ("start", 0),
+        ("before", 0),
+        ("after", 6),
+        ("before", 6),
+        ("epoch", 1, 8),
+        ("validation", 10),
+        ("after", 12),
+        ("before", 12),
+        ("epoch", 2, 16),
+        ("after", 18),
+        ("before", 18),
+        ("validation", 20),
+        ("end", 20),
+    ]
 
 
 def test_a_stopped_and_resumed_run_calls_each_event_once(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ OTHERS: dict[str, tuple[Callable[[], Parts], str]] = {
     "part": (lambda: {k: v for k, v in parts().items() if k != "average"}, "give Checkpoint the parts"),
     "one part more": (lambda: {**parts(), "scaler": gg.amp.GradScaler()}, "give Checkpoint the parts"),
     "another kind of part": (lambda: {**parts(), "average": gg.amp.GradScaler()}, "Its kind: EMA; expected: GradS"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def _deep(depth: int) -> Any:
 
 STRANGE = [
     None, True, -1, 1.5, 10**400, "", "w", [], {}, [[]], {"array": "no"}, {"tensor": 3}, {"pairs": 1}, _deep(120),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def crafted(rest: Any, draw: random.Random) -> Any:
@@ -286,11 +286,13 @@ def test_a_state_of_other_shapes_is_never_broadcast(kind: str) -> None:
 def test_averages_take_all_of_a_state_or_nothing() -> None:
     average = optim.EMA(nn.Linear(3, 2))
     before = {name: np.array(value) for name, value in average.state_dict()["shadow"].items()}
-    for shadow in ({"weight": np.ones((2, 3))}, {"weight": np.ones((2, 3)), "bias": np.ones(1)},
-                   {"weight": np.ones((2, 3)), "bias": np.ones(2), "more": np.ones(1)}):  # fmt: skip
+    for shadow in (
+        {"weight": np.ones((2, 3))},
+        {"weight": np.ones((2, 3)), "bias": np.ones(1)},
+        {"weight": np.ones((2, 3)), "bias": np.ones(2), "more": np.ones(1)},
+    ):
         with pytest.raises(ValueError, match=r"bias|more"):
             average.load_state_dict({"shadow": shadow, "decay": 0.5, "updates": 1})
     for name, value in average.state_dict()["shadow"].items():
         np.testing.assert_array_equal(value, before[name])
     assert average.updates == 0
-

@@ -69,8 +69,13 @@ def test_directories_that_are_taken(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="exists and is not an empty directory"):
             rundir.create(tmp_path / name, "names", fill)
     assert everything(tmp_path) == [
-        "file", "full", "full/letter.txt", "run", "run/config.toml", "run/state.safetensors",
-    ]  # fmt: skip
+        "file",
+        "full",
+        "full/letter.txt",
+        "run",
+        "run/config.toml",
+        "run/state.safetensors",
+    ]
 
 
 def test_places_where_nothing_can_be_made(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from glassgrad.train.show.display import PlainDisplay, choose_display
+from glassgrad.train.show import choose_display
+from glassgrad.train.show.display import PlainDisplay
 from glassgrad.train.show.live import LiveDisplay, TerminalConsole
 from glassgrad.train.show.progress import History, Progress, Speedometer, duration, sparkline, speed
 

@@ -97,8 +97,9 @@ def test_a_schedule_counts_steps_or_epochs_or_looks_at_the_validation() -> None:
 
     plateau = trainer(
         scheduler=lambda optimizer: optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=9),
-        log_every=8, epochs=4,
-    )  # fmt: skip
+        log_every=8,
+        epochs=4,
+    )
     assert [one["rate"] for one in lines(plateau.fit())] == pytest.approx([0.02, 0.02, 0.002, 0.0002])
 
 
@@ -119,13 +120,17 @@ def test_micro_batches_have_the_gradient_of_the_whole_batch(engine: str, parts: 
     """Batches of 8, k of them to a step, are the steps of batches of 8k; the last of an epoch is smaller for both."""
     taken: dict[int, list[Any]] = {}
     for k in (1, parts):
-
         look = Gradients()
         taken[k] = look.found
         made = trainer(
-            model=lambda: net(0.0).double(), train=loader(8 if k > 1 else 8 * parts), accumulate=k, engine=engine,
-            validation=False, callbacks=[look], dtype="float64",
-        )  # fmt: skip
+            model=lambda: net(0.0).double(),
+            train=loader(8 if k > 1 else 8 * parts),
+            accumulate=k,
+            engine=engine,
+            validation=False,
+            callbacks=[look],
+            dtype="float64",
+        )
         taken[-k] = [made]
         made.fit()
     assert len(taken[1]) == len(taken[parts]) == 3 * math.ceil(60 / (8 * parts))
@@ -146,7 +151,7 @@ def test_a_step_that_is_not_finite_is_left_out_and_counted(engine: str) -> None:
 
     options: dict[str, Any] = {
         "validation": False, "engine": engine, "epochs": 1, "log_every": 1, "dropout": 0.0, "ema": 0.5,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     made = trainer(train=batches(broken), skip_nonfinite=True, check_data=False, **options)
     found = made.fit()
     expected = trainer(train=batches(x, 1), **options)
@@ -168,9 +173,14 @@ def test_running_statistics_of_a_step_left_out_stay_as_they_were(engine: str) ->
     model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     bad = (np.full_like(x[:8], np.inf), y[:8])
     made = trainer(
-        model=lambda: model, train=[(x[:8], y[:8]), bad, (x[8:16], y[8:16]), bad], validation=False, epochs=1,
-        skip_nonfinite=True, check_data=False, engine=engine,
-    )  # fmt: skip
+        model=lambda: model,
+        train=[(x[:8], y[:8]), bad, (x[8:16], y[8:16]), bad],
+        validation=False,
+        epochs=1,
+        skip_nonfinite=True,
+        check_data=False,
+        engine=engine,
+    )
     made.fit()
     assert made.learner.skipped == 2
     assert all(np.isfinite(array).all() for array in weights(model).values())
@@ -180,9 +190,12 @@ def test_running_statistics_of_a_step_left_out_stay_as_they_were(engine: str) ->
 def test_a_hundred_steps_left_out_in_a_row_end_the_run() -> None:
     x, y = data()
     made = trainer(
-        train=[(np.full_like(x[:8], np.nan), y[:8])], validation=False, skip_nonfinite=True, check_data=False,
+        train=[(np.full_like(x[:8], np.nan), y[:8])],
+        validation=False,
+        skip_nonfinite=True,
+        check_data=False,
         epochs=200,
-    )  # fmt: skip
+    )
     with pytest.raises(gg.errors.RunError, match="the gradients of 100 steps in a row were not finite"):
         made.fit()
 
@@ -197,9 +210,11 @@ def test_a_scaled_loss_changes_nothing_but_the_range(engine: str) -> None:
     assert found.records[-1]["event"] == "validation"
     assert lines(found)[-1]["loss_scale"] == 2.0**10
     huge = trainer(
-        engine=engine, loss_scale=1e37, loss_fn=lambda scores, labels: F.cross_entropy(scores, labels) * 1e4,
+        engine=engine,
+        loss_scale=1e37,
+        loss_fn=lambda scores, labels: F.cross_entropy(scores, labels) * 1e4,
         make_optimizer=lambda parameters: optim.SGD(parameters, lr=1e-5),
-    )  # fmt: skip
+    )
     found = huge.fit()
     assert 0 < lines(found)[-1]["skipped"] < 24
     assert lines(found)[-1]["loss_scale"] == 1e37 * 0.5**huge.learner.skipped
@@ -346,9 +361,12 @@ def test_times_of_every_phase_are_recorded() -> None:
 
 def test_a_loader_of_ones_own_class_is_enough() -> None:
     made = trainer(
-        train=DataLoader(_Squares(), batch_size=4), loss_fn=F.mse_loss, model=lambda: nn.Linear(1, 1), epochs=2,
+        train=DataLoader(_Squares(), batch_size=4),
+        loss_fn=F.mse_loss,
+        model=lambda: nn.Linear(1, 1),
+        epochs=2,
         validation=False,
-    )  # fmt: skip
+    )
     assert made.fit().step == 6
 
 

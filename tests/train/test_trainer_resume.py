@@ -28,7 +28,7 @@ from .fitting import assert_same, data, loader, net, stored, timeless, trainer, 
 EVERYTHING: dict[str, Any] = {
     "accumulate": 2, "clip_norm": 0.5, "skip_nonfinite": True, "ema": 0.9, "loss_scale": 16.0, "patience": 50,
     "scheduler": lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, 12), "log_to": "jsonl,csv",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 class Shuffled:

@@ -252,8 +252,10 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch:
     assert f"--resume {tmp_path}" in str(caught.value)
     assert run.state.read_bytes() == good
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
-        "metrics.jsonl", "model.safetensors", "state.safetensors",
-    ]  # fmt: skip
+        "metrics.jsonl",
+        "model.safetensors",
+        "state.safetensors",
+    ]
     assert display.stopped
     _, trainer = make()
     trainer.load(run)

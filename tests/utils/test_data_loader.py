@@ -223,7 +223,7 @@ def test_random_split() -> None:
         (lambda: data.WeightedRandomSampler([0.0, 0.0], 3), "not all 0"),
         (lambda: gg.utils.tensorboard, "has no 'tensorboard'"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError, AttributeError, gg.errors.GlassgradError), match=message):
         make()

@@ -375,7 +375,7 @@ BROKEN = [
     Broken(A, "dk = dz.swapaxes(-1, -2) @ q", "dk = dz @ q", edits.TRANSPOSE),
     Broken(A, "dx += dk @ wk.T", "dx = dk @ wk.T", edits.ACCUMULATION),
     Broken(A, "dx += dv @ wv.T", "", edits.ACCUMULATION, "dx += dk @ wk.T"),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def broken_source(case: Broken) -> tuple[str, int]:

@@ -76,8 +76,11 @@ def test_only_what_requires_a_gradient_is_varied_if_anything_does() -> None:
 
 def test_containers_integers_numbers_and_the_tuple_of_pytorch() -> None:
     labels = np.array([0, 3, 1])
-    verdict = gradcheck(lambda parts, labels: -parts["x"].log_softmax(dim=1)[[0, 1, 2], labels] * parts["w"][0],
-                        {"x": X, "w": [np.array(2.0)]}, labels)  # fmt: skip
+    verdict = gradcheck(
+        lambda parts, labels: -parts["x"].log_softmax(dim=1)[[0, 1, 2], labels] * parts["w"][0],
+        {"x": X, "w": [np.array(2.0)]},
+        labels,
+    )
     assert verdict.kind == "right", str(verdict)
     assert [row.shape for row in verdict.rows] == [(3, 4), ()]
     assert gradcheck(lambda x: x * x, 3.0).rows[0].shape == ()
@@ -388,8 +391,13 @@ def test_gradgradcheck() -> None:
 
 def test_gradgradcheck_sees_a_rule_that_is_right_only_once() -> None:
     # The derivative is right as a number and hides from the second pass that it depends on x.
-    prim = Elementwise("exp_planted", "exp", (lambda y, x: gg.exp(x.detach() if isinstance(x, gg.Tensor) else x),),
-                       saves=("x", "y"), register=False)  # fmt: skip
+    prim = Elementwise(
+        "exp_planted",
+        "exp",
+        (lambda y, x: gg.exp(x.detach() if isinstance(x, gg.Tensor) else x),),
+        saves=("x", "y"),
+        register=False,
+    )
     assert gradcheck(prim, X).kind == "right"
     verdict = gradgradcheck(prim, X)
     assert verdict.kind == "wrong"

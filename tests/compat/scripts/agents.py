@@ -71,7 +71,11 @@ def ppo():
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     ratio = torch.exp(policy.log_prob(actions) - old)
     clipped = torch.clamp(ratio, 0.8, 1.2) * advantage
-    return -torch.min(ratio * advantage, clipped).mean() + 0.5 * F.mse_loss(value, returns) - 0.01 * policy.entropy().mean()
+    return (
+        -torch.min(ratio * advantage, clipped).mean()
+        + 0.5 * F.mse_loss(value, returns)
+        - 0.01 * policy.entropy().mean()
+    )
 
 
 fit(agent, ppo, steps=4)
@@ -107,7 +111,12 @@ q, target = fill(DQN()), fill(DQN())
 target.load_state_dict(q.state_dict())
 memory = Buffer(100, device)
 for i in range(8):
-    memory.push(states[i : i + 1], actions[i].view(1, 1), None if i % 4 == 3 else states[(i + 1) % 8].unsqueeze(0), returns[i : i + 1])
+    memory.push(
+        states[i : i + 1],
+        actions[i].view(1, 1),
+        None if i % 4 == 3 else states[(i + 1) % 8].unsqueeze(0),
+        returns[i : i + 1],
+    )
 
 
 def td():

@@ -116,9 +116,12 @@ class Mixer(nn.Module):
     def __init__(self, patches=4, dim=6, depth=2):
         super().__init__()
         chan_first, chan_last = partial(nn.Conv1d, kernel_size=1), nn.Linear
-        self.net = nn.Sequential(*[
-            nn.Sequential(PreNorm(dim, feed(patches, 5, chan_first)), PreNorm(dim, feed(dim, 5, chan_last))) for _ in range(depth)
-        ])
+        self.net = nn.Sequential(
+            *[
+                nn.Sequential(PreNorm(dim, feed(patches, 5, chan_first)), PreNorm(dim, feed(dim, 5, chan_last)))
+                for _ in range(depth)
+            ]
+        )
 
     def forward(self, x):
         return self.net(x).mean(1)

@@ -26,7 +26,9 @@ val_loader = DataLoader(val_set, batch_size=len(val_set))
 class Net(nn.Module):
     def __init__(self, num_classes):
         super(Net, self).__init__()
-        self.features = nn.Sequential(nn.Linear(2, 32), nn.ReLU(inplace=True), nn.Dropout(p=0.0), nn.Linear(32, 32), nn.ReLU())
+        self.features = nn.Sequential(
+            nn.Linear(2, 32), nn.ReLU(inplace=True), nn.Dropout(p=0.0), nn.Linear(32, 32), nn.ReLU()
+        )
         self.classifier = nn.Linear(32, num_classes)
         self.apply(self.init)
 
@@ -69,7 +71,9 @@ for epoch in range(15):
             break
 
 path = os.path.join(tempfile.mkdtemp(), "best.pt")
-torch.save({"epoch": epoch, "model_state_dict": best_state, "optimizer_state_dict": optimizer.state_dict(), "loss": best}, path)
+torch.save(
+    {"epoch": epoch, "model_state_dict": best_state, "optimizer_state_dict": optimizer.state_dict(), "loss": best}, path
+)
 checkpoint = torch.load(path, map_location="cpu")
 again = Net(3)
 print(again.load_state_dict(checkpoint["model_state_dict"]))

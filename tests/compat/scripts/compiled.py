@@ -57,6 +57,9 @@ class MySquare(torch.autograd.Function):
 
 z = torch.tensor([1.0, 2.0], requires_grad=True)
 MySquare.apply(z).sum().backward()
-print(z.grad.tolist(), torch.autograd.gradcheck(MySquare.apply, (torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True),)))
+print(
+    z.grad.tolist(),
+    torch.autograd.gradcheck(MySquare.apply, (torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True),)),
+)
 with torch.set_grad_enabled(False):
     print((z * 2).requires_grad, torch.is_grad_enabled())

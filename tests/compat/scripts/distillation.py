@@ -38,5 +38,9 @@ for step in range(10):
         for e, p in zip(ema.parameters(), student.parameters()):
             e.mul_(0.9).add_(p, alpha=0.1)
 print(f"{loss.item():.4f} {scheduler.get_last_lr()[0]:.6f} {next(ema.parameters())[0, 0].item():.4f}")
-print(math.isclose(sum(p.sum().item() for p in ema.parameters()), sum(p.sum() for p in ema.parameters()).item(), rel_tol=1e-4))
+print(
+    math.isclose(
+        sum(p.sum().item() for p in ema.parameters()), sum(p.sum() for p in ema.parameters()).item(), rel_tol=1e-4
+    )
+)
 print(F.cosine_similarity(student(x), teacher(x), dim=-1).mean().item().__round__(3))

@@ -101,8 +101,11 @@ class Generator(nn.Module):
     def __init__(self, nz=4, ngf=4):
         super().__init__()
         self.main = nn.Sequential(
-            nn.ConvTranspose2d(nz, ngf * 2, 4, 1, 0, bias=False), nn.BatchNorm2d(ngf * 2), nn.ReLU(True),
-            nn.ConvTranspose2d(ngf * 2, 1, 4, 2, 1, bias=False), nn.Tanh(),
+            nn.ConvTranspose2d(nz, ngf * 2, 4, 1, 0, bias=False),
+            nn.BatchNorm2d(ngf * 2),
+            nn.ReLU(True),
+            nn.ConvTranspose2d(ngf * 2, 1, 4, 2, 1, bias=False),
+            nn.Tanh(),
         )
 
     def forward(self, input):
@@ -113,8 +116,10 @@ class Discriminator(nn.Module):
     def __init__(self, ndf=4):
         super().__init__()
         self.main = nn.Sequential(
-            spectral_norm(nn.Conv2d(1, ndf, 4, 2, 1, bias=False)), nn.LeakyReLU(0.2, inplace=True),
-            spectral_norm(nn.Conv2d(ndf, 1, 4, 1, 0, bias=False)), nn.Sigmoid(),
+            spectral_norm(nn.Conv2d(1, ndf, 4, 2, 1, bias=False)),
+            nn.LeakyReLU(0.2, inplace=True),
+            spectral_norm(nn.Conv2d(ndf, 1, 4, 1, 0, bias=False)),
+            nn.Sigmoid(),
         )
 
     def forward(self, input):

@@ -32,7 +32,9 @@ for name, param in model.named_parameters():
     if not param.requires_grad:
         continue
     (no_decay if param.ndim == 1 or name.endswith(".bias") else decay).append(param)
-optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": no_decay, "weight_decay": 0.0}], lr=1e-3)
+optimizer = torch.optim.AdamW(
+    [{"params": decay, "weight_decay": 0.01}, {"params": no_decay, "weight_decay": 0.0}], lr=1e-3
+)
 print([len(g["params"]) for g in optimizer.param_groups], [g["weight_decay"] for g in optimizer.param_groups])
 total = torch.norm(torch.stack([p.grad.detach().norm(2) for p in head.parameters()]), 2)
 for p in head.parameters():
@@ -48,4 +50,9 @@ print(w.grad.tolist())
 print([n for n, _ in model.named_modules()], sum(1 for _ in model.children()))
 head.weight.data.normal_(mean=0.0, std=0.02)
 nn.init.xavier_uniform_(head.weight, gain=nn.init.calculate_gain("relu"))
-print(head.weight.abs().max().item() <= (6 / 10) ** 0.5 * 2 ** 0.5, isinstance(head, nn.Module), head.in_features, head.training)
+print(
+    head.weight.abs().max().item() <= (6 / 10) ** 0.5 * 2**0.5,
+    isinstance(head, nn.Module),
+    head.in_features,
+    head.training,
+)

@@ -74,7 +74,9 @@ print([round(g.sum().item(), 6) for g in gs])
 class Siamese(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed = nn.Sequential(nn.Conv2d(1, 2, 3), nn.PReLU(), nn.MaxPool2d(2, stride=2), nn.Flatten(), nn.Linear(8, 3))
+        self.embed = nn.Sequential(
+            nn.Conv2d(1, 2, 3), nn.PReLU(), nn.MaxPool2d(2, stride=2), nn.Flatten(), nn.Linear(8, 3)
+        )
 
     def forward(self, a, b):
         return self.embed(a), self.embed(b)

@@ -3,7 +3,14 @@
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import (
-    ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, Subset, WeightedRandomSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    WeightedRandomSampler,
 )
 
 

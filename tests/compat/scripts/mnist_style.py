@@ -41,7 +41,11 @@ def train(args, model, device, train_loader, optimizer, epoch):
         optimizer.step()
         if batch_idx % args.log_interval == 0:
             done = 100.0 * batch_idx / len(train_loader)
-            print("Train Epoch: {} [{}/{} ({:.0f}%)]".format(epoch, batch_idx * len(data), len(train_loader.dataset), done))
+            print(
+                "Train Epoch: {} [{}/{} ({:.0f}%)]".format(
+                    epoch, batch_idx * len(data), len(train_loader.dataset), done
+                )
+            )
             if args.dry_run:
                 break
 
@@ -75,7 +79,9 @@ def main():
         device = torch.device("cpu")
     images, labels = torch.rand(64, 1, 12, 12), torch.randint(0, 10, (64,))
     dataset = torch.utils.data.TensorDataset(images, labels)
-    train_loader = torch.utils.data.DataLoader(dataset, **{"batch_size": args.batch_size, "shuffle": True, "num_workers": 0})
+    train_loader = torch.utils.data.DataLoader(
+        dataset, **{"batch_size": args.batch_size, "shuffle": True, "num_workers": 0}
+    )
     model = Net().to(device)
     optimizer = optim.Adadelta(model.parameters(), lr=1.0)
     scheduler = StepLR(optimizer, step_size=1, gamma=0.7)

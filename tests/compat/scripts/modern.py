@@ -35,7 +35,9 @@ def rotate(x, cos, sin):
 class SwiGLU(nn.Module):
     def __init__(self, dim, hidden):
         super().__init__()
-        self.w1, self.w2, self.w3 = (nn.Linear(a, b, bias=False) for a, b in ((dim, hidden), (hidden, dim), (dim, hidden)))
+        self.w1, self.w2, self.w3 = (
+            nn.Linear(a, b, bias=False) for a, b in ((dim, hidden), (hidden, dim), (dim, hidden))
+        )
 
     def forward(self, x):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
@@ -72,7 +74,9 @@ x = torch.cos(torch.arange(2 * 6 * 8, dtype=torch.float32)).view(2, 6, 8)
 target = x.roll(1, dims=1)
 optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2, betas=(0.9, 0.95), weight_decay=0.1, foreach=False)
 scheduler = SequentialLR(
-    optimizer, [LinearLR(optimizer, start_factor=0.1, total_iters=3), CosineAnnealingLR(optimizer, T_max=7)], milestones=[3]
+    optimizer,
+    [LinearLR(optimizer, start_factor=0.1, total_iters=3), CosineAnnealingLR(optimizer, T_max=7)],
+    milestones=[3],
 )
 for step in range(10):
     loss = F.huber_loss(net(x), target, delta=0.5)
@@ -83,5 +87,9 @@ for step in range(10):
     optimizer.zero_grad()
     if step % 3 == 0:
         print(f"{step} {loss.item():.4f} {norm.item():.3f} {scheduler.get_last_lr()[0]:.5f}")
-print(isinstance(net[0].norm1.weight, nn.Parameter), sum(p.numel() for p in net.parameters()), len(list(net.named_buffers())))
+print(
+    isinstance(net[0].norm1.weight, nn.Parameter),
+    sum(p.numel() for p in net.parameters()),
+    len(list(net.named_buffers())),
+)
 print(list(net[0].state_dict()))

@@ -46,7 +46,11 @@ memory = ReplayMemory(100)
 state = torch.tensor(np.linspace(-1, 1, 4), dtype=torch.float32, device=device).unsqueeze(0)
 for t in range(30):
     with torch.no_grad():
-        action = policy_net(state).max(1).indices.view(1, 1) if t % 2 else torch.tensor([[random.randrange(2)]], dtype=torch.long)
+        action = (
+            policy_net(state).max(1).indices.view(1, 1)
+            if t % 2
+            else torch.tensor([[random.randrange(2)]], dtype=torch.long)
+        )
     next_state = None if t % 7 == 6 else torch.roll(state, 1, dims=1)
     memory.push(state, action, next_state, torch.tensor([float(action.item())], device=device))
     state = next_state if next_state is not None else state

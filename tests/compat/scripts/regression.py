@@ -48,7 +48,9 @@ for epoch in range(20):
     scheduler.step()
     if epoch % 5 == 4:
         lr = scheduler.get_last_lr()[0]
-        print(f"epoch {epoch + 1} loss {running_loss / len(loader.dataset):.4f} lr {optimizer.param_groups[0]['lr']} {lr}")
+        print(
+            f"epoch {epoch + 1} loss {running_loss / len(loader.dataset):.4f} lr {optimizer.param_groups[0]['lr']} {lr}"
+        )
 model.eval()
 with torch.no_grad():
     print([round(v, 2) for v in model.weight.cpu().numpy().ravel().tolist()], round(model.bias.item(), 2))

@@ -8,8 +8,12 @@ import torch.nn.functional as F
 class DoubleConv(nn.Sequential):
     def __init__(self, cin, cout):
         super().__init__(
-            nn.Conv2d(cin, cout, 3, padding=1, bias=False), nn.BatchNorm2d(cout), nn.ReLU(inplace=True),
-            nn.Conv2d(cout, cout, 3, padding=1), nn.GroupNorm(2, cout), nn.ReLU(inplace=True),
+            nn.Conv2d(cin, cout, 3, padding=1, bias=False),
+            nn.BatchNorm2d(cout),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(cout, cout, 3, padding=1),
+            nn.GroupNorm(2, cout),
+            nn.ReLU(inplace=True),
         )
 
 
@@ -19,7 +23,9 @@ class UNet(nn.Module):
         self.inc = DoubleConv(1, 4)
         self.down = nn.Sequential(nn.MaxPool2d(2), DoubleConv(4, 8))
         if bilinear:
-            self.up = nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), nn.Conv2d(8, 4, 1))
+            self.up = nn.Sequential(
+                nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), nn.Conv2d(8, 4, 1)
+            )
         else:
             self.up = nn.ConvTranspose2d(8, 4, kernel_size=2, stride=2)
         self.conv = DoubleConv(8, 4)
@@ -60,5 +66,9 @@ for bilinear in (False, True):
         opt.step()
     print(f"{loss.item():.3f}", out.shape, out.argmax(1).shape, int(net.inc[1].num_batches_tracked))
 net.eval()
-print(net(x)[0, 0, 0, 0].item().__round__(2), net.inc[1].running_mean.shape, F.interpolate(x, size=(4, 5), mode="nearest").shape)
+print(
+    net(x)[0, 0, 0, 0].item().__round__(2),
+    net.inc[1].running_mean.shape,
+    F.interpolate(x, size=(4, 5), mode="nearest").shape,
+)
 print(F.adaptive_avg_pool2d(x, (1, 1)).flatten(1).shape, F.unfold(x, kernel_size=3).shape, nn.Flatten()(x).shape)

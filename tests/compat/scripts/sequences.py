@@ -85,8 +85,15 @@ class Seq2Seq(nn.Module):
     def __init__(self, words=7, hidden=5):
         super().__init__()
         self.embedding = nn.Embedding(words, hidden, padding_idx=0)
-        self.encoder, self.decoder = nn.GRU(hidden, hidden, batch_first=True, bidirectional=True), nn.GRUCell(hidden * 3, hidden)
-        self.bridge, self.attn, self.out = nn.Linear(2 * hidden, hidden), nn.Linear(3 * hidden, 1), nn.Linear(hidden, words)
+        self.encoder, self.decoder = (
+            nn.GRU(hidden, hidden, batch_first=True, bidirectional=True),
+            nn.GRUCell(hidden * 3, hidden),
+        )
+        self.bridge, self.attn, self.out = (
+            nn.Linear(2 * hidden, hidden),
+            nn.Linear(3 * hidden, 1),
+            nn.Linear(hidden, words),
+        )
 
     def forward(self, src, lengths, tgt):
         packed = nn.utils.rnn.pack_padded_sequence(self.embedding(src), lengths, batch_first=True)
@@ -117,7 +124,12 @@ class CRF(nn.Module):
     def forward(self, x, tags):
         emissions = self.emit(x)
         steps = torch.arange(x.shape[0])
-        score = self.start[tags[0]] + emissions[steps, tags].sum() + self.transitions[tags[:-1], tags[1:]].sum() + self.end[tags[-1]]
+        score = (
+            self.start[tags[0]]
+            + emissions[steps, tags].sum()
+            + self.transitions[tags[:-1], tags[1:]].sum()
+            + self.end[tags[-1]]
+        )
         alpha = self.start + emissions[0]
         for emission in emissions[1:]:
             alpha = torch.logsumexp(alpha.unsqueeze(1) + self.transitions + emission, dim=0)
@@ -131,7 +143,9 @@ fit(crf, lambda: crf(observed, torch.tensor([0, 1, 2, 1, 0])))
 class HMM(nn.Module):
     def __init__(self, states=3, symbols=4):
         super().__init__()
-        self.prior, self.transition, self.emission = (nn.Parameter(torch.randn(*s)) for s in ((states,), (states, states), (states, symbols)))
+        self.prior, self.transition, self.emission = (
+            nn.Parameter(torch.randn(*s)) for s in ((states,), (states, states), (states, symbols))
+        )
 
     def forward(self, x):
         emission, transition = self.emission.log_softmax(1), F.log_softmax(self.transition, 0)

@@ -31,9 +31,15 @@ def fit(model, loss_of, steps=3, lr=0.05):
 
 
 def block(cin, cout):
-    return nn.Sequential(OrderedDict([
-        ("conv", nn.Conv2d(cin, cout, 3, padding=1, bias=False)), ("norm", nn.BatchNorm2d(cout)), ("relu", nn.ReLU(inplace=True)),
-    ]))
+    return nn.Sequential(
+        OrderedDict(
+            [
+                ("conv", nn.Conv2d(cin, cout, 3, padding=1, bias=False)),
+                ("norm", nn.BatchNorm2d(cout)),
+                ("relu", nn.ReLU(inplace=True)),
+            ]
+        )
+    )
 
 
 class UNet(nn.Module):
@@ -75,8 +81,10 @@ class SELayer(nn.Module):
         super().__init__()
         self.avg_pool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Sequential(
-            nn.Linear(channel, channel // reduction, bias=False), nn.ReLU(inplace=True),
-            nn.Linear(channel // reduction, channel, bias=False), nn.Sigmoid(),
+            nn.Linear(channel, channel // reduction, bias=False),
+            nn.ReLU(inplace=True),
+            nn.Linear(channel // reduction, channel, bias=False),
+            nn.Sigmoid(),
         )
 
     def forward(self, x):
@@ -90,9 +98,14 @@ class InvertedResidual(nn.Module):
         hidden = int(round(inp * expand))
         self.identity = stride == 1 and inp == oup
         self.conv = nn.Sequential(
-            nn.Conv2d(inp, hidden, 1, bias=False), nn.BatchNorm2d(hidden), nn.ReLU6(inplace=True),
-            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False), nn.BatchNorm2d(hidden), nn.Hardswish(),
-            nn.Conv2d(hidden, oup, 1, bias=False), nn.BatchNorm2d(oup),
+            nn.Conv2d(inp, hidden, 1, bias=False),
+            nn.BatchNorm2d(hidden),
+            nn.ReLU6(inplace=True),
+            nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False),
+            nn.BatchNorm2d(hidden),
+            nn.Hardswish(),
+            nn.Conv2d(hidden, oup, 1, bias=False),
+            nn.BatchNorm2d(oup),
         )
 
     def forward(self, x):
@@ -102,7 +115,9 @@ class InvertedResidual(nn.Module):
 class Mobile(nn.Module):
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(DenseLayer(1, 3), SELayer(4), InvertedResidual(4, 4, 1, 2), InvertedResidual(4, 6, 2, 2))
+        self.features = nn.Sequential(
+            DenseLayer(1, 3), SELayer(4), InvertedResidual(4, 4, 1, 2), InvertedResidual(4, 6, 2, 2)
+        )
         self.classifier = nn.Linear(6, 3)
         for m in self.modules():
             if isinstance(m, nn.modules.batchnorm._BatchNorm):

@@ -47,7 +47,7 @@ def elementwise(draw, x):
         lambda v: gg.exp(gg.tanh(v)), lambda v: gg.sqrt(gg.abs(v) + 1), lambda v: gg.log1p(v * v), gg.erf,
         lambda v: v.clip(-1, 1), lambda v: v % 0.7, lambda v: gg.where(v > 0, v, v * 0.1), gg.isfinite,
         gg.round, lambda v: v > 0, lambda v: (v * v + 1) ** -0.5, gg.square,
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
 
 
 def expand(draw, x):
@@ -64,7 +64,7 @@ def view(draw, x):
     key = [slice(None)] * x.ndim
     key[axis] = draw.choice([
         slice(None, None, 2), slice(1, None), slice(0, 0), slice(0, 1), slice(None, -1), slice(None, None, -1), 0, None,
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
     if key[axis] == 0 and x.shape[axis] == 0:
         key[axis] = slice(None)
     if key[axis] == slice(None, None, -1):
@@ -76,7 +76,7 @@ def view(draw, x):
         lambda v: v.mT if v.ndim > 1 else v,
         lambda v: v.detach() if v.ndim > 2 else v.contiguous(), lambda v: v.swapaxes(0, axis),
         lambda v: v.diagonal() if v.ndim > 1 else v, lambda v: v.ravel(), lambda v: v.movedim(0, -1),
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
 
 
 def reduction(draw, x):
@@ -105,7 +105,7 @@ def normalisation(draw, x):
         lambda v: F.rms_norm(v, v.shape[-1:]), lambda v: F.normalize(v, dim=axis), lambda v: v.cumsum(axis),
         lambda v: v / (v * v + 1).sum(axis, keepdim=True), lambda v: F.softmax(v, axis).sum(axis),
         lambda v: F.layer_norm(v, v.shape), lambda v: v * F.softmax(v, axis).mean(axis, keepdim=True),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     if x.ndim >= 2 and x.shape[1] and x.numel():
         channels = x.shape[1]
         groups = draw.choice([g for g in range(1, channels + 1) if channels % g == 0])
@@ -135,7 +135,7 @@ def arrangement(draw, x):
         lambda v: F.pad(v, (1, 2)) if kind(v) != "b" else v, lambda v: v.repeat(*([2] * v.ndim)),
         lambda v: v.sort(axis).values if kind(v) in "fiu" and v.shape[axis] else v,
         lambda v: gg.cat(v.split(2, axis), axis) if v.shape[axis] else v, lambda v: v.unfold(0, 1, 1) if len(v) else v,
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     return draw.choice(choices)
 
 
@@ -144,10 +144,14 @@ def product(draw, x):
         return None
     if x.ndim == 1:
         return lambda v: (v @ v) * 0.1 if kind(v) in "fc" else v @ v
-    return draw.choice([
-        lambda v: v @ v.mT, lambda v: v.mT @ v, lambda v: gg.einsum("...ij,...ij->...i", v, v),
-        lambda v: (v @ v.mT)[..., 0],
-    ])  # fmt: skip
+    return draw.choice(
+        [
+            lambda v: v @ v.mT,
+            lambda v: v.mT @ v,
+            lambda v: gg.einsum("...ij,...ij->...i", v, v),
+            lambda v: (v @ v.mT)[..., 0],
+        ]
+    )
 
 
 def layer(draw, x):
@@ -174,7 +178,7 @@ def layer(draw, x):
         lambda v: F.adaptive_avg_pool1d(v.reshape(1, 1, -1), 3), lambda v: F.glu(gg.cat([v, v], -1)),
         lambda v: v.triu() if v.ndim > 1 else v, lambda v: v.masked_fill(v > 0, -1.0),
         lambda v: gg.median(v).reshape(1),
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
 
 
 def writing(draw, x):
@@ -185,7 +189,7 @@ def writing(draw, x):
     part = draw.choice([
         lambda v: v, lambda v: v[:1], lambda v: v[-1:], lambda v: v.mT if v.ndim > 1 else v, lambda v: v[..., ::2],
         lambda v: v.reshape(-1), lambda v: v[0] if len(v) else v, lambda v: v.unsqueeze(0), lambda v: v[:0],
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
 
     def write(v):
         copy = v.clone()
@@ -198,7 +202,7 @@ def writing(draw, x):
 UNARY = (
     elementwise, elementwise, expand, expand, view, view, reduction, normalisation, normalisation, cast, arrangement,
     product, writing, layer,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def binary(draw, x, y):
@@ -209,7 +213,7 @@ def binary(draw, x, y):
     return draw.choice([
         gg.add, gg.multiply, lambda a, b: a - b, gg.maximum, gg.minimum, lambda a, b: a / (b * b + 1),
         lambda a, b: a > b, lambda a, b: gg.where(a > b, a, b),
-    ])  # fmt: skip
+    ])  # fmt: skip  # a table
 
 
 # --- programs -------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def program(kind: Kind, mutation: Mutation, space: dict[str, Any]) -> tuple[Any,
     filled = {
         "make": kind.make, "parameters": kind.parameters, "declare": kind.declare or "pass", "place": kind.place,
         "body": textwrap.indent(mutation.body, "    "), "outside": mutation.outside or "pass",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     filled = {name: text.replace("INIT", mutation.first).replace("P", kind.place) for name, text in filled.items()}
     if "box=" in kind.parameters:
         filled["place"], filled["outside"] = "step.__defaults__[0][0]", "pass"

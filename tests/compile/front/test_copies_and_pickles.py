@@ -73,7 +73,6 @@ class Holder:
 undecorated = gg.compile(plain, backend="numpy")
 
 
-
 def again(one: Any) -> Any:
     return pickle.loads(pickle.dumps(one))  # noqa: S301 - made here
 
@@ -216,7 +215,7 @@ MODULES = [
     "glassgrad.optim", "glassgrad.optim.lr_scheduler", "glassgrad.optim.swa_utils", "glassgrad.func",
     "glassgrad.linalg", "glassgrad.special", "glassgrad.fft", "glassgrad.random", "glassgrad.autograd", "glassgrad.amp",
     "glassgrad.utils.data", "glassgrad.train", "glassgrad.data", "glassgrad.scalar", "glassgrad.verify",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -15,7 +15,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors, nn, optim
 from glassgrad.compile import api
-from glassgrad.compile.front.tracer import GradWatch
+from glassgrad.compile.front.grad_watch import GradWatch
 from glassgrad.nn import functional as F
 
 
@@ -274,9 +274,7 @@ def test_nothing_changes_when_the_trace_fails(where, problem):
         np.testing.assert_array_equal(grad.array, value)
     assert gg.default_generator.get_state() == stream
     assert f.traces == 0
-    assert all(
-        type(one.array) is np.ndarray for state in optimizer.state.values() for one in state.values()
-    )
+    assert all(type(one.array) is np.ndarray for state in optimizer.state.values() for one in state.values())
     fail = False
     assert np.isfinite(f(X).item())  # and the function works after all
 

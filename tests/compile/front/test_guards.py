@@ -167,7 +167,7 @@ CHANGES = (
     entry_that_was_missing, entry_that_is_looked_for, dictionary_of_tensors_grows, list_of_modules_grows,
     set_of_the_same_size, long_list, long_dictionary, namespaces, attribute_that_was_missing,
     attribute_of_a_function, defaults, keywords_of_a_partial, method_that_is_replaced, item_of_an_own_container,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("make", CHANGES, ids=lambda make: make.__name__)

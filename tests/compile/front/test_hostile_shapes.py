@@ -19,9 +19,13 @@ SCRIPT = Path(__file__).with_name("hostile.py")
 def findings(backend, start, count):
     """Return what a child process found wrong with these programs."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), backend, str(start), str(count)], capture_output=True, text=True, timeout=1800,
-        env={**os.environ, "GLASSGRAD_CACHE_DIR": ""}, check=False,
-    )  # fmt: skip
+        [sys.executable, str(SCRIPT), backend, str(start), str(count)],
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        env={**os.environ, "GLASSGRAD_CACHE_DIR": ""},
+        check=False,
+    )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = [line for line in lines if "problem" in line]
     if done.returncode:

@@ -29,7 +29,7 @@ OPS = {
     "cross_entropy": F.cross_entropy,
     "repeat": lambda w, i: w[i][i],
     "multiply": lambda w, i: w * i,
-    "written": lambda w, i: (gg.zeros(3, 3).index_put((i,), w) if hasattr(gg.Tensor, "index_put") else w[i]),
+    "written": lambda w, i: gg.zeros(3, 3).index_put((i,), w) if hasattr(gg.Tensor, "index_put") else w[i],
 }
 
 

@@ -19,12 +19,12 @@ UNARY = {
     "mean": lambda x: x.mean(1, keepdim=True), "max": lambda x: x.max(1, keepdim=True).values,
     "turned": lambda x: x.T.reshape(x.shape), "shift": lambda x: gg.roll(x, 1, 1), "flip": lambda x: x.flip(0),
     "half": lambda x: gg.cat([x[:, ::2], x[:, 1::2]], 1), "tril": lambda x: x.tril(),
-}  # fmt: skip
+}  # fmt: skip  # a table
 BINARY = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
     "div": lambda a, b: a / (b * b + 1), "max": gg.maximum,
     "where": lambda a, b: gg.where(a > b, a, b * 0.5), "product": lambda a, b: a @ b.expand(4, 4).mT * 0.3,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @st.composite

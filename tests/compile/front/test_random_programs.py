@@ -52,12 +52,14 @@ class Program:
         parameters = list(self.model.parameters())
         groups = [{"params": parameters[:1], "lr": 0.02}, {"params": parameters[1:]}]
         decay = draw.choice([0.0, 0.01])
-        self.optimizer = draw.choice([
-            lambda: optim.SGD(groups, lr=0.05, momentum=0.9, dampening=draw.choice([0.0, 0.3]), weight_decay=decay),
-            lambda: optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True),
-            lambda: optim.AdamW(groups, lr=0.01, eps=1e-3, amsgrad=draw.random() < 0.5, weight_decay=decay),
-            lambda: optim.RMSprop(groups, lr=0.01, eps=1e-3, centered=draw.random() < 0.5),
-        ])()  # fmt: skip
+        self.optimizer = draw.choice(
+            [
+                lambda: optim.SGD(groups, lr=0.05, momentum=0.9, dampening=draw.choice([0.0, 0.3]), weight_decay=decay),
+                lambda: optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True),
+                lambda: optim.AdamW(groups, lr=0.01, eps=1e-3, amsgrad=draw.random() < 0.5, weight_decay=decay),
+                lambda: optim.RMSprop(groups, lr=0.01, eps=1e-3, centered=draw.random() < 0.5),
+            ]
+        )()
         self.schedule = optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5) if draw.random() < 0.4 else None
         self.average = optim.EMA(self.model, decay=0.9) if draw.random() < 0.3 else None
         self.clip, self.parts = draw.choice([None, 0.5]), draw.choice([1, 1, 2])

@@ -41,9 +41,7 @@ def test_forward(group, dtype, backend):
     samples = drawn(group, dtype)
 
     def call_all(arguments):
-        return [
-            case.prim(*args, **params) for case, args, (_, params) in zip(group, arguments, samples, strict=True)
-        ]
+        return [case.prim(*args, **params) for case, args, (_, params) in zip(group, arguments, samples, strict=True)]
 
     arguments = [args for args, _ in samples]
     with np.errstate(all="ignore"):
@@ -66,9 +64,7 @@ def test_backward(group, backend):
         found = []
         for case, args, (_, params) in zip(group, arguments, samples, strict=True):
             places = differentiable_positions(case.prim, [np.asarray(x) for x in samples[group.index(case)][0]])
-            leaves = [
-                gg.as_tensor(x).detach().requires_grad_() if at in places else x for at, x in enumerate(args)
-            ]
+            leaves = [gg.as_tensor(x).detach().requires_grad_() if at in places else x for at, x in enumerate(args)]
             results = case.carrying(case.prim(*leaves, **params))
             weighted = zip(results, scales[case.id], strict=True)
             total = sum((part * case_weights).sum() for part, case_weights in weighted)
@@ -95,9 +91,7 @@ def test_backward(group, backend):
 def test_edges(dtype, backend):
     """Zeros of both signs, infinities and NaN are placed as in eager mode, for every op that lists edges."""
     edged = [prim for prim in REGISTRY.values() if isinstance(prim, Elementwise) and prim.edge]
-    grids = [
-        [np.array(part, dtype).reshape(-1) for part in np.meshgrid(*[prim.edge] * prim.arity)] for prim in edged
-    ]
+    grids = [[np.array(part, dtype).reshape(-1) for part in np.meshgrid(*[prim.edge] * prim.arity)] for prim in edged]
 
     def call_all(arguments):
         return [prim(*args, **prim.sample_params) for prim, args in zip(edged, arguments, strict=True)]

@@ -135,8 +135,10 @@ def refuse(patch, where):
 
     if where != "tracing":
         patch.setattr(checks, "check_streams", lambda streams: None)
-        patch.setattr(*{"passes": (passes, "run"), "planning": (lower, "make_plan"), "running": (NumpyStep, "__call__")}
-                      [where], fail)  # fmt: skip
+        patch.setattr(
+            *{"passes": (passes, "run"), "planning": (lower, "make_plan"), "running": (NumpyStep, "__call__")}[where],
+            fail,
+        )
 
 
 def test_streams_are_drawn_from_as_in_eager_mode():

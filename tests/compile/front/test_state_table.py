@@ -22,7 +22,7 @@ EVERY_TIME_HERE = {"list as default": {"count", "count elements", "append", "app
 EVERYWHERE = {
     "count", "count and look", "switch", "initialise from data", "store a result", "store detached", "running mean",
     "append",
-}  # fmt: skip
+}  # fmt: skip  # a table
 KINDS_OF_REST = {"attribute", "attribute of a module", "global", "nonlocal", "entry", "element of a deque"}
 CASES = [
     (kind, mutation) for kind in KINDS for mutation in MUTATIONS if mutation in EVERYWHERE or kind in KINDS_OF_REST
@@ -44,7 +44,7 @@ def observed(kind: str, mutation: str, *, compiled: bool = False, verify: bool =
     space = {
         "gg": gg, "nn": nn, "types": types, "deque": deque, "defaultdict": defaultdict, "w": gg.tensor([1.0, 2.0, 3.0]),
         "__name__": "state_of_a_user",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     step, look, outside = program(KINDS[kind], MUTATIONS[mutation], space)
     run = gg.compile(step, backend="numpy", verify=verify) if compiled or verify else step
     seen = []

@@ -29,9 +29,14 @@ class Images(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.body = torch.nn.Sequential(
-            torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
-            torch.nn.LayerNorm(48), torch.nn.GELU(), torch.nn.Linear(48, 5),
-        )  # fmt: skip
+            torch.nn.Conv2d(1, 3, 3, padding=1),
+            torch.nn.ReLU(),
+            torch.nn.MaxPool2d(2),
+            torch.nn.Flatten(),
+            torch.nn.LayerNorm(48),
+            torch.nn.GELU(),
+            torch.nn.Linear(48, 5),
+        )
         self.scale = torch.nn.Parameter(torch.tensor(0.7))
         self.loss = torch.nn.CrossEntropyLoss()
 
@@ -155,7 +160,7 @@ MODULES = {
     "RNN": (lambda: Sequence("RNN"), (5, 3)), "encoder": (Encoder, (5, 8)), "shapes": (Shapes, (4,)),
     "words": (Words, None), "dropout in eval": (lambda: Classifier(torch.nn.Dropout(0.5)).eval(), None),
     "blocks": (Blocks, (4,)),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("simplify", [False, True])

@@ -114,6 +114,7 @@ SCHEDULES = {
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_inside_of_the_step(name, first):
     """Their Python code runs in every call, at its place, and nothing is traced again."""
+
     def train(compiled):
         model, optimizer, _ = build(OPTIMIZERS["adam"])
         schedule = SCHEDULES[name](optimizer)
@@ -148,6 +149,7 @@ def test_schedules_inside_of_the_step(name, first):
 @pytest.mark.parametrize("kind", ["SGD", "RMSprop", "Adam", "NAdam", "RAdam", "Adamax", "Lion"])
 def test_momentum_that_a_schedule_moves_and_averages_of_weights(kind, backend):
     """One program serves all values of the momentum and counts the average's updates."""
+
     def train(compiled):
         gg.manual_seed(3)
         model = nn.Linear(3, 2)

@@ -193,7 +193,7 @@ CASES = [
     imported_name_inside, attribute_of_a_class, class_inside_of_a_class, property_of_a_class, static_method,
     class_method, method_of_a_layer_class, hook_of_a_module, removed_hook_of_a_tensor, added_hook_of_a_tensor,
     number_in_a_hook,
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

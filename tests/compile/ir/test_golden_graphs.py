@@ -63,9 +63,15 @@ def w4_moons():
 
 def w5_cnn():
     model = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8 * 49, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(4, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(8 * 49, 10),
+    )
     return model, optim.Adam(model.parameters(), lr=1e-3), gg.zeros(2, 1, 28, 28), gg.zeros(2).long()
 
 

@@ -104,7 +104,7 @@ def broken(graph: Graph, what: str) -> Graph:
 PROBLEMS = [
     "used before it is defined", "defined twice", "no such primitive", "the primitive gives", "is never defined",
     "is no input", "is replaced twice", "is replaced by",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -130,7 +130,7 @@ CASES = {
     "scalars": (lambda b, x: (x + 1) * 2, [()], 1),
     "a scalar's chain": (lambda b, x, s: x * (s * 2).exp(), [(3000, 33), ()], 2),
     "a column's chain": (lambda b, x, s: x * (s * 2).exp() + x.sum(1, keepdims=True), [(300, 33), (300, 1)], 1),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

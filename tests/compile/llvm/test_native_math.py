@@ -21,7 +21,7 @@ DOMAINS = {
     "log1p": ((-0.9999, 50), (-0.9999, 50)), "sin": ((-1000, 1000), (-1e5, 1e5)), "cos": ((-1000, 1000), (-1e5, 1e5)),
     "tanh": ((-11, 11), (-22, 22)), "sigmoid": ((-105, 40), (-750, 40)), "erf": ((-4.5, 4.5), (-6.5, 6.5)),
     "erfc": ((-4, 10), (-6, 26)),
-}  # fmt: skip
+}  # fmt: skip  # a table
 EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-45, 3e38, -3e38, 0.5, 2.0, 1e-30, -1e-30]
 
 
@@ -174,12 +174,22 @@ def test_division_by_a_shared_divisor_rounds_as_a_division(dtype):
     tiny, rng = np.finfo(dtype), np.random.default_rng(0)
     most = 120 if dtype == np.float32 else 1000
     near = 1 + np.arange(-40, 40) * tiny.eps
-    divisors = np.concatenate([
-        near, np.arange(1.0, 300.0), rng.normal(size=300), rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200)
-    ]).astype(dtype)  # fmt: skip
-    rows = np.concatenate([
-        near, np.arange(0.0, 128.0), rng.normal(size=300), rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200)
-    ]).astype(dtype)  # fmt: skip
+    divisors = np.concatenate(
+        [
+            near,
+            np.arange(1.0, 300.0),
+            rng.normal(size=300),
+            rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200),
+        ]
+    ).astype(dtype)
+    rows = np.concatenate(
+        [
+            near,
+            np.arange(0.0, 128.0),
+            rng.normal(size=300),
+            rng.normal(size=200) * 2.0 ** rng.integers(-most, most, 200),
+        ]
+    ).astype(dtype)
     d = divisors[:, None]
     with np.errstate(all="ignore"):
         halves = rows[None, :100] * d * dtype(1.5)  # their quotients lie about halfway between numbers

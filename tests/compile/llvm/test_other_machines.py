@@ -16,8 +16,8 @@ from glassgrad.compile.llvm.target import host
 from glassgrad.compile.native.lower import lower
 from tests.compile.graphs import Builder, agree, interpret
 from tests.compile.llvm.test_fused_loops import batch_norm, layer_norm, softmax
-from tests.compile.native.test_native_runtime import fitting, mlp_step
 from tests.compile.llvm.test_windows_native import DEFAULTS
+from tests.compile.native.test_native_runtime import fitting, mlp_step
 
 
 @pytest.fixture(params=[32, 16], ids=["32 bytes", "16 bytes"])
@@ -46,11 +46,17 @@ def test_nests_products_and_windows(dtype):
     b = Builder(dtype)
     x, gain, image, kernel = b.input(19, 37), b.input(37), b.input(2, 3, 9, 11), b.input(5, 3, 3, 3)
     graph = b.build(
-        softmax(b, x), layer_norm(b, x, gain, gain), *batch_norm(b, x, gain, gain), x @ x.T, x.T @ x,
-        x.reshape(19, 37, 1) @ x.reshape(19, 1, 37), (x * 3).sin() + x.erf(), b("power", x.abs(), 1.7),
+        softmax(b, x),
+        layer_norm(b, x, gain, gain),
+        *batch_norm(b, x, gain, gain),
+        x @ x.T,
+        x.T @ x,
+        x.reshape(19, 37, 1) @ x.reshape(19, 1, 37),
+        (x * 3).sin() + x.erf(),
+        b("power", x.abs(), 1.7),
         b("conv2d", image, kernel, **DEFAULTS),
         b("max_pool2d", image, kernel=(2, 2), stride=(2, 2), padding=((0, 0), (0, 0)), dilation=(1, 1), ceil=False),
-    )  # fmt: skip
+    )
     rng = np.random.default_rng(2)
     arrays = [rng.normal(size=var.shape).astype(dtype) for var in graph.inputs]
     want, _ = interpret(graph, arrays)
@@ -126,7 +132,11 @@ def test_under_emulation(processor, tmp_path):
     if emulator is None or platform.machine() != "x86_64":
         pytest.skip("no qemu-x86_64 (Debian's qemu-user) for this machine")
     done = subprocess.run(
-        [emulator, "-cpu", processor, sys.executable, "-c", EMULATED], capture_output=True, text=True, check=False,
-        env={**os.environ, "GLASSGRAD_CACHE_DIR": str(tmp_path)}, timeout=600,
-    )  # fmt: skip
+        [emulator, "-cpu", processor, sys.executable, "-c", EMULATED],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GLASSGRAD_CACHE_DIR": str(tmp_path)},
+        timeout=600,
+    )
     assert done.stdout.endswith("done\n"), done.stderr[-2000:]

@@ -60,8 +60,11 @@ def _versions_with(monkeypatch, **changed):
 
     import glassgrad._version
 
-    places = {"glassgrad": (glassgrad._version, "__version__"), "llvmlite": (llvmlite, "__version__"),
-              "llvm": (llvmlite.binding, "llvm_version_info")}  # fmt: skip
+    places = {
+        "glassgrad": (glassgrad._version, "__version__"),
+        "llvmlite": (llvmlite, "__version__"),
+        "llvm": (llvmlite.binding, "llvm_version_info"),
+    }
     with monkeypatch.context() as patch:
         for name, value in changed.items():
             patch.setattr(*places[name], value)
@@ -273,7 +276,7 @@ def _deep(depth):
 
 STRANGE = [
     None, True, -1, 1.5, 10**30, 1 << 62, float("nan"), "", "zz", "f4", [], {}, [[]], {"a": 1}, _deep(200), [-1, -1],
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def crafted(header, draw):

@@ -15,6 +15,7 @@ from tests.compile.graphs import Builder
 
 def test_a_step_that_is_collected_while_another_runs_does_not_wait_for_it(monkeypatch):
     """The collector may run in the middle of a step, in the thread that holds the workers."""
+
     def graph(shift):
         b = Builder()
         x = b.input(64, 64)

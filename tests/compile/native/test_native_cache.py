@@ -172,7 +172,7 @@ def test_only_its_own_files_are_swept(place, monkeypatch):
     monkeypatch.setattr(cache, "_KEPT_BYTES", 3000)
     place.mkdir(mode=0o700)
     others = ["notes.txt", "a" * 64, "A" * 64 + ".native", "b" * 63 + ".native", f"{KEY}.native.bak", ".new-abc",
-              f".{KEY}.native", f"x{KEY}.native", f".{'a' * 63}.abc.new"]  # fmt: skip
+              f".{KEY}.native", f"x{KEY}.native", f".{'a' * 63}.abc.new"]  # fmt: skip  # a table
     for name in others:
         (place / name).write_bytes(bytes(2000))
         os.utime(place / name, (1, 1))

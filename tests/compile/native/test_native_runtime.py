@@ -320,9 +320,14 @@ def run_python(code, **options):
     path = os.pathsep.join([*sys.path])
     environment = {**os.environ, "PYTHONPATH": path, "GLASSGRAD_CACHE_DIR": ""}
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, timeout=120,
-        check=False, **options,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+        **options,
+    )
 
 
 _SETUP = """
@@ -343,7 +348,9 @@ def test_the_process_ends_while_workers_wait():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_starts_its_own_workers():
-    code = _SETUP + """
+    code = (
+        _SETUP
+        + """
     step = lower(graph, threads=2)
     want = step(*[a.copy() for a in arrays])[0]
     child = os.fork()
@@ -352,6 +359,7 @@ def test_a_forked_child_starts_its_own_workers():
         os._exit(0 if got == want else 1)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), got == want)
     """
+    )
     done = run_python("import warnings; warnings.simplefilter('ignore')\n" + textwrap.dedent(code))
     assert done.stdout.strip() == "0 True", done.stderr
 
@@ -359,7 +367,9 @@ def test_a_forked_child_starts_its_own_workers():
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
 def test_four_threads_on_one_core_take_at_most_twice_as_long():
-    code = _SETUP + """
+    code = (
+        _SETUP
+        + """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     def best(threads):
         step = lower(graph, threads=threads)
@@ -374,6 +384,7 @@ def test_four_threads_on_one_core_take_at_most_twice_as_long():
     best(1)
     print(best(4) / best(1))
     """
+    )
     ratios = [float(run_python(code).stdout) for _ in range(3)]
     assert min(ratios) <= 2.0, ratios
 

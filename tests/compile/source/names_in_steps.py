@@ -42,7 +42,7 @@ STEPS = (
     "embedded", "joined", "product", "before", "before_sum", "mean", "centred", "squares", "squares_sum", "variance",
     "inverse", "normal", "scaled", "shifted", "hidden", "scores", "logits", "top", "lowered", "counts", "total",
     "share", "probabilities", "logs", "picked", "loss",
-)  # fmt: skip
+)  # fmt: skip  # a table
 PARAMETERS = ("table", "w1", "b1", "gain", "shift", "w2", "b2")
 
 

@@ -16,7 +16,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+}  # fmt: skip  # a table
 FORMS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
     "(a f b) g c": lambda f, g, a, b, c: g(f(a, b), c),
     "a f (b g c)": lambda f, g, a, b, c: f(a, g(b, c)),

@@ -295,8 +295,11 @@ def test_two_groups_of_layers(simplify):
     model = Two().double()
     source = checked(lambda x: (model(x) ** 2).sum(), model, gg.randn(2, 4).double(), simplify=simplify)
     assert loops(source) == [
-        "for i in range(3):", "for i in range(5):", "for i in reversed(range(5)):", "for i in reversed(range(3)):",
-    ]  # fmt: skip
+        "for i in range(3):",
+        "for i in range(5):",
+        "for i in reversed(range(5)):",
+        "for i in reversed(range(3)):",
+    ]
 
 
 def test_layers_of_a_sequential_are_a_loop_too():
@@ -380,7 +383,7 @@ PLANS = st.fixed_dictionaries({
     "bias": st.booleans(), "first": st.booleans(), "norm": st.booleans(), "residual": st.booleans(),
     "shared": st.booleans(), "from_start": st.booleans(), "sum": st.booleans(),
     "activation": st.sampled_from(["tanh", "relu", "sigmoid", "exp"]),
-})  # fmt: skip
+})  # fmt: skip  # a table
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])

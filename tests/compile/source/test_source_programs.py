@@ -28,7 +28,7 @@ def statements(rng, names, indent, count):
             f"{a}.sigmoid() * {b}", f"{a} + ({b} @ ws[i] + bs[i]).relu()", f"gg.where({a} > 0, {b}, 0.1 * {a})",
             f"{a} - {a}.mean(1, keepdim=True)", f"{a}.sin()", f"({a} @ v).tanh()",
             f"gg.cat([{a}[:, :2], {b}[:, 2:]], 1)", f"{a} / (1 + {b} * {b})",
-        ][rng.randint(0, 12)]  # fmt: skip
+        ][rng.randint(0, 12)]  # fmt: skip  # a table
         lines.append(f"{indent}{target} = {value}")
         if target not in names:
             names.append(target)

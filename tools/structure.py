@@ -1,0 +1,293 @@
+"""Read the imports of the package, and draw them: `python tools/structure.py docs/images/structure.svg`.
+
+Every form of import counts: at the top of a file, inside a function, and a module named in a string (for
+`importlib.import_module` or `sys.modules`). Only what stands under `if TYPE_CHECKING` does not. `TOWER` says which
+part may import which; `tests/repo/test_layering.py` holds the source against it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "glassgrad"
+
+# From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
+# for a whole folder; the longest one that fits a file decides.
+TOWER: tuple[str, ...] = (
+    "errors provenance _version",
+    "ops.core ops.samples ops.complex_input ops.kernels",
+    "ops",
+    "linalg special",
+    "engine.mode engine.node engine.views engine.writes engine.devices engine.absent engine.tree engine.printing",
+    "engine.tensor",
+    "engine.tape engine.plain_walk engine.tangents engine.op_errors",
+    "engine",
+    "compile.locks",
+    "compile.ir",
+    "compile.plan",
+    "compile.llvm",
+    "compile.numpy",
+    "compile.native",
+    "compile.front",
+    "compile.source",
+    "compile",
+    "func verify explanation fft optimize",
+    "autograd random checkpoint public",
+    "nn",
+    "optim amp sparse distributions",
+    "data doctor report models utils serialization",
+    "train",
+    "tasks",
+    "compat backends cuda",
+    "cli",
+    "__main__",
+)
+# What stands beside the tower, on plain Python and NumPy, so that it can be read (and believed) alone.
+APART = ("scalar", "scalar_tools", "manual")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: the dotted names of both files below `glassgrad`, where it stands, and in which form."""
+
+    importer: str
+    target: str
+    line: int
+    form: str  # "top", "lazy" or "string"
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.target} ({self.form})"
+
+
+def dotted(file: Path) -> str:
+    """Return the name of a module below `glassgrad`; that of the package itself is empty."""
+    return ".".join(file.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its dotted name."""
+    return {dotted(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+def floor_of(name: str) -> int | None:
+    """Return the floor of the tower that a module is on; None when nothing stands for it."""
+    best, floor = -1, None
+    for number, names in enumerate(TOWER):
+        for entry in names.split():
+            if (name == entry or name.startswith(entry + ".")) and len(entry) > best:
+                best, floor = len(entry), number
+    return floor
+
+
+def imports_of(name: str, source: str, known: Mapping[str, object] | None = None) -> list[Import]:
+    """Return the imports of a module, each with the file that it reaches."""
+    known = modules() if known is None else known
+    package = name if _is_package(name) else name.rpartition(".")[0]
+    tree = ast.parse(source)
+    found = [
+        Import(name, target, node.lineno, form)
+        for node, form in _nodes(tree, "top")
+        for target in _targets(node, package, known)
+        if target != name
+    ]
+    return [*found, *_in_strings(name, tree, known)]
+
+
+def all_imports() -> list[Import]:
+    """Return every import within the package."""
+    return [one for name, file in modules().items() for one in imports_of(name, file.read_text(encoding="utf-8"))]
+
+
+def _is_package(name: str) -> bool:
+    file = modules().get(name)
+    return file is not None and file.name == "__init__.py"
+
+
+def _nodes(node: ast.AST, form: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    """Yield the import statements below a node, but for the body of `if TYPE_CHECKING`."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield node, form
+    children = node.orelse if isinstance(node, ast.If) and _is_type_checking(node.test) else ast.iter_child_nodes(node)
+    inner = "lazy" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else form
+    for child in children:
+        yield from _nodes(child, inner)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def _targets(node: ast.Import | ast.ImportFrom, package: str, known: Mapping[str, object]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            root, _, rest = alias.name.partition(".")
+            if root == "glassgrad":
+                yield rest
+        return
+    base = node.module or ""
+    if node.level:
+        parents = package.split(".") if package else []
+        if node.level - 1 > len(parents):
+            raise ValueError(f"{package}:{node.lineno} climbs out of the package")
+        base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+    elif base == "glassgrad" or base.startswith("glassgrad."):
+        base = base.removeprefix("glassgrad").lstrip(".")
+    else:
+        return
+    for alias in node.names:
+        inner = f"{base}.{alias.name}".lstrip(".")
+        yield inner if inner in known else base
+
+
+def _in_strings(name: str, tree: ast.AST, known: Mapping[str, object]) -> Iterator[Import]:
+    """Yield the modules that are named in strings, whole strings only: prose mentions many."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            matched = re.fullmatch(r"glassgrad\.([a-z_]+(?:\.[a-z_]+)*)", node.value)
+            if matched and matched[1] in known and matched[1] != name:
+                yield Import(name, matched[1], node.lineno, "string")
+
+
+def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of names that reach one another (Tarjan 1972, strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for target in sorted(arrows.get(name, ())):
+            if target not in index:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], index[target])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            group = sorted(stack[at:])
+            del stack[at:]
+            if len(group) > 1:
+                found.append(group)
+
+    for name in sorted(arrows):
+        if name not in index:
+            visit(name)
+    return sorted(found)
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+# The rooms from the roof to the ground, and what of the package is in each where that is not the folder of its name.
+ROWS: tuple[str, ...] = (
+    "cli",
+    "tasks",
+    "compat train report",
+    "utils models distributions",
+    "names optim data doctor",
+    "explanation nn",
+    "verify",
+    "func compile",
+    "manual compile.source",
+    "compile.front compile.native",
+    "compile.numpy compile.llvm",
+    "compile.plan",
+    "engine compile.ir",
+    "ops scalar",
+    "errors",
+)
+ROOMS = {
+    **dict.fromkeys(
+        "amp autograd checkpoint fft linalg optimize public random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
+        "names",
+    ),
+    **dict.fromkeys(("backends", "cuda"), "compat"),
+    **dict.fromkeys(("provenance", "_version"), "errors"),
+    "scalar_tools": "scalar",
+    "__main__": "cli",
+}
+WIDTH, ROW, BOX = 900, 58, 30
+
+
+def room_of(name: str) -> str:
+    """Return the room that a file is drawn in: its top folder, and one level more inside `compile`."""
+    parts = name.split(".")
+    if parts[0] == "compile" and len(parts) > 1 and _is_package(f"compile.{parts[1]}"):
+        return f"compile.{parts[1]}"
+    return ROOMS.get(parts[0], parts[0])
+
+
+def arrows_between_rooms() -> dict[str, set[str]]:
+    """Return which rooms import which when they are loaded, without what follows from other arrows."""
+    arrows: dict[str, set[str]] = {}
+    for one in all_imports():
+        source, target = room_of(one.importer), room_of(one.target)
+        if one.form == "top" and source and target and source != target:
+            arrows.setdefault(source, set()).add(target)
+    return {source: {t for t in targets if not _around(arrows, source, t)} for source, targets in arrows.items()}
+
+
+def _around(arrows: Mapping[str, set[str]], source: str, target: str) -> bool:
+    """Tell whether a target is reached through another one as well."""
+    seen: set[str] = set()
+    pending = [other for other in arrows[source] if other != target]
+    while pending:
+        name = pending.pop()
+        if name == target:
+            return True
+        if name not in seen and name != source:
+            seen.add(name)
+            pending.extend(arrows.get(name, ()))
+    return False
+
+
+def picture() -> str:
+    """Return the rooms and the imports between them as SVG."""
+    arrows = arrows_between_rooms()
+    places: dict[str, tuple[float, float, float]] = {}
+    for level, row in enumerate(ROWS):
+        names = row.split()
+        for column, name in enumerate(names):
+            width = 9.0 * len(name) + 26
+            center = WIDTH * (2 * column + 1) / (2 * len(names))
+            places[name] = (center - width / 2, 14.0 + level * ROW, width)
+    drawn = [(s, t) for s, targets in sorted(arrows.items()) for t in sorted(targets)]
+    missing = {room for pair in drawn for room in pair} - set(places)
+    if missing:
+        raise ValueError(f"give these a row in ROWS: {sorted(missing)}")
+    lines = [_arrow(places[source], places[target]) for source, target in drawn]
+    boxes = [_box(name, *place) for name, place in sorted(places.items())]
+    height = ROW * len(ROWS)
+    style = (
+        "<style>rect{fill:#eef3fb;stroke:#4a6fa5}text{font:14px sans-serif;text-anchor:middle;fill:#1c2733}"
+        "path{fill:none;stroke:#8aa0bd}</style>"
+    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
+    return "\n".join([head, style, *lines, *boxes, "</svg>"]) + "\n"
+
+
+def _arrow(source: tuple[float, float, float], target: tuple[float, float, float]) -> str:
+    x, y = source[0] + source[2] / 2, source[1] + BOX
+    u, v = target[0] + target[2] / 2, target[1]
+    bend = (v - y) / 2
+    return f'<path d="M{x:.0f} {y:.0f} C{x:.0f} {y + bend:.0f} {u:.0f} {v - bend:.0f} {u:.0f} {v:.0f}"/>'
+
+
+def _box(name: str, x: float, y: float, width: float) -> str:
+    rect = f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{BOX}" rx="5"/>'
+    return f'{rect}<text x="{x + width / 2:.0f}" y="{y + 20:.0f}">{name}</text>'
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(picture(), encoding="utf-8")

@@ -65,6 +65,37 @@ def test_every_home_is_found_and_leaves_nothing_behind() -> None:
     assert not {"modules", "attention", "function", "variable"} & set().union(*added.values())
 
 
+@pytest.mark.parametrize("path", sorted(path for path in torch_names.HOMES if not path.endswith(".")))
+def test_a_module_hides_no_function_of_its_name(path: str) -> None:
+    """`torch.autograd.gradcheck` is a function, although a module is called so as well."""
+    above, _, name = path.rpartition(".")
+    try:
+        owner = importlib.import_module(f"glassgrad.{above}".rstrip("."))
+    except ModuleNotFoundError:
+        return  # what is above is a table too, which holds no functions
+    own = getattr(owner, name, None)
+    before = dict(vars(owner))
+    with compat.as_torch() as torch:
+        holder = importlib.import_module(f"torch.{above}") if above else torch
+        assert callable(getattr(holder, name, None)) or not callable(own)
+        importlib.import_module(f"torch.{path}")
+        assert callable(getattr(holder, name)) or not callable(own)
+    assert getattr(owner, name, None) is own
+    assert {key: value for key, value in vars(owner).items() if before.get(key, value) is not value} == {}
+
+
+def test_functions_are_called_after_modules_of_their_names_are_imported() -> None:
+    with compat.as_torch() as torch:
+        import torch.autograd.gradcheck
+        import torch.nn.utils.weight_norm
+        import torch.tensor  # type: ignore[import-not-found]  # of old programs
+
+        assert torch.tensor([1.0, 2.0]).tolist() == [1.0, 2.0]
+        assert torch.autograd.gradcheck(lambda x: x * x, torch.tensor([1.0], dtype=torch.float64, requires_grad=True))
+        assert torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)).weight_g.shape == (2, 1)
+    assert type(gg.tensor).__name__ == "function"
+
+
 def test_tensorboard_says_what_it_needs() -> None:
     if importlib.util.find_spec("tensorboardX") is not None:
         pytest.skip("tensorboardX is installed")

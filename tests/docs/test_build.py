@@ -81,7 +81,7 @@ def test_every_layer_loss_optimizer_and_schedule_is_listed(site: Path) -> None:
     listed = set(re.findall(r"<td><a id='[^']*'></a><b>([^<]+)</b>", text))
     named = {*nn.__all__, *optim.__all__, *optim.lr_scheduler.__all__}
     others = {"Buffer", "Parameter", "Summary", "summary"}
-    others |= {"functional", "init", "lr_scheduler", "parameter", "swa_utils", "utils"}
+    others |= {"functional", "init", "lr_scheduler", "parallel", "parameter", "swa_utils", "utils"}
     assert named - listed == others
     assert {"xavier_uniform_", "orthogonal_"} <= listed
     assert "<td></td>" not in text, "a class without a docstring"

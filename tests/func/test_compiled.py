@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from glassgrad.checkpoint import checkpoint
 
 import glassgrad as gg
 from glassgrad import func
+from glassgrad.checkpoint import checkpoint
 
 
 class Square(gg.autograd.Function):

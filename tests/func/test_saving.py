@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from glassgrad.autograd import graph
-from glassgrad.checkpoint import checkpoint
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.autograd import graph
+from glassgrad.checkpoint import checkpoint
 
 HOOKS = graph.saved_tensors_hooks
 

@@ -23,7 +23,10 @@ from glassgrad.engine.tensor import Size, Tensor
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives `torch.a.b` the module `glassgrad.a.b`, as it is."""
+    """Gives `torch.a.b` the module `glassgrad.a.b`, as it is, and notes what stood in its place."""
+
+    def __init__(self, patched: list[tuple[Any, str, Any]]) -> None:
+        self._patched = patched
 
     def create_module(self, spec: Any) -> None:
         return None
@@ -31,6 +34,14 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what stands in sys.modules when this returns.
         twin = sys.modules[module.__name__] = _twin(module.__name__)
+        # It also sets the module as an attribute of the one above, where a function may have the same name.
+        above, _, name = module.__name__.rpartition(".")
+        owner = sys.modules[above]
+        before = vars(owner).get(name, _MISSING)
+        if isinstance(twin, Namespace) and before is not twin:
+            self._patched.append((owner, name, before))
+            if callable(before):
+                twin.stand_for(before)
         if isinstance(twin, ModuleType) and not hasattr(twin, "__path__"):
             twin.__path__ = []  # what is a file here may be a package there: torch.utils.data.dataset
 
@@ -38,10 +49,13 @@ class _Loader(importlib.abc.Loader):
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds everything below the name torch."""
 
+    def __init__(self, patched: list[tuple[Any, str, Any]]) -> None:
+        self._patched = patched
+
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
-        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+        return importlib.machinery.ModuleSpec(fullname, _Loader(self._patched), is_package=True)
 
 
 def _twin(name: str) -> Any:
@@ -92,14 +106,15 @@ class Stand:
     """What `as_torch` returns: `undo()` takes the name away again. Also a context manager."""
 
     def __init__(self) -> None:
-        self._finder = _Finder()
+        self._patched: list[tuple[Any, str, Any]] = []  # whose attributes are others now, and what they were
+        self._finder = _Finder(self._patched)
         self._before = _torch_modules()
         for name in self._before:
             del sys.modules[name]
         sys.meta_path.insert(0, self._finder)
         sys.modules["torch"] = importlib.import_module("glassgrad")
-        self._patched = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in _patches()]
         for owner, name, value in _patches():
+            self._patched.append((owner, name, vars(owner).get(name, _MISSING)))
             setattr(owner, name, value)
 
     def undo(self) -> None:
@@ -107,7 +122,7 @@ class Stand:
         if self._finder not in sys.meta_path:
             return
         sys.meta_path.remove(self._finder)
-        for owner, name, before in self._patched:
+        for owner, name, before in reversed(self._patched):
             if before is _MISSING:
                 delattr(owner, name)
             else:
@@ -134,10 +149,16 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # Programs call `self.__getattr__(name)`. A class that has it looks every attribute up more slowly.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
     ]
-    for path in HOMES:
+    for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")
-        if name and parent in {"nn", "utils.data", "autograd"} and not find_spec_of(path):
-            patches.append((importlib.import_module(f"glassgrad.{parent}"), name, home_of(path)))
+        if (
+            name
+            and parent in {"nn", "utils.data", "autograd"}
+            and (isinstance(home, Namespace) or not find_spec_of(path))
+        ):
+            owner = importlib.import_module(f"glassgrad.{parent}")
+            if isinstance(vars(owner).get(name), ModuleType | None):  # what else there is, PyTorch has there too
+                patches.append((owner, name, home_of(path)))
     return patches
 
 

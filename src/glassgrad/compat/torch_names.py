@@ -34,7 +34,17 @@ class Namespace(ModuleType):
         super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
         self.__path__: list[str] = []
         self._home = home
+        self._function: Any = None
         self.__dict__.update(names)
+
+    def stand_for(self, function: Any) -> None:
+        """Be called as the function of this name, which an import of the module of this name hides."""
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            raise TypeError(f"module {self.__name__!r} is not callable")
+        return self._function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         home = self.__dict__.get("_home")

@@ -67,8 +67,8 @@ class Bernoulli(OfTwo):
 
     Example:
         >>> import glassgrad as gg
-        >>> gg.distributions.Bernoulli(probs=gg.tensor([0.5, 0.1])).variance
-        tensor([0.2500, 0.0900])
+        >>> gg.distributions.Bernoulli(probs=gg.tensor([0.5, 0.25])).variance.tolist()
+        [0.25, 0.1875]
     """
 
     has_enumerate_support = True

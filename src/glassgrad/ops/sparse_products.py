@@ -10,6 +10,8 @@ from glassgrad.ops.core import Array, Aval, Linear, linear
 from glassgrad.ops.index import index_select
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
+from glassgrad.ops.shape import permute_p, reshape_p
+from glassgrad.ops.vmap.rules import all_expanded, expanded
 
 _KINDS = "fdFD"  # what SciPy multiplies as it is
 
@@ -33,6 +35,25 @@ def _entries(g: Array, values: Any, dense: Array, rows: Array, columns: Array, *
     return sum_p(index_select(g, 0, rows) * index_select(dense, 0, columns), axis=(1,), keepdims=False)
 
 
+def _batch(prim: Any, count: int, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Array:
+    """Columns beside one another if only `dense` has a batch, else one matrix with the examples as its blocks."""
+    values, dense, rows, columns = arrays
+    size = params["size"]
+    high, width = dense.shape[-2:]
+    if batched == [False, True, False, False]:
+        beside = reshape_p(permute_p(dense, axes=(1, 0, 2)), shape=(high, count * width))
+        y = reshape_p(prim(values, beside, rows, columns, size=size), shape=(size, count, width))
+        return permute_p(y, axes=(1, 0, 2))
+    values, rows, columns = all_expanded([values, rows, columns], [batched[0], *batched[2:]], count)
+    block = np.arange(count)[:, None]
+    columns = columns + block * high
+    if not batched[1]:
+        dense = expanded(dense, count)
+    entries = [reshape_p(v, shape=(count * v.shape[1],)) for v in (values, rows + block * size, columns)]
+    y = prim(entries[0], reshape_p(dense, shape=(count * high, width)), *entries[1:], size=count * size)
+    return reshape_p(y, shape=(count, size, width))
+
+
 def _places(high: int) -> Any:
     """Draw places of five entries, two of which meet."""
     return lambda rng: np.array([0, high - 1, 1, 0, high - 1])
@@ -45,6 +66,6 @@ sparse_product_p: Linear = linear(
     saves="x", formula="y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e",
     derivative="g[rows] . dense[columns], values[e] * g[rows[e]] added at columns[e]",
     shape=lambda values, dense, rows, columns, *, size:
-        Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)),
+        Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)), batch=_batch,
     samples=(S((5,), (4, 3), _places(3), _places(4), size=3), S((5,), (2, 1), _places(3), _places(2), size=4)),
 )  # fmt: skip  # an entry of the table

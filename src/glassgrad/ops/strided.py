@@ -121,11 +121,20 @@ def _add_strided(xp: Any, x: Array, *, shape: Shape, stride: Shape, offset: int)
     return out.reshape(shape)
 
 
+def _strided_batch(prim: Any, size: int, values: list[Any], batched: list[bool], params: dict[str, Any]) -> Array:
+    """The examples lie one behind the other in memory: one more step, as wide as an example of the larger array."""
+    (x,) = values
+    named = "size" if "size" in params else "shape"
+    width = math.prod(x.shape[1:] if named == "size" else params["shape"])
+    moved = {named: (size, *params[named]), "stride": (width, *params["stride"]), "offset": params["offset"]}
+    return prim(x, **moved)
+
+
 as_strided_p: Linear = linear(
     "as_strided", _as_strided,
     (lambda g, x, *, size, stride, offset: add_strided_p(g, shape=tuple(x.shape), stride=stride, offset=offset),),
     formula="y[i, j] = element offset + i stride[0] + j stride[1] of x", derivative="g added at these elements",
-    shape=lambda x, *, size, stride, offset: size,
+    shape=lambda x, *, size, stride, offset: size, batch=_strided_batch, takes_complex=True,
     samples=(S((12,), size=(3, 4), stride=(2, 1), offset=1), S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
              S((2, 3), size=(), stride=(), offset=4)),
 )  # fmt: skip  # an entry of the table
@@ -136,6 +145,8 @@ add_strided_p: Linear = linear(
     formula="zeros(shape) with x[i, j] added at element offset + i stride[0] + j stride[1]",
     derivative="these elements of g",
     shape=lambda x, *, shape, **at: shape,
+    batch=_strided_batch,
+    takes_complex=True,
     samples=(S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)),
 )
 

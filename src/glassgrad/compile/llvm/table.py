@@ -1,8 +1,8 @@
 """How every op is lowered: one entry an op.
 
 *Loops* become expressions in a loop nest: elementwise ops, reductions, and ops that read their operand at other
-places (pad, concat, gather, roll, ...). *Views* (in `access`) only move indices. Everything in `solid` is code of
-its own: matrix products, scatters, windows. What has no entry anywhere is computed by the host, see `host`.
+places (pad, concat, gather, roll, ...). *Views* (in `plan/indices.py`) only move indices. Everything in `solid` is
+code of its own: matrix products, scatters, windows. What has no entry anywhere is computed by the host, see `host`.
 """
 
 from __future__ import annotations

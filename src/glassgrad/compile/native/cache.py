@@ -28,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from glassgrad import provenance
 from glassgrad.compile.native import private
 
 _MAGIC = b"glassgrad native 2\n"
@@ -68,7 +69,7 @@ def _versions() -> str:
 
     from glassgrad._version import __version__
 
-    here = Path(__file__).parent.parent
+    here = Path(provenance.PACKAGE)
     sources = []
     for path in sorted([*(here / "compile").rglob("*.py"), *(here / "ops").rglob("*.py")]):
         with contextlib.suppress(OSError):  # removed while we looked

@@ -3,7 +3,7 @@
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
 #   make bench       all benchmarks, side by side with their peers
-#   make lint        ruff, its formatter and mypy only    make format      format the code
+#   make lint        ruff, its formatter and mypy only    make format      format the code, write its stubs
 #   make docs        the documentation, in build/docs
 #   make clean       remove .venv and everything generated
 #
@@ -50,6 +50,7 @@ lint: $(DEV)
 	$(RUN) -m mypy --strict src
 
 format: $(DEV)
+	$(RUN) tools/stubs.py
 	$(RUN) -m ruff format .
 
 test: $(DEV) $(TORCH) lint

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
-    "errors provenance _version",
+    "errors provenance _version _families",
     "ops.core ops.samples ops.complex_input ops.kernels",
     "ops",
     "linalg special",
@@ -213,7 +213,7 @@ ROOMS = {
         "names",
     ),
     **dict.fromkeys(("backends", "cuda"), "compat"),
-    **dict.fromkeys(("provenance", "_version"), "errors"),
+    **dict.fromkeys(("provenance", "_version", "_families"), "errors"),
     "scalar_tools": "scalar",
     "__main__": "cli",
 }

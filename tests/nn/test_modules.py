@@ -260,14 +260,7 @@ def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:
         make()
 
 
-def test_every_name_is_found_and_the_list_is_that_of_the_families() -> None:
-    for name in nn.__all__:
-        assert getattr(nn, name) is not None
-    for family, names in nn._FAMILIES.items():
-        module = __import__(f"glassgrad.nn.{family}", fromlist=["x"])
-        assert sorted(names) == sorted(
-            set(module.__all__) - {"make", "Incompatible"} - ({"Buffer", "Parameter"} if family == "module" else set())
-        )
+def test_every_function_is_callable() -> None:
     for name in nn.functional.__all__:
         assert callable(getattr(nn.functional, name))
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import explain, sample, train_images, train_names, train_plane, train_text
+from glassgrad.cli import explain, sample
+from glassgrad.cli.train import command_of
+from glassgrad.tasks import task_kinds
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",
@@ -16,12 +18,8 @@ app = typer.Typer(
 )
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
-train.command("names")(train_names.names)
-train.command("text")(train_text.text)
-train.command("xor")(train_plane.xor)
-train.command("moons")(train_plane.moons)
-train.command("digits")(train_images.digits)
-train.command("mnist")(train_images.mnist)
+for _kind in task_kinds():
+    train.command(_kind.name)(command_of(_kind))
 app.command("sample")(sample.sample)
 app.command("explain")(explain.explain)
 

@@ -1,7 +1,8 @@
 # ruff: noqa: F403 - the lists of names are those of the families
-# What a type checker sees: the same names, loaded at once.
+# Written by tools/stubs.py from `__all__` of each family.
 from glassgrad.nn import functional as functional
 from glassgrad.nn import init as init
+from glassgrad.nn import parallel as parallel
 from glassgrad.nn import parameter as parameter
 from glassgrad.nn import utils as utils
 from glassgrad.nn.activation import *
@@ -14,10 +15,11 @@ from glassgrad.nn.dropout import *
 from glassgrad.nn.embedding import *
 from glassgrad.nn.linear import *
 from glassgrad.nn.losses import *
-from glassgrad.nn.module import Module as Module
+from glassgrad.nn.module import *
 from glassgrad.nn.norm import *
 from glassgrad.nn.overview import *
 from glassgrad.nn.padding import *
+from glassgrad.nn.parallel import *
 from glassgrad.nn.parameter import *
 from glassgrad.nn.pooling import *
 from glassgrad.nn.recurrent import *

@@ -7,21 +7,20 @@ type checker.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
+from glassgrad._families import FOUND, Families
 from glassgrad.ops.names import PUBLIC, at_home
 
-_FAMILIES = ("activation", "attention", "classes", "conv", "ctc", "distance", "dropout", "losses", "norm", "products")
 # Ops that PyTorch keeps here as well.
-_OPS = ("pad", "one_hot")
+_OPS = {"one_hot": "glassgrad.ops.index", "pad": "glassgrad.ops.arrange"}
+_FAMILIES = FOUND[__name__] = Families("glassgrad.nn", Path(__file__).parent, files="functional_*.py", elsewhere=_OPS)
 
 
 def _collect() -> dict[str, Any]:
     """Return every function of the families and of the ops."""
-    found: dict[str, Any] = {}
-    for family in _FAMILIES:
-        module = importlib.import_module(f"glassgrad.nn.functional_{family}")
-        found.update({name: getattr(module, name) for name in module.__all__})
+    found = {name: getattr(importlib.import_module(home), name) for name, home in _FAMILIES.homes.items()}
     return found | {name: PUBLIC[name] for name in _OPS}
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: F403 - the lists of names are those of the families
-# What a type checker sees of `functional.py`.
+# Written by tools/stubs.py from `__all__` of each family.
 from glassgrad.nn.functional_activation import *
 from glassgrad.nn.functional_attention import *
 from glassgrad.nn.functional_classes import *

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.nn.functional_classes import cross_entropy, nll_loss
-from glassgrad.nn.functional_distance import cosine_similarity, pairwise_distance
+from glassgrad.nn.functional_distance import pairwise_distance
 from glassgrad.nn.reduction import reduce_loss, reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import log_sigmoid, relu, softplus_p
@@ -422,12 +421,10 @@ def _triplet(
 
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy",
-    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
-    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance",
-    "poisson_nll_loss", "reduce_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "poisson_nll_loss", "reduce_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)

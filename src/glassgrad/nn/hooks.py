@@ -129,6 +129,3 @@ class _BackwardWatch:
             changed = hook(self.module, tuple(self.grad_input), tuple(self.grad_output))
             if changed is not None:
                 self.grad_input = list(changed if isinstance(changed, tuple) else (changed,))
-
-
-__all__ = ["Hooks"]

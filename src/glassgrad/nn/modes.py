@@ -25,6 +25,3 @@ def evaluating(model: Module) -> Iterator[None]:
     with modes_kept(model):
         model.eval()
         yield
-
-
-__all__ = ["evaluating", "modes_kept"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import devices
-from glassgrad.engine.tensor import Handle, Tensor, make
+from glassgrad.engine.tensor import Handle, Tensor
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter
@@ -361,4 +361,4 @@ def check_entry(owner: Module, name: Any, entry: Any, kind: type[Any]) -> None:
         )
 
 
-__all__ = ["Buffer", "Incompatible", "Module", "Parameter", "make"]
+__all__ = ["Module"]

@@ -84,6 +84,3 @@ def _advice(own: Mapping[str, Any], given: Mapping[str, Any], wrong: bool) -> st
             return f"take the prefix away: {{name.removeprefix({prefix + '.'!r}): value for name, value in ...}}"
     fits = "" if wrong else ", or pass strict=False to load what fits"
     return f"build the model with the same layers and sizes{fits}"
-
-
-__all__ = ["Incompatible", "as_array", "load"]

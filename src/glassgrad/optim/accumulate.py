@@ -154,3 +154,6 @@ class GradientAccumulator:
         if not finite:
             return NormStatistics(len(self.norms), *(float("nan"),) * 4)
         return NormStatistics(len(self.norms), float(np.mean(finite)), float(np.std(finite)), min(finite), max(finite))
+
+
+__all__ = ["GradientAccumulator"]

@@ -71,3 +71,6 @@ class Adadelta(Optimizer):
         delta *= lr
         p -= delta
         return p
+
+
+__all__ = ["Adadelta"]

@@ -116,3 +116,6 @@ def _root_mean_square(x: Array) -> Array:
 
 def _smaller(a: Any, b: Any) -> Any:
     return min(a, b) if isinstance(a, float | int) and isinstance(b, float) else minimum(a, b)
+
+
+__all__ = ["Adafactor"]

@@ -80,3 +80,6 @@ class Adagrad(Optimizer):
         step *= weak(lr / (1 + (t - 1) * group["lr_decay"]), p)
         p -= step
         return p
+
+
+__all__ = ["Adagrad"]

@@ -164,3 +164,6 @@ class AdamW(_Adam):
         if group["weight_decay"]:
             p *= weak(1 - lr * group["weight_decay"], p)
         return self.adapt(p, g, state, group, lr)
+
+
+__all__ = ["Adam", "AdamW"]

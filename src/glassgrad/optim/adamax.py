@@ -67,3 +67,6 @@ class Adamax(Optimizer):
         step *= weak(self.number(group, "lr") / (1 - beta1**t), p)
         p -= step
         return p
+
+
+__all__ = ["Adamax"]

@@ -110,3 +110,6 @@ class EMA:
             self.shadow[name].array[...] = array
         self.decay = state_dict["decay"]
         self._updates.array[...] = state_dict["updates"]
+
+
+__all__ = ["EMA"]

@@ -285,3 +285,6 @@ def cubic(a: Point, b: Point, least: float, most: float) -> float:
     root = math.sqrt(inside)
     step = b.step - (b.step - a.step) * ((b.slope + root - mixed) / (b.slope - a.slope + 2 * root))
     return min(max(step, least), most)
+
+
+__all__ = ["LBFGS"]

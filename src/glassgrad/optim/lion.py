@@ -63,3 +63,6 @@ class Lion(Optimizer):
         m += into(scratch, multiply, g, weak(1 - beta2, p))
         state["exp_avg"].array = m
         return p
+
+
+__all__ = ["Lion"]

@@ -110,3 +110,6 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
 def _scale(shape: tuple[int, ...], rule: str | None) -> float:
     rows, columns = shape
     return 0.2 * math.sqrt(max(rows, columns)) if rule == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
+
+
+__all__ = ["Muon"]

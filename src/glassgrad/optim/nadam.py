@@ -88,3 +88,6 @@ class NAdam(Optimizer):
         step *= weak(lr * (1 - mu) / (1 - product), p)
         p -= step
         return p
+
+
+__all__ = ["NAdam"]

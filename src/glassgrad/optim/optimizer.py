@@ -306,3 +306,6 @@ def weak(value: Any, like: Array) -> Any:
     from glassgrad.ops.shape import astype
 
     return astype(value, like.dtype)
+
+
+__all__ = ["Optimizer"]

@@ -92,3 +92,6 @@ def _rectified(t: Any, beta2: float) -> tuple[Any, Any]:
     if isinstance(known, bool):
         return known, math.sqrt(share * seen) if known else 1.0
     return known, sqrt(maximum(share * seen, 0.0))
+
+
+__all__ = ["RAdam"]

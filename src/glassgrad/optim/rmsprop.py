@@ -92,3 +92,6 @@ class RMSprop(Optimizer):
         mean += g * (1 - alpha)
         state["grad_avg"].array = mean
         return v - mean * mean
+
+
+__all__ = ["RMSprop"]

@@ -91,3 +91,6 @@ class SGD(Optimizer):
         b += g if whole else g * (1 - group["dampening"])
         state["momentum_buffer"].array = b
         return g + b * momentum if group["nesterov"] else b
+
+
+__all__ = ["SGD"]

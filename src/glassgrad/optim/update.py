@@ -143,6 +143,3 @@ def _changing(optimizer: Optimizer, parameters: list[Tensor], averages: Any) -> 
     """Return every tensor that a step may write."""
     state = [value for values in optimizer.state.values() for value in values.values() if isinstance(value, Tensor)]
     return [*parameters, *state, *(averages.tensors() if averages is not None else ())]
-
-
-__all__ = ["Snapshot", "Updated", "clip", "has_state", "update"]

@@ -1,1 +1,21 @@
-"""The trainings of the command line: names, digits, text and points in the plane."""
+"""The trainings of the command line: names, digits, text and points in the plane, and those that are added here.
+
+A file that assigns `KINDS` has tasks; `glassgrad train` has a command for each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from glassgrad._families import modules_with
+
+if TYPE_CHECKING:
+    from glassgrad.tasks.task import TaskKind
+
+
+def task_kinds() -> list[TaskKind]:
+    """Return the tasks of every file in this folder."""
+    return [kind for module in modules_with(__name__, "KINDS") for kind in module.KINDS]
+
+
+__all__ = ["task_kinds"]

@@ -18,7 +18,7 @@ from glassgrad.data.names import Examples
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import final_lines, final_measures, first_weights, loss_and_accuracy
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.tasks.task import KEPT, TaskKind, settled
 from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.learner import Learner
 
@@ -194,8 +194,22 @@ def _build_mnist(config: MnistConfig) -> ImagesTask:
 
 
 DIGITS = TaskKind(
-    "digits", ImagesConfig, lambda layers: _configure(ImagesConfig, layers, {}), _build_digits, _without, "test"
+    "digits",
+    f"Train a classifier on the 1,797 handwritten digits of 8 x 8 pixels that come with glassgrad.\n\n{KEPT}",
+    ImagesConfig,
+    lambda layers: _configure(ImagesConfig, layers, {}),
+    _build_digits,
+    _without,
+    "test",
 )
 MNIST = TaskKind(
-    "mnist", MnistConfig, lambda layers: _configure(MnistConfig, layers, _CNN_DEFAULTS), _build_mnist, _without, "test"
+    "mnist",
+    "Train a classifier on the handwritten digits of MNIST, 28 x 28 pixels, read from --data or fetched once."
+    f"\n\n{KEPT}",
+    MnistConfig,
+    lambda layers: _configure(MnistConfig, layers, _CNN_DEFAULTS),
+    _build_mnist,
+    _without,
+    "test",
 )
+KINDS = (DIGITS, MNIST)

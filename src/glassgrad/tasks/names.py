@@ -14,7 +14,7 @@ from glassgrad.data import Examples, NamesData, RandomBatches, WordList, read_wo
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.tasks.task import KEPT, TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, name_of, option, resolve
 from glassgrad.train.learner import Learner, measure
 
@@ -249,4 +249,13 @@ def _without(config: NamesConfig) -> Sequence[str]:
     return MODELS[config.model].without
 
 
-NAMES = TaskKind(TASK, NamesConfig, configure, build, _without, axis="cross entropy, nats per character")
+NAMES = TaskKind(
+    TASK,
+    f"Train a character model on names, then print names of its own making.\n\n{KEPT}",
+    NamesConfig,
+    configure,
+    build,
+    _without,
+    axis="cross entropy, nats per character",
+)
+KINDS = (NAMES,)

@@ -136,12 +136,16 @@ class PlaneTask:
         yield from ()
 
 
-def _kind(shape: str, config: type[Any]) -> TaskKind:
+def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
     def configure(layers: list[Layer]) -> Any:
         return resolve(config, layers)
 
-    return TaskKind(shape, config, configure, lambda chosen: PlaneTask(shape, chosen), held_out="test")
+    about += "\n\nThe run directory holds a picture of the boundary it draws between the two classes."
+    return TaskKind(shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen), held_out="test")
 
 
-XOR = _kind("xor", PlaneConfig)
-MOONS = _kind("moons", MoonsConfig)
+_XOR = "Train a classifier on points around the corners of a square, where opposite corners belong together."
+_MOONS = "Train a classifier on points along two half circles that reach into each other."
+XOR = _kind("xor", _XOR, PlaneConfig)
+MOONS = _kind("moons", _MOONS, MoonsConfig)
+KINDS = (XOR, MOONS)

@@ -1,4 +1,4 @@
-"""What `glassgrad train` needs to know of a task; `names` and `images` are the tasks there are."""
+"""What `glassgrad train` needs to know of a task. A file of this folder that assigns `KINDS` has some."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from glassgrad.train.config import Layer, rules
 from glassgrad.train.learner import Learner
 
 Array = Any
+
+KEPT = (
+    "Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been."
+)
 
 
 class Task(Protocol):
@@ -58,12 +62,19 @@ class Task(Protocol):
 class TaskKind:
     """One command of `glassgrad train`.
 
-    Arguments: its name; the class of its configuration; `configure`, which puts layers together; `build`, which reads
-    the data; `without`, the hyperparameters a configuration does not have; what the examples set aside are called, and
-    the axis of the picture.
+    Args:
+        name: what stands behind `glassgrad train`.
+        about: the text above the options in its help.
+        config: the class of its configuration.
+        configure: puts layers of configuration together.
+        build: reads the data.
+        without: the hyperparameters that a configuration lacks.
+        held_out: what the examples set aside are called.
+        axis: the axis of the picture.
     """
 
     name: str
+    about: str
     config: type[Any]
     configure: Callable[[list[Layer]], Any]
     build: Callable[[Any], Task]

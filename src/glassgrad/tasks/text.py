@@ -15,7 +15,7 @@ from glassgrad.data.text import TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.tasks.task import KEPT, TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.learner import Learner, measure
 
@@ -151,4 +151,12 @@ def build(config: TextConfig) -> TextTask:
     return TextTask(dataclasses.replace(config, data=str(Path(config.data).resolve())), data)
 
 
-TEXT = TaskKind(TASK, TextConfig, configure, build, axis="cross entropy, nats per character")
+TEXT = TaskKind(
+    TASK,
+    f"Train a GPT of characters on the text in --data, then print text of its own making.\n\n{KEPT}",
+    TextConfig,
+    configure,
+    build,
+    axis="cross entropy, nats per character",
+)
+KINDS = (TEXT,)

@@ -5,32 +5,6 @@ Names are loaded when they are first used, so that the tasks of the command line
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from glassgrad._families import serve
 
-_HOME = {
-    "AverageMeter": "meters", "BestWeights": "stopping", "CSVLogger": "kept.loggers", "Callback": "callbacks",
-    "Checkpoint": "kept.keeping", "EarlyStopping": "stopping", "FitResult": "trainer", "Loop": "loop",
-    "MetricsLog": "kept.metrics", "Monitoring": "show.monitoring", "Plan": "loop",
-    "RandomState": "kept.randomness", "RunDirectory": "kept.rundir", "RunState": "callbacks", "StopSignals": "signals",
-    "TensorBoardLogger": "kept.loggers", "Trainer": "trainer", "TrainingConfig": "training_config",
-    "WandbLogger": "kept.loggers", "accuracy": "meters", "find_rate": "rate_finder", "load_weights": "kept.weights",
-    "option": "config", "read_metrics": "kept.metrics",
-}  # fmt: skip  # a table
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        from glassgrad.errors.missing import missing
-
-        raise missing("glassgrad.train", name, [*_HOME], {})
-    value = globals()[name] = getattr(importlib.import_module(f"glassgrad.train.{home}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-__all__ = [*_HOME]  # noqa: PLE0604 - names from the table
+__getattr__, __dir__ = serve(__name__, __path__, inner=("kept", "show"))

@@ -209,3 +209,6 @@ def _storable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_storable(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+__all__ = ["Callback", "RunState"]

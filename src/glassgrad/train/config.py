@@ -191,3 +191,6 @@ def to_toml(config: Any, task: str, *, leave_out: Sequence[str] = ()) -> str:
         if key not in leave_out:
             parts.append(f"# {rule.help}\n" + tomli_w.dumps({key: getattr(config, key)}))
     return "\n".join(parts)
+
+
+__all__ = ["option"]

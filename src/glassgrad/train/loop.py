@@ -386,3 +386,6 @@ class _Running:
 
 def _next_multiple(step: int, every: int) -> int:
     return step - step % every + every
+
+
+__all__ = ["Loop", "Plan"]

@@ -96,3 +96,6 @@ def accuracy(
 
 def _plain(value: Any) -> Any:
     return value.detach() if hasattr(value, "detach") else value
+
+
+__all__ = ["AverageMeter", "accuracy"]

@@ -173,3 +173,6 @@ def _snapshot(model: Any, optimizer: Any) -> Callable[[], None]:
         set_states(randoms)
 
     return put_back
+
+
+__all__ = ["find_rate"]

@@ -65,3 +65,6 @@ class StopSignals:
         for number, handler in self._former.items():
             signal.signal(number, handler)
         self._former.clear()
+
+
+__all__ = ["StopSignals"]

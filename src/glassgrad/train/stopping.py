@@ -144,3 +144,6 @@ class BestWeights(Callback):
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """Take over what `state_dict` returned."""
         self._ranking = [(value, step) for value, step in state["ranking"]]
+
+
+__all__ = ["BestWeights", "EarlyStopping"]

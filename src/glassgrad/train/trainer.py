@@ -406,3 +406,6 @@ def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> No
     ):
         if not fine:
             raise errors.FIT_WRONG_KIND(name=name, expected=expected, given=type(given).__name__)
+
+
+__all__ = ["FitResult", "Trainer"]

@@ -151,3 +151,6 @@ def _read(text: Any, kind: type) -> Any:
         return int(text) if kind is int else float(text)
     except ValueError:
         return text
+
+
+__all__ = ["TrainingConfig"]

@@ -215,3 +215,8 @@ class MultiplicativeLR(_Functions):
             return [group["lr"] for group in groups]
         pairs = zip(groups, self.functions(), strict=True)
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]
+
+
+_LRScheduler = LRScheduler  # PyTorch's older name, which scripts still subclass
+
+__all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR"]

@@ -117,3 +117,6 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = state_dict["_last_lr"]
         for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             one.load_state_dict(state)
+
+
+__all__ = ["ChainedScheduler", "SequentialLR"]

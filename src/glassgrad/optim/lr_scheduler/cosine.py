@@ -156,3 +156,6 @@ class WarmupCosineLR(LRScheduler):
             return base * (self.start_factor + (1 - self.start_factor) * step / self.warmup_steps)
         done = (step - self.warmup_steps) / (self.total_steps - self.warmup_steps)
         return _between(self.eta_min, base, done)
+
+
+__all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "WarmupCosineLR"]

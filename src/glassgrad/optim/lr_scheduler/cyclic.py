@@ -293,3 +293,6 @@ class OneCycleLR(_InCycles):
         self.final_lrs.append(first / self.final_div_factor)
         group["initial_lr"] = first
         return super().join(group)
+
+
+__all__ = ["CyclicLR", "OneCycleLR"]

@@ -216,3 +216,6 @@ class PolynomialLR(LRScheduler):
 
     def closed(self, base: float) -> float:
         return float(base * self._left(self.last_epoch) ** self.power)
+
+
+__all__ = ["ConstantLR", "ExponentialLR", "LinearLR", "MultiStepLR", "PolynomialLR", "StepLR"]

@@ -108,3 +108,6 @@ class ReduceLROnPlateau(LRScheduler):
             lower = max(group["lr"] * self.factor, least)
             if group["lr"] - lower > self.eps:
                 group["lr"] = lower
+
+
+__all__ = ["ReduceLROnPlateau"]

@@ -93,3 +93,6 @@ class Checkpoint:
                 with named_as_unfit(self.path, name):
                     part.load_state_dict(states[name])
         return values
+
+
+__all__ = ["Checkpoint"]

@@ -189,3 +189,6 @@ def make(names: list[str], directory: Path | None, config: Mapping[str, Any]) ->
         if name == "wandb":
             found.append(WandbLogger(config, directory.name if directory is not None else "glassgrad"))
     return found
+
+
+__all__ = ["CSVLogger", "TensorBoardLogger", "WandbLogger"]

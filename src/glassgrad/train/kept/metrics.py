@@ -81,3 +81,6 @@ def drop_after(path: Path, step: int) -> None:
     """Remove the records of later steps than `step`, and those of the end of a run, which will be written again."""
     kept = [record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"]
     write_atomically(path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))
+
+
+__all__ = ["MetricsLog", "read_metrics"]

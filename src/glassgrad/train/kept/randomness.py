@@ -33,3 +33,6 @@ class RandomState:
         np.random.set_state(tuple(state["numpy"]))  # noqa: NPY002 - as above
         version, numbers, gauss = state["python"]
         random.setstate((version, tuple(numbers.tolist()), gauss))
+
+
+__all__ = ["RandomState"]

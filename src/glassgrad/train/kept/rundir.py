@@ -198,3 +198,6 @@ def _move_to_next(temporary: Path, parent: Path, task: str) -> Path:
 def _number(name: str, task: str) -> int:
     prefix, _, number = name.rpartition("-")
     return int(number) if prefix == task and number.isascii() and number.isdigit() else 0
+
+
+__all__ = ["RunDirectory"]

@@ -59,3 +59,6 @@ def check_shapes(model: Any, given: Mapping[str, list[int]], path: Path) -> None
 def _some(names: list[str], most: int = 8) -> str:
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+__all__ = ["load_weights"]

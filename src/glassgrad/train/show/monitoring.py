@@ -103,3 +103,6 @@ def draw(directory: Path) -> list[Path]:
         written.append(directory / f"{name}.png")
         plot(data).savefig(written[-1])
     return written
+
+
+__all__ = ["Monitoring"]

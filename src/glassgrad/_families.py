@@ -1,0 +1,102 @@
+"""One mechanism for packages whose names live in families: one file a family, whose `__all__` is what it offers.
+
+A package such as `glassgrad.nn` lists nothing. Its folder is read when the first name is asked for: `__all__` of each
+file, from the text, so that only the family of the name is imported. A file without `__all__` is private to its
+package. `python tools/stubs.py` writes the same for type checkers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+# A list that is written out; what is computed, as in nn/functional.py, is no family's.
+_LISTED = re.compile(rb"^__all__ = \[([^\]]*)\]", re.MULTILINE)
+_QUOTED = re.compile(rb'"(\w+)"')
+
+
+@dataclass(frozen=True)
+class Families:
+    """The public names of a package and the families that they live in.
+
+    Args:
+        package: the name of the package.
+        folder: where its files are.
+        files: which files of the folder are families.
+        modules: submodules that are public themselves.
+        apart: patterns of files whose names are found in the files alone, as in `swa_utils`.
+        inner: folders whose files are families as well.
+        elsewhere: names from other modules: name -> module.
+        instead: what to use in place of names that the package lacks.
+    """
+
+    package: str
+    folder: Path
+    files: str = "*.py"
+    modules: Sequence[str] = ()
+    apart: Sequence[str] = ()
+    inner: Sequence[str] = ()
+    elsewhere: Mapping[str, str] | None = None
+    instead: Mapping[str, str] | None = None
+
+    @cached_property
+    def homes(self) -> dict[str, str]:
+        """The module of every name, in the order of the families."""
+        found = {name: module for module, names in self.listed() for name in names}
+        return found | dict(self.elsewhere or {})
+
+    @cached_property
+    def public(self) -> list[str]:
+        """What `__all__` is."""
+        return [*(name for name in self.homes if not name.startswith("_")), *self.modules]
+
+    def listed(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield each family's module and what its `__all__` lists."""
+        for inner in ("", *self.inner):
+            for file in sorted((self.folder / inner).glob(self.files)):
+                if any(fnmatch(file.stem, pattern) for pattern in ("__init__", *self.apart)):
+                    continue
+                listed = _LISTED.search(file.read_bytes())
+                if listed:
+                    names = [name.decode() for name in _QUOTED.findall(listed[1])]
+                    yield ".".join(filter(None, (self.package, inner, file.stem))), names
+
+    def get(self, name: str) -> Any:
+        """Return what a name stands for, and keep it in the package. Raises `AttributeError` with the nearest names."""
+        if name in self.modules:
+            return importlib.import_module(f"{self.package}.{name}")
+        if name == "__all__":
+            value: Any = self.public
+        elif name.startswith("__") or name not in self.homes:
+            from glassgrad.errors.missing import missing
+
+            raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
+        else:
+            value = getattr(importlib.import_module(self.homes[name]), name)
+        setattr(sys.modules[self.package], name, value)
+        return value
+
+
+def serve(package: str, folder: Sequence[str], **options: Any) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package; `folder` is its `__path__`, for options see `Families`."""
+    families = FOUND[package] = Families(package, Path(folder[0]), **options)
+    return families.get, lambda: sorted(families.public)
+
+
+def modules_with(package: str, variable: str) -> list[Any]:
+    """Return the modules of a package that assign a variable at their top level, importing these alone."""
+    line = re.compile(rb"^%s\b.*=" % variable.encode(), re.MULTILINE)
+    folder = Path(str(importlib.import_module(package).__file__)).parent
+    names = [file.stem for file in sorted(folder.glob("*.py")) if line.search(file.read_bytes())]
+    return [importlib.import_module(f"{package}.{name}") for name in names]
+
+
+# Every package that is served so, once it is imported: for the writer of the stubs.
+FOUND: dict[str, Families] = {}

@@ -1,0 +1,75 @@
+"""Packages whose names live in families: what they list, what they load, and what a type checker is told."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from glassgrad._families import FOUND, Families
+from tools.stubs import SERVED, path_of, stub
+
+PACKAGES = [name for name in SERVED if name != "nn.functional"]  # that one is loaded whole
+
+
+def test_every_served_package_has_a_stub() -> None:
+    for name in SERVED:
+        importlib.import_module(f"glassgrad.{name}")
+    assert sorted(FOUND) == sorted(f"glassgrad.{name}" for name in SERVED)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_the_stub_says_the_same(name: str) -> None:
+    assert path_of(name).read_text(encoding="utf-8") == stub(name), "run python tools/stubs.py"
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_every_listed_name_is_found_and_none_twice(name: str) -> None:
+    package = importlib.import_module(f"glassgrad.{name}")
+    families = FOUND[package.__name__]
+    listed = [one for _, names in families.listed() for one in names]
+    seen: dict[str, object] = {}
+    for home, names in families.listed():
+        module = importlib.import_module(home)
+        assert names == module.__all__, f"{home}: `__all__` is a list that is written out"
+        for one in names:
+            assert getattr(package, one) is getattr(module, one)
+            assert seen.setdefault(one, getattr(module, one)) is getattr(module, one)
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_family_is_loaded_when_a_name_of_it_is_asked_for(name: str) -> None:
+    package = importlib.import_module(f"glassgrad.{name}")
+    home, names = next(FOUND[package.__name__].listed())
+    program = (
+        f"import sys, glassgrad.{name} as package; assert {home!r} not in sys.modules; package.__all__;"
+        f"assert {home!r} not in sys.modules; package.{names[0]}; assert {home!r} in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_name_that_is_missing_is_told_with_the_nearest(name: str) -> None:
+    package = importlib.import_module(f"glassgrad.{name}")
+    known = next(one for one in package.__all__ if len(one) > 5)
+    with pytest.raises(AttributeError, match=rf"{package.__name__} has no '{known}x'.*\nNearest: .*{known}"):
+        getattr(package, f"{known}x")
+    with pytest.raises(AttributeError):
+        package.__no_such_dunder__  # noqa: B018 - asks for it
+
+
+def test_a_new_file_is_found_and_a_private_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "one.py").write_text('class A: pass\n\n\n__all__ = [\n    "A",\n    "b_2",\n]\n')
+    (tmp_path / "kept" / "two.py").write_text('__all__ = ["C"]\n')
+    (tmp_path / "helper.py").write_text("class Hidden: pass\n")
+    (tmp_path / "computed.py").write_text("__all__ = [*NAMES]\n")
+    (tmp_path / "alone_x.py").write_text('__all__ = ["Alone"]\n')
+    families = Families("pack", tmp_path, modules=("one",), apart=("alone_*",), inner=("kept",))
+    assert families.homes == {"A": "pack.one", "b_2": "pack.one", "C": "pack.kept.two"}
+    assert families.public == ["A", "b_2", "C", "one"]

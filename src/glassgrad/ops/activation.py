@@ -73,7 +73,7 @@ log_sigmoid = elementwise(
 
 @in_blocks
 def _silu(xp: Any, x: Array) -> Array:
-    return x * _sigmoid(xp, x)
+    return x * sigmoid.within(xp, x)
 
 
 @in_blocks
@@ -113,7 +113,7 @@ _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 def _gelu(xp: Any, x: Array) -> Array:
     if xp is np and approximations.fits(x):
         return approximations.gelu(x)
-    return x * (0.5 * erfc.evaluate(x * -math.sqrt(0.5)))
+    return x * (0.5 * erfc.within(xp, x * -math.sqrt(0.5)))
 
 
 @in_blocks

@@ -189,8 +189,7 @@ class Primitive:
         """Whether any argument can have a gradient."""
         return self.joint_vjp is not None or any(rule is not None for rule in self.vjps or ())
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        # A primitive can stand in a class body as a method, as a function can.
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:  # in a class body it is a method
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
@@ -202,6 +201,13 @@ class Primitive:
             if type(arg) is not np.ndarray and hasattr(arg, "__array_namespace__") and not isinstance(arg, np.generic):
                 return self._compute_in(arg.__array_namespace__(), args, params)
         return self.evaluate(*args, **params)
+
+    def within(self, namespace: Any, *args: Any, **params: Any) -> Any:
+        """Compute with an array namespace, for the forward of another op; it may have this function itself."""
+        if namespace is np:
+            return self.evaluate(*args, **params)
+        own = getattr(namespace, self.name, None)
+        return self._compute_in(namespace, args, params) if own is None else own(*args, **params)
 
     def _compute_in(self, namespace: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         if isinstance(self.forward, str):
@@ -226,7 +232,6 @@ def _numpy_forward(forward: str | Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(forward, str):
         function: Callable[..., Any] = getattr(np, forward)
         return function
-
     return functools.partial(forward, np)
 
 

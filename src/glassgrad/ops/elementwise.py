@@ -447,7 +447,7 @@ round_p = _step("round", "round", "nearest integer, to even on ties", -1.5, -0.5
 
 
 def _nan_to_num(xp: Any, x: Array, *, nan: float, posinf: float | None, neginf: float | None) -> Array:
-    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    return getattr(xp, "nan_to_num", np.nan_to_num)(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 nan_to_num_p = elementwise(

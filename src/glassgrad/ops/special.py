@@ -42,8 +42,8 @@ def _scipy(name: str) -> Callable[..., Any]:
 
 
 def _by(name: str) -> Callable[..., Any]:
-    """Return the forward that is SciPy's function `name`."""
-    return lambda _xp, *x: _scipy(name)(*x)
+    """Return the forward that is SciPy's function `name`, or the one that another namespace has under this name."""
+    return lambda xp, *x: (_scipy(name) if xp is np else getattr(xp, name, None) or _scipy(name))(*x)
 
 
 # --- error functions and the normal distribution --------------------------------------------------
@@ -51,7 +51,7 @@ def _by(name: str) -> Callable[..., Any]:
 
 @in_blocks
 def _erfc(xp: Any, x: Array) -> Array:
-    return approximations.erfc(x) if approximations.fits(x) else _scipy("erfc")(x)
+    return approximations.erfc(x) if approximations.fits(x) else _by("erfc")(xp, x)
 
 
 @in_blocks
@@ -146,6 +146,8 @@ def _by_two(name: str) -> Callable[..., Array]:
     function = _by(name)
 
     def forward(xp: Any, a: Array, b: Array) -> Array:
+        if hasattr(xp, name):
+            return function(xp, a, b)
         dtype = np.result_type(a, b)
         return function(xp, *(np.asarray(x, dtype) if isinstance(x, int | float) else x for x in (a, b)))
 

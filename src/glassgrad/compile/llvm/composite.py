@@ -1,7 +1,8 @@
-"""Elementwise ops written in other elementwise ops: activations and their kin.
+"""Native code of elementwise ops, from their forwards: `prim.forward(TermSpace(...), *terms)` builds the expression.
 
-Each is a function of expressions, in the arrangement that the eager op uses, so that both round alike and stay finite
-in the same places.
+A forward is written against an array namespace. `TermSpace` is one whose arrays are expressions at a point of a loop
+nest, so that the formula of an op stands in its entry alone. Functions that NumPy or SciPy computes in one piece, and
+for which a forward has only their name, are written here, once, out of those in `scalar`.
 """
 
 from __future__ import annotations
@@ -10,172 +11,200 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.ir import is_float
+from glassgrad.compile.llvm.scalar import ELEMENTWISE
+from glassgrad.compile.llvm.without_code import WITHOUT_CODE
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
 from glassgrad.compile.plan.indices import Indices, broadcast
 from glassgrad.compile.plan.nests import Expr, Expressions
+from glassgrad.ops import activation, special  # noqa: F401 - importing them fills the registry
+from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
+
+_BOOLEAN = {
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit",
+}  # fmt: skip  # a table
+_ON_MASKS = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 
 
 class Term:
-    """An expression with operators."""
+    """An expression with the operators of an array."""
+
+    __hash__ = None  # type: ignore[assignment]  # comparing makes an expression
 
     def __init__(self, exprs: Expressions, expr: Expr) -> None:
         self.exprs = exprs
         self.expr = expr
 
-    def _lift(self, other: Any) -> Expr:
-        return other.expr if isinstance(other, Term) else self.exprs.const(other, self.expr.kind)
-
-    def call(self, op: str, *others: Any, kind: str | None = None, data: Any = None) -> Term:
-        """Apply an op to this term and others (terms or numbers)."""
-        args = [self.expr, *map(self._lift, others)]
-        return Term(self.exprs, self.exprs.apply(op, args, kind or self.expr.kind, data))
-
-    def __add__(self, other: Any) -> Term:
-        return self.call("add", other)
-
-    def __sub__(self, other: Any) -> Term:
-        return self.call("subtract", other)
-
-    def __mul__(self, other: Any) -> Term:
-        return self.call("multiply", other)
-
-    def __truediv__(self, other: Any) -> Term:
-        return self.call("divide", other)
-
-    def __rsub__(self, other: Any) -> Term:
-        return Term(self.exprs, self.exprs.apply("subtract", [self._lift(other), self.expr], self.expr.kind))
-
-    def __neg__(self) -> Term:
-        return self.call("negative")
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def test(self, op: str, other: Any) -> Term:
-        """Compare."""
-        return self.call(op, other, kind="b1")
-
-    def then(self, yes: Any, no: Any) -> Term:
-        """`yes` where this mask holds, else `no`; at least one of them is a term."""
-        like = yes if isinstance(yes, Term) else no
-        args = [self.expr, like._lift(yes), like._lift(no)]
-        return Term(self.exprs, self.exprs.apply("where", args, like.expr.kind))
+    def cast(self, kind: str) -> Term:
+        """The same number in another element kind."""
+        return Term(self.exprs, self.exprs.cast(self.expr, kind))
 
 
-def _softplus(x: Term) -> Term:
-    return x.call("relu") + (-x.call("abs")).call("exp").call("log1p")
+def apply(op: str, *args: Any, data: Any = None) -> Term:
+    """Apply a basic op to terms and numbers; at least one of them is a term."""
+    masks = [arg for arg in args[:1] if op == "where"]  # a choice is made in the kind of what it picks
+    values = args[len(masks) :]
+    exprs = next(arg.exprs for arg in args if isinstance(arg, Term))
+    kind = "b1" if op in _ON_MASKS else _common_kind(values)
+    lifted = [exprs.cast(arg.expr, kind) if isinstance(arg, Term) else exprs.const(arg, kind) for arg in values]
+    lifted = [arg.cast("b1").expr for arg in masks] + lifted
+    return Term(exprs, exprs.apply(op, lifted, "b1" if op in _BOOLEAN else kind, data))
 
 
-def _erfc(x: Term) -> Term:
-    # The exponential is an expression of its own: derivatives need it too, and it is then computed once.
-    kind = x.expr.kind
-    wide = Term(x.exprs, x.exprs.cast(x.expr, "f32" if kind == "f16" else kind))
-    found = wide.call("erfc_from", (-(wide * wide)).call("exp"))
-    return Term(x.exprs, x.exprs.cast(found.expr, kind))
+def _common_kind(values: tuple[Any, ...]) -> str:
+    """Return the kind in which NumPy would compute: a Python float makes integers float64, other numbers adapt."""
+    kinds = [value.expr.kind for value in values if isinstance(value, Term)]
+    floats = [kind for kind in kinds if is_float(kind)]
+    if floats:
+        return max(floats)
+    if not kinds or any(isinstance(value, float) for value in values):
+        return "f64"
+    wide = [kind for kind in kinds if kind != "b1"]
+    return max(wide, key=lambda kind: int(kind[1:])) if wide else kinds[0]
 
 
-def _gelu(x: Term) -> Term:
-    return x * (0.5 * _erfc(x * -math.sqrt(0.5)))
+_OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power", "mod": "remainder",
+    "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip  # a table
+_UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
+_REFLECTED = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "and", "or", "xor")
 
 
-def _gelu_tanh(x: Term) -> Term:
-    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).call("tanh"))
+def _attach() -> None:
+    def straight(op: str) -> Callable[[Term, Any], Term]:
+        return lambda a, b: apply(op, a, b)
+
+    def reflected(op: str) -> Callable[[Term, Any], Term]:
+        return lambda a, b: apply(op, b, a)
+
+    def unary(op: str) -> Callable[[Term], Term]:
+        return lambda x: apply(op, x)
+
+    for name, op in _OPERATORS.items():
+        setattr(Term, f"__{name}__", straight(op))
+    for name in _REFLECTED:
+        setattr(Term, f"__r{name}__", reflected(_OPERATORS[name]))
+    for name, op in _UNARY.items():
+        setattr(Term, f"__{name}__", unary(op))
 
 
-def _elu(x: Term, alpha: float) -> Term:
-    return x.test("greater", 0).then(x, alpha * x.call("minimum", 0).call("expm1"))
+_attach()
 
 
-def _logaddexp(a: Term, b: Term) -> Term:
-    top = a.call("maximum", b)
-    tail = (-(a - b).call("abs")).call("exp").call("log1p")
-    # Inf - Inf is NaN: two equal infinities are their own result.
-    return a.test("equal", b).then(a + math.log(2), top + tail)
+# What NumPy calls the basic ops that have another name here.
+_NUMPY_NAMES = {
+    "invert": "bitwise_not", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2", "absolute": "abs", "rint": "round", "mod": "remainder",
+}  # fmt: skip  # a table
 
 
-def _xlogy(a: Term, b: Term) -> Term:
-    zero = a.test("equal", 0)
-    known = b.test("equal", b)
-    return zero.call("logical_and", known, kind="b1").then(0.0 * a, a * b.call("log"))
+class TermSpace:
+    """An array namespace whose arrays are `Term`s: the basic ops, and the functions below made of them."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = _NUMPY_NAMES.get(name, name)
+        if op not in ELEMENTWISE:
+            raise AttributeError(f"expressions have no function {name}")
+        return lambda *args: apply(op, *args)
+
+    def clip(self, x: Any, low: float | None, high: float | None) -> Any:
+        return apply("clip", x, data=(low, high))
+
+    def exp2(self, x: Any) -> Any:
+        return apply("exp2", x)
+
+    def tan(self, x: Any) -> Any:
+        return self.sin(x) / self.cos(x)
+
+    def sinh(self, x: Any) -> Any:
+        a = abs(x)
+        e = self.expm1(a)
+        half = self.exp(a * 0.5)
+        return self.copysign(self.where(a > 20.0, 0.5 * half * half, 0.5 * (e + e / (e + 1))), x)
+
+    def cosh(self, x: Any) -> Any:
+        half = self.exp(abs(x) * 0.5)
+        return (0.5 * half) * half + self.reciprocal(half * half) * 0.5
+
+    def sinc(self, x: Any) -> Any:
+        angle = math.pi * x
+        return self.where(x == 0, 1.0, self.sin(angle) / angle)
+
+    def logaddexp(self, a: Any, b: Any) -> Any:
+        # Inf - Inf is NaN: two equal infinities are their own result.
+        tail = self.log1p(self.exp(-abs(a - b)))
+        return self.where(a == b, a + math.log(2), self.maximum(a, b) + tail)
+
+    def logaddexp2(self, a: Any, b: Any) -> Any:
+        tail = self.log1p(self.exp2(-abs(a - b))) * (1 / math.log(2))
+        return self.where(a == b, a + 1, self.maximum(a, b) + tail)
+
+    def fmax(self, a: Any, b: Any) -> Any:
+        return self.where(b != b, a, self.where(a != a, b, self.maximum(a, b)))  # noqa: PLR0124 - NaN
+
+    def fmin(self, a: Any, b: Any) -> Any:
+        return self.where(b != b, a, self.where(a != a, b, self.minimum(a, b)))  # noqa: PLR0124 - NaN
+
+    def heaviside(self, x: Any, at_zero: Any) -> Any:
+        return self.where(x == 0, at_zero, self.where(x < 0, 0, self.where(x > 0, 1, x)))
+
+    def nan_to_num(self, x: Any, *, nan: float, posinf: float | None, neginf: float | None) -> Any:
+        if self.dtype.kind != "f":
+            return x
+        most = float(np.finfo(self.dtype).max)
+        infinite = self.where(x < 0, -most if neginf is None else neginf, most if posinf is None else posinf)
+        return self.where(self.isnan(x), nan, self.where(self.isinf(x), infinite, x))
+
+    def erfc(self, x: Any) -> Any:
+        # The exponential is an expression of its own: derivatives need it too, and it is then computed once. As
+        # 1 - erf(x) the digits would be lost where erf is near 1.
+        return apply("erfc_from", x, self.exp(-(x * x)))
+
+    def ndtr(self, x: Any) -> Any:
+        return 0.5 * self.erfc(x * -math.sqrt(0.5))
+
+    def xlogy(self, a: Any, b: Any) -> Any:
+        return self._times(a, b, self.log(b))
+
+    def xlog1py(self, a: Any, b: Any) -> Any:
+        return self._times(a, b, self.log1p(b))
+
+    def _times(self, a: Any, b: Any, factor: Any) -> Any:
+        """a times a function of b; 0 where a is 0 and b a number."""
+        return self.where(self.logical_and(a == 0, b == b), 0.0 * a, a * factor)  # noqa: PLR0124 - NaN
+
+    def entr(self, x: Any) -> Any:
+        # A zero and NaN are their own result.
+        return self.where(x > 0, -(x * self.log(x)), self.where(x < 0, -math.inf, x))
 
 
-def _xlog1py(a: Term, b: Term) -> Term:
-    zero = a.test("equal", 0)
-    known = b.test("equal", b)
-    return zero.call("logical_and", known, kind="b1").then(0.0 * a, a * b.call("log1p"))
-
-
-def _fmax(a: Term, b: Term) -> Term:
-    picked = a.test("not_equal", a).then(b, a.call("maximum", b))
-    return b.test("not_equal", b).then(a, picked)
-
-
-def _fmin(a: Term, b: Term) -> Term:
-    picked = a.test("not_equal", a).then(b, a.call("minimum", b))
-    return b.test("not_equal", b).then(a, picked)
-
-
-def _sinh(x: Term) -> Term:
-    a = x.call("abs")
-    e = a.call("expm1")
-    half = (a * 0.5).call("exp")
-    size = a.test("greater", 20.0).then(0.5 * half * half, 0.5 * (e + e / (e + 1)))
-    return size.call("copysign", x)
-
-
-def _cosh(x: Term) -> Term:
-    half = (x.call("abs") * 0.5).call("exp")
-    return (0.5 * half) * half + (half * half).call("reciprocal") * 0.5
-
-
-def _lerp(a: Term, b: Term, w: Term) -> Term:
-    """Two formulas, so that both ends are met exactly."""
-    d = b - a
-    return w.call("abs").test("less", 0.5).then(a + w * d, b - (1 - w) * d)
-
-
-Formula = Callable[..., Term]
-
-_FORMULAS: dict[str, Formula] = {
-    "softplus": _softplus,
-    "log_sigmoid": lambda x: -_softplus(-x),
-    "silu": lambda x: x * x.call("sigmoid"),
-    "mish": lambda x: x * _softplus(x).call("tanh"),
-    "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
-    "leaky_relu": lambda x, slope: x.test("greater", 0).then(x, slope * x),
-    "elu": _elu,
-    "hardtanh": lambda x, low, high: x.call("clip", data=(low, high)),
-    "hardswish": lambda x: x * (x + 3).call("clip", data=(0, 6)) / 6,
-    "lerp": _lerp,
-    "root": lambda x: x.call("sqrt"),
-    "exp2": lambda x: Term(x.exprs, x.exprs.apply("power", [x.exprs.const(2, x.expr.kind), x.expr], x.expr.kind)),
-    "log2": lambda x: x.call("log") * (1 / math.log(2)),
-    "log10": lambda x: x.call("log") * (1 / math.log(10)),
-    "tan": lambda x: x.call("sin") / x.call("cos"),
-    "sinh": _sinh,
-    "cosh": _cosh,
-    "logaddexp": _logaddexp,
-    "xlogy": _xlogy,
-    "xlog1py": _xlog1py,
-    "fmax": _fmax,
-    "fmin": _fmin,
-    "erfc": _erfc,
-    "ndtr": lambda x: 0.5 * _erfc(x * -math.sqrt(0.5)),
-}
-
-
-def _composite(formula: Formula) -> LoopLowering:
+def _composite(prim: Primitive) -> LoopLowering:
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         kind = builder.kind(instr.output.dtype)
+        # Halves are computed as floats and rounded once, as NumPy does in its functions.
+        wide = "f32" if kind == "f16" else kind
         terms = []
         for operand in instr.inputs:
             at = broadcast(out, operand.shape) if isinstance(operand, Var) else ()
-            terms.append(Term(builder.exprs, builder.read(operand, at, kind)))
-        return formula(*terms, **instr.params).expr
+            terms.append(Term(builder.exprs, builder.exprs.cast(builder.read(operand, at, kind), wide)))
+        result: Term = prim.within(TermSpace(instr.output.dtype), *terms, **instr.params)
+        return result.cast(kind).expr
 
     return LoopLowering(same_point, build=build)
 
 
-COMPOSITES: dict[str, LoopLowering] = {name: _composite(formula) for name, formula in _FORMULAS.items()}
+COMPOSITES: dict[str, LoopLowering] = {
+    name: _composite(prim)
+    for name, prim in REGISTRY.items()
+    if isinstance(prim, Elementwise) and name not in ELEMENTWISE and name not in WITHOUT_CODE
+}

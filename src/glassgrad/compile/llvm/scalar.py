@@ -12,6 +12,7 @@ from typing import Any
 
 from glassgrad.compile.llvm.ir import BITS, Builder, Value, is_float, is_signed
 from glassgrad.compile.llvm.math import math_call
+from glassgrad.compile.llvm.math.library import LIBRARY, library_call
 
 Emit = Callable[[Builder, list[Value], Any], Value]
 
@@ -345,8 +346,36 @@ def _shift(opcode: str) -> Emit:
     return emit
 
 
+def _fmod(b: Builder, x: list[Value], data: Any) -> Value:
+    """The remainder with the sign of the dividend, which is exact."""
+    n, d = b.level(x[0], x[1])
+    if is_float(n.kind):
+        return b.binary("frem", n, d, flags="")
+    if n.kind == "b1":
+        return b.const(0, "b1", n.lanes)
+    safe, bad = _safe_divisor(b, n, d)
+    return b.select(bad, b.like(0, d), b.binary("srem" if is_signed(n.kind) else "urem", n, safe))
+
+
+def _nextafter(b: Builder, x: list[Value], data: Any) -> Value:
+    """Count the bits of a up or down: floats of one sign are ordered as their bits are."""
+    a, target = b.level(x[0], x[1])
+    bits = b.bitcast(a, f"i{BITS[a.kind]}")
+    away = b.binary("xor", b.compare("ogt", target, a), b.compare("olt", a, b.like(0, a)))
+    one = b.like(1, bits)
+    moved = b.bitcast(b.select(away, b.binary("add", bits, one), b.binary("sub", bits, one)), a.kind)
+    smallest = b.call("copysign", b.bitcast(one, a.kind), target)
+    moved = b.select(b.compare("oeq", a, b.like(0, a)), smallest, moved)
+    moved = b.select(b.compare("oeq", a, target), target, moved)
+    return b.select(b.compare("uno", a, target), b.fadd(a, target), moved)
+
+
 def _math(name: str) -> Emit:
     return lambda b, x, data: math_call(b, name, *x)
+
+
+def _library(name: str) -> Emit:
+    return lambda b, x, data: library_call(b, name, *x)
 
 
 # op -> (cost in simple instructions, how it is emitted)
@@ -369,16 +398,17 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "remainder": (20, _remainder), "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
     "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "cast": (1, _cast), "within": (1, _within),
     "wrap": (3, _wrap), "copysign": (2, _copysign), "left_shift": (5, _shift("left")),
-    "right_shift": (5, _shift("right")),
+    "right_shift": (5, _shift("right")), "fmod": (20, _fmod), "nextafter": (8, _nextafter),
+    **{op: (80, _library(name)) for op, name in LIBRARY.items()},
 }  # fmt: skip  # a table
 
 COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}
 
 
 def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value:
-    """Emit one op. Halves are computed as floats and rounded, as NumPy does."""
+    """Emit one op. Halves are computed as floats and rounded, as NumPy does; their neighbours are halves."""
     _, emit = ELEMENTWISE[op]
-    if op != "cast" and any(arg.kind == "f16" for arg in args):
+    if op not in {"cast", "nextafter"} and any(arg.kind == "f16" for arg in args):
         result = emit(b, [b.cast(arg, "f32") if arg.kind == "f16" else arg for arg in args], data)
         return b.cast(result, "f16") if result.kind == "f32" else result
     return emit(b, args, data)

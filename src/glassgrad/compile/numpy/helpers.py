@@ -221,6 +221,11 @@ def elu(x, alpha):
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+def lerp(a, b, weight):
+    """From a to b, both ends met exactly."""
+    return np.where(np.abs(weight) < 0.5, a + weight * (b - a), b - (1 - weight) * (b - a))
+
+
 def mish(x):
     """x * tanh(softplus(x))."""
     return x * np.tanh(softplus(x))

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from glassgrad.compile.ir.graph import Instr
-from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.templates import HELPERS, TEMPLATES, Template, reduction_options
-from glassgrad.compile.numpy.text import PRODUCT, SUM, Text, call, method
+from glassgrad.compile.numpy.text import Text, call, method
 
 
 def _stated(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,12 +33,6 @@ def _windowed(name: str, *, shaped: bool) -> Template:
     return template
 
 
-def _lerp(instr: Instr, xs: list[Text]) -> Text:
-    a, b, weight = xs
-    difference = text.binary(b, "-", a, SUM)
-    return text.binary(a, "+", text.binary(weight, "*", difference, PRODUCT), SUM)
-
-
 def _linalg(name: str) -> Template:
     return lambda instr, xs: call(f"np.linalg.{name}", *xs)
 
@@ -51,14 +44,13 @@ def _mean(instr: Instr, xs: list[Text]) -> Text:
 
 READING: dict[str, Template] = {
     **TEMPLATES,
-    **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "leaky_relu", "elu", "mish", "hardswish")},
+    **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "leaky_relu", "elu", "mish", "hardswish", "lerp")},
     "conv2d": _windowed("conv2d", shaped=True),
     "max_pool2d": _windowed("max_pool2d", shaped=True),
     "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
     "sum_pool2d": _windowed("sum_pool2d", shaped=True),
     "sum_spread2d": _windowed("sum_spread2d", shaped=False),
     "mean": _mean,
-    "lerp": _lerp,
     "round": lambda instr, xs: call("np.round", *xs),
     "inv": _linalg("inv"),
     "det": _linalg("det"),

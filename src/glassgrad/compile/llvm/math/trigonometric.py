@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from glassgrad.compile.llvm.ir import Builder, Value
 from glassgrad.compile.llvm.math.common import nearest, polynomial
+from glassgrad.compile.llvm.math.library import library_call
 
 LIMIT = 2.0**22
 _TWO_OVER_PI = 0.6366197723675814
@@ -86,7 +87,7 @@ def _with_large(b: Builder, x: Value, name: str, quarter_turns: int) -> Value:
     entry = b.label
     b.raw(f"br i1 {some.text}, label %{slow}, label %{join}")
     b.start(slow)
-    library = _lane_by_lane(b, x, name)
+    library = library_call(b, name, x)
     b.raw(f"br label %{join}")
     b.start(join)
     return b.define(f"phi {x.type} [ {value.text}, %{entry} ], [ {library.text}, %{slow} ]", x.kind, x.lanes)
@@ -98,20 +99,6 @@ def _any(b: Builder, mask: Value) -> Value:
     name = f"llvm.vector.reduce.or.v{mask.lanes}i1"
     b.function.module.declarations[name] = f"declare i1 @{name}({mask.type})"
     return b.define(f"call i1 @{name}({mask.typed})", "b1")
-
-
-def _lane_by_lane(b: Builder, x: Value, name: str) -> Value:
-    function = name + ("f" if x.kind == "f32" else "")
-    scalar = Value("", x.kind).type
-    b.function.module.declarations[function] = f"declare {scalar} @{function}({scalar})"
-    if x.lanes == 1:
-        return b.define(f"call {scalar} @{function}({x.typed})", x.kind)
-    total = Value("poison", x.kind, x.lanes)
-    for lane in range(x.lanes):
-        part = b.define(f"extractelement {x.typed}, i64 {lane}", x.kind)
-        value = b.define(f"call {scalar} @{function}({part.typed})", x.kind)
-        total = b.define(f"insertelement {total.typed}, {value.typed}, i64 {lane}", x.kind, x.lanes)
-    return total
 
 
 def sin(b: Builder, x: Value) -> Value:

@@ -1,0 +1,36 @@
+"""Functions of the C library, which compiled code calls by name: scalars at once, vectors lane by lane.
+
+They serve where an error below one unit in the last place, or every edge of the standard (Annex F of C), matters more
+than speed. Float32 has functions of its own (`atanf`).
+"""
+
+from __future__ import annotations
+
+from glassgrad.compile.llvm.ir import Builder, Value
+
+# op -> the name in the C library; the entries that stay float64 inside have no float32 function as exact.
+LIBRARY = {
+    "asin": "asin", "acos": "acos", "atan": "atan", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
+    "atan2": "atan2", "hypot": "hypot", "log2": "log2", "log10": "log10", "exp2": "exp2",
+    "gammaln": "lgamma",
+}  # fmt: skip  # a table
+_WIDE = {"lgamma", "asinh", "acosh", "atanh"}
+
+
+def library_call(b: Builder, name: str, *args: Value) -> Value:
+    """Call a function of the C library on scalars, or on each lane of vectors."""
+    args = tuple(b.level(*args))
+    kind, lanes = args[0].kind, args[0].lanes
+    if kind == "f32" and name in _WIDE:
+        return b.cast(library_call(b, name, *(b.cast(arg, "f64") for arg in args)), kind)
+    function = name + ("f" if kind == "f32" else "")
+    scalar = Value("", kind).type
+    b.function.module.declarations[function] = f"declare {scalar} @{function}({', '.join([scalar] * len(args))})"
+    if lanes == 1:
+        return b.define(f"call {scalar} @{function}({', '.join(arg.typed for arg in args)})", kind)
+    total = Value("poison", kind, lanes)
+    for lane in range(lanes):
+        parts = [b.define(f"extractelement {arg.typed}, i64 {lane}", kind).typed for arg in args]
+        value = b.define(f"call {scalar} @{function}({', '.join(parts)})", kind)
+        total = b.define(f"insertelement {total.typed}, {value.typed}, i64 {lane}", kind, lanes)
+    return total

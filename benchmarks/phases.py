@@ -20,8 +20,7 @@ import numpy as np
 
 import glassgrad as gg
 from benchmarks.workloads import WORKLOADS
-from glassgrad.compile.native.lower import Lowering, Prepared
-from glassgrad.compile.native.rows import rows_of
+from glassgrad.compile.stages import native
 
 
 def compiled_step(key: str) -> tuple[Any, Any]:
@@ -64,8 +63,8 @@ def main() -> None:
     run, compiled = compiled_step(options.workload)
     program = compiled.program
     threads = options.threads or program.stats.threads
-    lowering = Lowering(Prepared(program.graph, None), threads, separate=threads == 1)
-    step = lowering.finish().step
+    executable = native(program.graph, threads, as_it_is=True, stored=False, separate=threads == 1)
+    step = executable.step
     arrays = [np.zeros(var.shape, var.dtype) for var in (*step.inputs, *step.outputs)]
     arguments = tuple(arrays)
     assert step.run(arguments) == 0
@@ -76,8 +75,8 @@ def main() -> None:
     start = seconds_of(lambda: step.resume(step.address, alone, 0), 100)
     one_phase = partial(step.resume, step.address, alone, 1)
     times = np.array([[seconds_of(one_phase, 1) for _ in names] for _ in range(turns)]) - start
-    rows = iter(rows_of(lowering.schedule, lowering.module))
-    for number, tasks in enumerate(lowering.schedule.phases):
+    rows = iter(executable.explain())
+    for number, tasks in enumerate(executable.emitted.schedule.phases):
         kernels, seconds = [next(rows) for _ in tasks], float(np.median(times[:, number]))
         rate = sum(kernel.flops for kernel in kernels) / seconds / 1e9
         print(f"{seconds * 1e6:9.2f} µs {rate:6.1f} GF/s", *kernels, sep="\n        ")

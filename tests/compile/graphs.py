@@ -14,7 +14,14 @@ from glassgrad.ops.places import ARRAY, Slice
 
 assert gg  # importing it fills the registry
 
-__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "random_inputs"]
+__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "lower", "random_inputs"]
+
+
+def lower(graph, threads=None):
+    """Compile a graph to native code as it is, without the passes."""
+    from glassgrad.compile.stages import native
+
+    return native(graph, threads, as_it_is=True)
 
 
 class Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import warnings
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.compile.ir.well_formed import verify
 
+_NATIVE = "glassgrad.compile.stages"  # loaded by name, since it needs llvmlite
 _warned = False
 
 
@@ -37,26 +36,19 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        importlib.import_module("glassgrad.compile.native.lower")
+        importlib.import_module(_NATIVE)
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
 
 
 def build(graph: Graph, backend: str, threads: int | None) -> Any:
-    """Return the program that runs a graph, whose attribute `graph` is what the passes made of it."""
+    """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
+
+    The way to native code is `stages.native`; that to a NumPy program is the last line below.
+    """
     if backend == "llvm":
-        lower = importlib.import_module("glassgrad.compile.native.lower").lower
-        return lower(graph, threads=threads, prepare=_for_native_code)
+        return importlib.import_module(_NATIVE).native(graph, threads)
     from glassgrad.compile.numpy.program import NumpyStep
 
-    return NumpyStep(_prepared(graph))
-
-
-def _for_native_code(graph: Graph) -> Graph:
-    return _prepared(passes.decompose(graph))
-
-
-def _prepared(graph: Graph) -> Graph:
-    """Run the passes; the form of the graph is checked after each, its types after the last."""
-    return verify(passes.run(graph, check=functools.partial(verify, types=False)))
+    return NumpyStep(passes.simplified(graph))

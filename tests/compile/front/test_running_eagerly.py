@@ -126,8 +126,8 @@ def test_the_state_is_that_of_eager_mode(fails_in, monkeypatch):
 
 def refuse(patch, where):
     """Let compiling fail at a stage. Drawing from Python's own stream makes tracing fail by itself."""
+    from glassgrad.compile import stages
     from glassgrad.compile.front import checks
-    from glassgrad.compile.native import lower
     from glassgrad.compile.numpy.program import NumpyStep
 
     def fail(*_, **__):
@@ -136,7 +136,7 @@ def refuse(patch, where):
     if where != "tracing":
         patch.setattr(checks, "check_streams", lambda streams: None)
         patch.setattr(
-            *{"passes": (passes, "run"), "planning": (lower, "make_plan"), "running": (NumpyStep, "__call__")}[where],
+            *{"passes": (passes, "run"), "planning": (stages, "make_plan"), "running": (NumpyStep, "__call__")}[where],
             fail,
         )
 

@@ -11,8 +11,7 @@ import pytest
 from glassgrad import errors
 from glassgrad.compile.llvm import blas as module
 from glassgrad.compile.llvm.blas import blas
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import Builder, agree, interpret
+from tests.compile.graphs import Builder, agree, interpret, lower
 
 
 @pytest.fixture

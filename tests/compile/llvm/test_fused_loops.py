@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glassgrad.compile.native.lower import lower
 from glassgrad.ops.places import PLACES
-from tests.compile.graphs import ARRAY, Builder, Slice, agree, interpret, random_inputs
+from tests.compile.graphs import ARRAY, Builder, Slice, agree, interpret, lower, random_inputs
 
 ALL = Slice(None, None, None)
 

@@ -9,8 +9,7 @@ import pytest
 from scipy import special
 
 from glassgrad.compile.llvm.math import MAX_ULP, ROUTINES
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import Builder
+from tests.compile.graphs import Builder, lower
 
 RNG = np.random.default_rng(1)  # made anew for every test
 COUNT = 60_000

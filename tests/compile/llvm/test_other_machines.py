@@ -13,8 +13,7 @@ import pytest
 
 from glassgrad.compile.llvm.blas import blas
 from glassgrad.compile.llvm.target import host
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import Builder, agree, interpret
+from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_fused_loops import batch_norm, layer_norm, softmax
 from tests.compile.llvm.test_windows_native import DEFAULTS
 from tests.compile.native.test_native_runtime import fitting, mlp_step

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassgrad.compile.ir.well_formed import verify
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import Builder, Slice, interpret, random_inputs
+from tests.compile.graphs import Builder, Slice, interpret, lower, random_inputs
 
 UNARY = ["negative", "exp", "tanh", "abs", "square", "relu", "sigmoid", "sign", "sin", "erf", "floor"]
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]

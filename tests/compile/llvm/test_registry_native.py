@@ -7,9 +7,8 @@ import pytest
 
 from glassgrad.compile.ir.graph import GraphBuilder
 from glassgrad.compile.ir.passes import decompose
-from glassgrad.compile.native.lower import lower
 from glassgrad.ops.core import REGISTRY, Elementwise
-from tests.compile.graphs import agree
+from tests.compile.graphs import agree, lower
 from tests.ops.cases import cases, params_of
 
 # Results whose shape depends on values cannot be compiled by anyone.

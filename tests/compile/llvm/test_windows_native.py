@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glassgrad.compile.native.lower import lower
 from glassgrad.ops.core import REGISTRY
-from tests.compile.graphs import Builder, agree, interpret
+from tests.compile.graphs import Builder, agree, interpret, lower
 
 # x, w, parameters
 CONVOLUTIONS = {

@@ -19,8 +19,8 @@ from glassgrad.compile.llvm import target
 from glassgrad.compile.native import cache, private
 from glassgrad.compile.native.cache_entry import to_header, to_layout
 from glassgrad.compile.native.executable import Layout
-from glassgrad.compile.native.lower import Lowering, Prepared, lower
-from tests.compile.graphs import ARRAY, Builder
+from glassgrad.compile.stages import native
+from tests.compile.graphs import ARRAY, Builder, lower
 from tests.compile.native.test_native_cache import graph, results
 
 KEY = "7" * 64
@@ -114,11 +114,11 @@ def steps():
 def test_a_stored_layout_forgets_nothing(place, number):
     """Compared field by field, whatever fields there are: what is written, what is checked, what lies where."""
     given = list(steps())[number]
-    lowering = Lowering(Prepared(given, None), 2)
-    executable = lowering.finish()
-    header = json.loads(json.dumps(to_header(given, lowering.layout, executable.stats)))
-    found, stats = to_layout(given, header, lowering.layout.uses)
-    twin = dict(zip(lowering.layout.slots, found.slots, strict=True))
+    executable = native(given, 2, as_it_is=True, stored=False)
+    layout = executable.step.layout
+    header = json.loads(json.dumps(to_header(given, layout, executable.stats)))
+    found, stats = to_layout(given, header, layout.uses)
+    twin = dict(zip(layout.slots, found.slots, strict=True))
 
     def translated(value):
         if isinstance(value, dict):
@@ -133,10 +133,10 @@ def test_a_stored_layout_forgets_nothing(place, number):
         return id(twin.get(value, value)) if type(value).__name__ == "Var" else value
 
     for field in dataclasses.fields(Layout):
-        ours, theirs = getattr(lowering.layout, field.name), getattr(found, field.name)
+        ours, theirs = getattr(layout, field.name), getattr(found, field.name)
         assert translated(ours) == translated(theirs), field.name
     assert stats == executable.stats
-    assert lowering.layout.written, "a layout without state would prove nothing"
+    assert layout.written, "a layout without state would prove nothing"
 
 
 def test_a_stored_step_knows_which_state_it_writes(place):

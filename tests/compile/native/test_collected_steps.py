@@ -9,8 +9,7 @@ import numpy as np
 
 from glassgrad.compile.native import runtime
 from glassgrad.compile.native.executable import NativeStep
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import Builder
+from tests.compile.graphs import Builder, lower
 
 
 def test_a_step_that_is_collected_while_another_runs_does_not_wait_for_it(monkeypatch):

@@ -14,19 +14,19 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile import backends
+from glassgrad.compile import stages
 from glassgrad.compile.front.reach import _Walk, reach
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, GraphBuilder
 from glassgrad.compile.llvm.blas import Blas
-from glassgrad.compile.native.lower import Lowering, lower
+from tests.compile.graphs import lower
 
 
 @pytest.fixture
 def own_products(monkeypatch):
     """Matrix products by our own code, whatever this machine would choose."""
     monkeypatch.setattr("glassgrad.compile.llvm.solid.blas", lambda: Blas("own", {}))
-    monkeypatch.setattr("glassgrad.compile.native.lower.blas", lambda: Blas("own", {}))
+    monkeypatch.setattr("glassgrad.compile.native.cache_entry.blas", lambda: Blas("own", {}))
 
 
 def products(*sizes: tuple[int, int, int], transposed: bool = False) -> Graph:
@@ -127,7 +127,7 @@ def counted(monkeypatch, tmp_path):
     """A cache of its own, and how often the passes and the planning ran."""
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
     calls = {"passes": 0, "plans": 0}
-    run, make = passes.run, Lowering.__init__
+    run, make = passes.run, stages.make_plan
 
     def counting_run(*args, **kwargs):
         calls["passes"] += 1
@@ -137,8 +137,8 @@ def counted(monkeypatch, tmp_path):
         calls["plans"] += 1
         return make(*args, **kwargs)
 
-    monkeypatch.setattr(backends.passes, "run", counting_run)
-    monkeypatch.setattr(Lowering, "__init__", counting_make)
+    monkeypatch.setattr(passes, "run", counting_run)
+    monkeypatch.setattr(stages, "make_plan", counting_make)
     return calls
 
 
@@ -180,7 +180,7 @@ def test_other_passes_or_none_are_another_entry(counted):
     graph = products((4, 5, 6))
     for planned in (2, 2):
         lower(graph, threads=1)
-        lower(graph, threads=1, prepare=passes.eliminate_dead)
+        stages.native(graph, 1)
         assert counted["plans"] == planned
 
 
@@ -203,14 +203,14 @@ def test_a_constant_that_the_passes_computed_comes_back_from_the_disk(counted):
 
 _SECOND_PROCESS = """
 import hashlib
-from glassgrad.compile import backends
-from glassgrad.compile.native.lower import Lowering
+from glassgrad.compile import stages
+from glassgrad.compile.ir import passes
 from tests.compile.native.test_compile_time import training
 
 def refuse(*args, **kwargs):
     raise AssertionError("this was done before")
 
-backends.passes.run = Lowering.__init__ = refuse
+passes.run = stages.make_plan = refuse
 _, losses, parameters = training()
 print(repr(losses), hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest())
 """

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from glassgrad.compile.native import cache
-from glassgrad.compile.native.lower import lower
-from tests.compile.graphs import ARRAY, Builder
+from tests.compile.graphs import ARRAY, Builder, lower
 
 KEY = "5" * 64
 

@@ -15,9 +15,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.compile.native.lower import lower
-from glassgrad.compile.native.profile import profile
-from tests.compile.graphs import ARRAY, Builder, Slice, agree, interpret, random_inputs
+from glassgrad.compile.profile import profile
+from tests.compile.graphs import ARRAY, Builder, Slice, agree, interpret, lower, random_inputs
 
 
 def mlp_step(rows=32, width=200, classes=27):
@@ -333,7 +332,7 @@ def run_python(code, **options):
 _SETUP = """
     import os, threading, time
     import numpy as np
-    from glassgrad.compile.native.lower import lower
+    from tests.compile.graphs import lower
     from tests.compile.native.test_native_runtime import fitting, mlp_step
     graph = mlp_step()
     arrays = fitting(graph)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.cuts import nest_cuts, nest_time, recut_tiles
 from glassgrad.compile.llvm.ir import Builder, Function, Module
 from glassgrad.compile.llvm.loops import NestPlan, plan_nest
@@ -20,12 +20,6 @@ from glassgrad.compile.plan.schedule import Schedule, Task
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
-
-
-def accepts_layout(instr: Instr, position: int, strided: Strided) -> bool:
-    """Tell whether a solid op can read an operand as it lies."""
-    solid = SOLIDS.get(instr.op)
-    return strided.contiguous if solid is None else solid.accepts(instr, position, strided)
 
 
 @dataclass(eq=False)
@@ -48,7 +42,6 @@ class StepModule:
 
     def __init__(self, plan: Plan, shares: int) -> None:
         self.plan = plan
-        self.is_host = plan.fusion.is_host
         self.shares = shares
         self.module = Module(host().vector_bytes)
         self.code: dict[Kernel, Code] = {}
@@ -82,7 +75,7 @@ class StepModule:
     def _solid(self, kernel: Kernel) -> Code:
         instr = kernel.instrs[0]
         solid = SOLIDS.get(instr.op)
-        return Code(solid=HostCode(kernel) if solid is None or self.is_host(instr) else solid(kernel))
+        return Code(solid=HostCode(kernel) if solid is None or instr in self.plan.fusion.hosts else solid(kernel))
 
     def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
         """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""

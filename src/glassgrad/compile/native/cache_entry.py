@@ -10,12 +10,45 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.llvm.blas import GEMM, blas
-from glassgrad.compile.native.executable import Layout
+from glassgrad.compile.native import cache
+from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.rows import Stats
+from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
 
 # Constants that the compiler made itself and that are larger are not worth storing.
 _MOST_BYTES = 1 << 20
+
+
+Uses = Callable[[], tuple[list[IndexCheck], list[Computed]]]
+
+
+def key_of(graph: Graph, threads: int | None, *, as_it_is: bool) -> str:
+    """Return the name of an entry for the graph as it was traced, and whether passes change it."""
+    shares = threads or f"auto {available_cores()}"
+    how = "as it is" if as_it_is else "prepared"
+    return cache.key_of("step", f"{how} {graph.key()}", shares, blas().name, blas().always)
+
+
+def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
+    """Return a step from the disk; None when there is none, or its description does not make sense."""
+    entry = cache.read(key)
+    if entry is None:
+        return None
+    header, code = entry
+    try:
+        layout, stats = to_layout(graph, header, uses)
+        return NativeStep(code, layout), stats
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError):
+        cache.forget(key)
+        return None
+
+
+def write(key: str, graph: Graph, layout: Layout, stats: Stats, code: bytes) -> None:
+    """Leave a step on the disk, if it can be stored."""
+    header = to_header(graph, layout, stats)
+    if header is not None:
+        cache.write(key, header, code)
 
 
 def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | None:
@@ -53,9 +86,7 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
     }
 
 
-def to_layout(
-    graph: Graph, header: dict[str, Any], uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
-) -> tuple[Layout, Stats]:
+def to_layout(graph: Graph, header: dict[str, Any], uses: Uses) -> tuple[Layout, Stats]:
     """Return the layout that an entry describes, for a graph with the same structure; `uses` as in `Layout`.
 
     Raises `ValueError`, `TypeError`, `LookupError` or `OverflowError` for a header that `to_header` cannot have made.

@@ -143,16 +143,15 @@ class Fusion:
     Attributes:
         views: instructions that are read through rather than run.
         groups: the result, in an order in which they can run.
+        hosts: instructions that the host computes.
         group_of: the group of each instruction that is not a view.
     """
 
-    def __init__(
-        self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
-    ) -> None:
+    def __init__(self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], hosts: set[Instr]) -> None:
         self.graph = graph
         self.table = table
         self.views = views
-        self.is_host = is_host
+        self.hosts = hosts
         self.producer = graph.producers()
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
@@ -184,7 +183,7 @@ class Fusion:
         position = self.position[instr]
         bases = frozenset(base for _, _, base in self._reads[instr])
         loop = self.table.get(instr.op)
-        if loop is None or len(instr.outputs) != 1 or self.is_host(instr):
+        if loop is None or len(instr.outputs) != 1 or instr in self.hosts:
             return Group([instr], bases=bases, solid=True, first=position, last=position)
         group = Group([instr], bases=bases, first=position, last=position)
         group.indices[instr.output] = self._fresh(group, instr.output.shape)
@@ -443,9 +442,7 @@ def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: froz
     )
 
 
-def fuse(
-    graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], is_host: Callable[[Instr], bool]
-) -> tuple[Fusion, list[Group]]:
+def fuse(graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], hosts: set[Instr]) -> tuple[Fusion, list[Group]]:
     """Group the instructions of a graph; see `Fusion`."""
-    fusion = Fusion(graph, table, views, is_host)
+    fusion = Fusion(graph, table, views, hosts)
     return fusion, fusion.run()

@@ -7,14 +7,14 @@ and those that must exist when the program ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
-from glassgrad.compile.plan.build_nest import KindOf, LoopLowering, build_nest
+from glassgrad.compile.plan.build_nest import build_nest
 from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point
 from glassgrad.compile.plan.indices import Index, NeedsSplit, NotAffine
 from glassgrad.compile.plan.nests import Access, Expressions, Nest, Store
+from glassgrad.compile.plan.target import Target
 from glassgrad.compile.plan.view_chains import Strided, ViewChain, is_view
 
 
@@ -50,36 +50,22 @@ class Plan:
     fusion: Fusion
 
 
-Accepts = Callable[[Instr, int, Strided], bool]
-
-
-@dataclass(frozen=True)
-class Lowerings:
-    """What the emitter can do: loop ops, element kinds, and which layouts solid ops take as they are."""
-
-    loops: Mapping[str, LoopLowering]
-    kind_of: KindOf
-    accepts: Accepts
-    costs: Mapping[str, int]
-    is_host: Callable[[Instr], bool] = lambda instr: False
-
-
-def make_plan(graph: Graph, lowerings: Lowerings) -> Plan:
+def make_plan(graph: Graph, target: Target) -> Plan:
     """Plan a graph whose ops are all lowerable."""
-    views = choose_views(graph, lowerings)
+    views = choose_views(graph, target)
     keep = set(graph.results())
-    fusion, groups = fuse(graph, lowerings.loops, views, lowerings.is_host)
+    fusion, groups = fuse(graph, target.loops, views, {instr for instr in graph.instrs if target.is_host(instr)})
     inlined = _recomputed(fusion, groups, keep)
-    kernels = [_kernel(fusion, group, lowerings, inlined, keep) for group in groups]
+    kernels = [_kernel(fusion, group, target, inlined, keep) for group in groups]
     return Plan(graph, [kernel for kernel in kernels if kernel is not None], fusion)
 
 
 # --- views --------------------------------------------------------------------------------------
 
 
-def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
+def choose_views(graph: Graph, target: Target) -> set[Instr]:
     """Return the view instructions that are read through; the others become copies."""
-    views = {instr for instr in graph.instrs if is_view(instr) and not lowerings.is_host(instr)}
+    views = {instr for instr in graph.instrs if is_view(instr) and not target.is_host(instr)}
     chain = ViewChain(views, graph.producers())
     for var in graph.results():
         maker = chain.producer.get(var)
@@ -91,12 +77,12 @@ def choose_views(graph: Graph, lowerings: Lowerings) -> set[Instr]:
         if instr in views:
             continue
         for position, operand in enumerate(instr.inputs):
-            if isinstance(operand, Var) and not _fits(chain, instr, position, operand, lowerings):
-                views.discard(_to_store(chain, instr, position, lowerings))
+            if isinstance(operand, Var) and not _fits(chain, instr, position, operand, target):
+                views.discard(_to_store(chain, instr, position, target))
     return views
 
 
-def _to_store(chain: ViewChain, instr: Instr, position: int, lowerings: Lowerings) -> Instr:
+def _to_store(chain: ViewChain, instr: Instr, position: int, target: Target) -> Instr:
     """Return the view below an operand to give memory to, so that the rest of the chain can be read through.
 
     The smallest one; among equals the one nearest to the base, which other readers have most likely in common.
@@ -106,7 +92,7 @@ def _to_store(chain: ViewChain, instr: Instr, position: int, lowerings: Lowering
     best, var = chain.producer[operand], operand
     while (step := chain.step(var)) is not None:
         chain.views.discard(step[0])
-        fits = _fits(chain, instr, position, operand, lowerings)
+        fits = _fits(chain, instr, position, operand, target)
         chain.views.add(step[0])
         if fits and step[0].output.size <= best.output.size:
             best = step[0]
@@ -123,14 +109,14 @@ def _until_affine(chain: ViewChain, instr: Instr) -> None:
         chain.views.discard(instr if inner is None else inner[0])
 
 
-def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, lowerings: Lowerings) -> bool:
+def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, target: Target) -> bool:
     """Tell whether an operand can be read as it lies."""
     if chain.step(operand) is None:
         return True
-    loop = None if lowerings.is_host(instr) else lowerings.loops.get(instr.op)
+    loop = None if target.is_host(instr) else target.loops.get(instr.op)
     if loop is None:
         found = chain.strided(operand)
-        return found is not None and lowerings.accepts(instr, position, found)
+        return found is not None and target.accepts(instr, position, found)
     if loop.reduces:
         return True
     extents = dict(enumerate(instr.output.shape))
@@ -186,14 +172,14 @@ def _read_in_place(fusion: Fusion, var: Var) -> bool:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def _kernel(fusion: Fusion, group: Group, lowerings: Lowerings, inlined: set[Var], keep: set[Var]) -> Kernel | None:
+def _kernel(fusion: Fusion, group: Group, target: Target, inlined: set[Var], keep: set[Var]) -> Kernel | None:
     if group.solid:
         instr = group.members[0]
         return _solid_kernel(fusion, instr) if any(out.size for out in instr.outputs) else None
     stored = [instr.output for instr in group.members if _is_stored(fusion, group, instr, keep, inlined)]
     if not any(var.size for var in stored):
         return None
-    nest = build_nest(fusion, group, stored, lowerings.loops, lowerings.kind_of, inlined, lowerings.costs)
+    nest = build_nest(fusion, group, stored, target.loops, target.kind_of, inlined, target.costs)
     reads = {access.root for access, is_store in nest.accesses() if not is_store}
     return Kernel(list(group.members), nest, reads=reads, writes=set(stored))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.nests import Nest, Store
 from glassgrad.compile.plan.schedule import Schedule, is_disjoint
@@ -57,6 +57,12 @@ def can_overwrite(nest: Nest, root: Var, store: Store) -> bool:
         if access.computed or access.mask is not None or access.index != store.access.index:
             return False
     return True
+
+
+def pinned_vars(graph: Graph) -> list[Var]:
+    """Return the Vars whose memory is not the step's to choose: arguments, constants and results."""
+    outputs = (out for out in graph.outputs if isinstance(out, Var))
+    return [*graph.inputs, *(var for var, _ in graph.constants), *outputs]
 
 
 def plan_memory(schedule: Schedule, pinned: set[Var], alias: Mapping[Var, Var]) -> MemoryPlan:

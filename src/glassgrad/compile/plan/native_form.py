@@ -16,20 +16,18 @@ import numpy as np
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.plan.target import Target
 from glassgrad.ops.places import ARRAY, join_index
 
 
 class Normaliser(Rewriter):
-    """A rewriter that knows which ops run as loops."""
+    """A rewriter that knows what the target can do."""
 
-    def __init__(
-        self, graph: Graph, is_loop: Callable[[Instr], bool], is_native: Callable[[Instr], bool], shares: int
-    ) -> None:
+    def __init__(self, graph: Graph, target: Target, shares: int) -> None:
         super().__init__(graph)
         self.shares = shares
         self.turned = {instr.inputs[0] for instr in graph.instrs if instr.op == "permute_dims"}
-        self.is_loop = is_loop
-        self.is_native = is_native
+        self.target = target
 
     def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
         """Append an instruction that is in no registry, with a given result."""
@@ -50,23 +48,14 @@ class Normaliser(Rewriter):
     def computed_by_loop(self, operand: Operand) -> bool:
         """Tell whether a value comes out of a loop, so that it need not be stored if its reader is one, too."""
         instr = self.producer.get(operand) if isinstance(operand, Var) else None
-        return instr is not None and self.is_loop(instr)
+        return instr is not None and self.target.is_loop(instr)
 
 
-def normalise(
-    graph: Graph,
-    is_loop: Callable[[Instr], bool],
-    is_native: Callable[[Instr], bool],
-    shares: int = 1,
-    has_kinds: Callable[[Instr], bool] = lambda instr: True,
-) -> Graph:
-    """Bring a graph into the forms that the native backend lowers.
-
-    `shares` threads are going to share the work; `has_kinds` tells whether native code handles the dtypes.
-    """
-    rewriter = Normaliser(graph, is_loop, is_native, shares)
+def normalise(graph: Graph, target: Target, shares: int = 1) -> Graph:
+    """Bring a graph into the forms that the native backend lowers; `shares` threads are going to share the work."""
+    rewriter = Normaliser(graph, target, shares)
     for instr in graph.instrs:
-        rule = RULES.get(instr.op) if has_kinds(instr) else None  # the host knows none but the primitives
+        rule = RULES.get(instr.op) if target.has_kinds(instr) else None  # the host knows none but the primitives
         if rule is None or not rule(rewriter, instr):
             rewriter.keep(instr)
     return eliminate_dead(rewriter.finish())
@@ -307,7 +296,7 @@ def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
     parts = min(_PARTS, x.shape[0], max(_FEW_PARTS, _PART_ELEMENTS // instr.output.size))
     made = rewriter.var((parts, groups, outputs, channels * kh * kw), instr.output.dtype)
     candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
-    if not parts or not rewriter.is_native(candidate):
+    if not parts or rewriter.target.is_host(candidate):
         return False
     rewriter._append(candidate)
     total = rewriter.apply("sum", made, like=instr, axis=(0,), keepdims=False)

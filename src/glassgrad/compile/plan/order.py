@@ -10,13 +10,13 @@ import heapq
 from collections.abc import Sequence
 
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.plan.build_nest import KindOf
 from glassgrad.compile.plan.kernels import Kernel, Plan, copy_kernel
 from glassgrad.compile.plan.memory import can_overwrite
 from glassgrad.compile.plan.schedule import Task
+from glassgrad.compile.plan.target import Target
 
 
-def place_updates(plan: Plan, kind_of: KindOf) -> dict[Var, Var]:
+def place_updates(plan: Plan, machine: Target) -> dict[Var, Var]:
     """Let new values of updated inputs be written straight into the inputs' memory where the order allows it.
 
     Reorders the kernels so that all readers of the old value come first. Where that is impossible, a copy is
@@ -35,7 +35,7 @@ def place_updates(plan: Plan, kind_of: KindOf) -> dict[Var, Var]:
             for reader in readers:
                 edges[reader].add(writer)
         else:
-            copy = copy_kernel(value, target, kind_of(value.dtype) or "")
+            copy = copy_kernel(value, target, machine.stored_kind(value.dtype) or "")
             plan.kernels.append(copy)
             edges[copy] = set()
             edges[writer].add(copy)

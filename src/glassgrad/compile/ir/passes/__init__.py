@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from glassgrad.compile.ir.graph import Graph
@@ -9,6 +10,7 @@ from glassgrad.compile.ir.passes.clean import eliminate_common, eliminate_dead, 
 from glassgrad.compile.ir.passes.decompose import decompose
 from glassgrad.compile.ir.passes.fold import fold
 from glassgrad.compile.ir.passes.simplify import simplify
+from glassgrad.compile.ir.well_formed import verify
 
 Pass = Callable[[Graph], Graph]
 
@@ -25,4 +27,20 @@ def run(graph: Graph, passes: Sequence[Pass] = STANDARD, check: Callable[[Graph]
     return graph
 
 
-__all__ = ["STANDARD", "Pass", "decompose", "eliminate_common", "eliminate_dead", "fold", "run", "settle", "simplify"]
+def simplified(graph: Graph) -> Graph:
+    """Run the passes; the form of the graph is checked after each, its types after the last."""
+    return verify(run(graph, check=functools.partial(verify, types=False)))
+
+
+__all__ = [
+    "STANDARD",
+    "Pass",
+    "decompose",
+    "eliminate_common",
+    "eliminate_dead",
+    "fold",
+    "run",
+    "settle",
+    "simplified",
+    "simplify",
+]

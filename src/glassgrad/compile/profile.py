@@ -12,8 +12,8 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm import support
-from glassgrad.compile.native.lower import Lowering, Prepared
 from glassgrad.compile.native.rows import Row
+from glassgrad.compile.stages import native
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
@@ -44,7 +44,7 @@ def profile(graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: flo
 
     Each is called until `budget` seconds are used, `repeat` times; the best average counts.
     """
-    executable = Lowering(Prepared(graph, None), 1, separate=True).finish()
+    executable = native(graph, 1, as_it_is=True, stored=False, separate=True)
     step = executable.step
     copies = tuple([np.array(array, copy=True) for array in arrays])
     # The context keeps the addresses of the arrays of its last call, which stay alive here.
@@ -52,10 +52,10 @@ def profile(graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: flo
     context = step.context
     count = int(context.words[support.PHASES // 8])
     table = (ctypes.c_int64 * count).from_address(int(context.words[support.TABLE // 8]))
-    native = [row for row in executable.explain() if row.kind != "host"]
+    rows = [row for row in executable.explain() if row.kind != "host"]
     timings = [
         Timing(row, _time(_Phase(int(address)), context.address, repeat, budget))
-        for row, address in zip(native, table, strict=True)
+        for row, address in zip(rows, table, strict=True)
     ]
     del results
     return timings

@@ -1,0 +1,18 @@
+"""What this emitter can do on this machine, in the form in which the plan wants to know it."""
+
+from __future__ import annotations
+
+from glassgrad.compile.llvm.ir import KINDS
+from glassgrad.compile.llvm.scalar import COSTS
+from glassgrad.compile.llvm.solid import SOLIDS
+from glassgrad.compile.llvm.table import LOOPS
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.plan.target import Target
+
+
+def abilities() -> Target:
+    """Return the ops and element kinds that have native code here.
+
+    A processor that cannot convert halves would call functions of a C library that may not be there.
+    """
+    return Target(LOOPS, SOLIDS, KINDS, frozenset() if host().has_halves else frozenset({"f16"}), COSTS)

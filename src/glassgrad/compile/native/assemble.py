@@ -1,0 +1,106 @@
+"""From what the stages made to the two records that are run and stored: the layout of a step, and its totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.llvm.blas import GEMM, blas
+from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.native.executable import HostCall, Layout
+from glassgrad.compile.native.rows import Row, Stats, rows_of
+from glassgrad.compile.plan.index_checks import Computed, IndexCheck
+from glassgrad.compile.plan.indices import row_strides
+from glassgrad.compile.plan.kernels import Kernel
+from glassgrad.compile.plan.memory import MemoryPlan
+from glassgrad.compile.plan.schedule import Schedule
+from glassgrad.ops.core import PRIMITIVES
+
+
+@dataclass(frozen=True, eq=False)
+class Emitted:
+    """What the stages before machine code leave.
+
+    Attributes:
+        graph: in native form.
+        checks, computed: the indices among its inputs, and those that it computes.
+        alias: the new values that are written into the memory of an input.
+        text: the module.
+    """
+
+    graph: Graph
+    checks: Sequence[IndexCheck]
+    computed: Sequence[Computed]
+    alias: Mapping[Var, Var]
+    schedule: Schedule
+    memory: MemoryPlan
+    module: StepModule
+    text: str
+
+    def rows(self) -> list[Row]:
+        """Return one row for every kernel, in the order in which they run."""
+        return rows_of(self.schedule, self.module)
+
+
+def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]) -> Layout:
+    """Return everything a step is made of besides its code; `uses` as in `Layout`."""
+    graph, module = emitted.graph, emitted.module
+    guards = graph.outputs[len(graph.outputs) - len(emitted.computed) :]
+    return Layout(
+        shares=emitted.schedule.shares,
+        phases=max(module.phases, 1),
+        slots=module.slots,
+        pointers=[blas().pointers.get(kind, 0) for kind in GEMM],
+        inputs=graph.inputs,
+        outputs=[out for out in graph.outputs if isinstance(out, Var)],
+        written={target for target, _ in graph.updates},
+        buffers=emitted.memory.offsets,
+        constants=graph.constants,
+        checks=emitted.checks,
+        segments=[
+            (count, None if task is None else _host_call(task.kernel, emitted.alias))
+            for count, task in emitted.schedule.segments()
+        ],
+        arena=emitted.memory.size,
+        scratch=module.scratch,
+        guards=[var for var in guards if isinstance(var, Var)],
+        uses=uses,
+    )
+
+
+def _host_call(kernel: Kernel, alias: Mapping[Var, Var]) -> HostCall:
+    instr = kernel.instrs[0]
+    operands = tuple(
+        number if block is None else (alias.get(block.root, block.root), block.offset, block.shape, block.strides)
+        for number, block in zip(instr.inputs, kernel.operands, strict=True)
+    )
+    results = tuple((alias.get(out, out), 0, out.shape, row_strides(out.shape)) for out in instr.outputs)
+    return HostCall(_host_function(instr), operands, results)
+
+
+def _host_function(instr: Instr) -> Callable[..., Any]:
+    primitive, params = PRIMITIVES[instr.op], dict(instr.params)
+    return lambda *arrays: primitive.compute(arrays, params)
+
+
+def stats_of(
+    emitted: Emitted, instructions: int, plan_seconds: float, compile_seconds: float, *, cached: bool
+) -> Stats:
+    """Add everything up."""
+    rows, schedule, module = emitted.rows(), emitted.schedule, emitted.module
+    return Stats(
+        flops=sum(row.flops for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        kernels=len(rows),
+        phases=len(schedule.phases),
+        peak_bytes=emitted.memory.size + module.scratch * schedule.shares,
+        threads=schedule.shares,
+        plan_seconds=plan_seconds,
+        compile_seconds=compile_seconds,
+        cached=cached,
+        functions=module.functions,
+        reused_buffers=emitted.memory.reused,
+        instructions=instructions,
+    )

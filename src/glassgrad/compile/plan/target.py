@@ -1,0 +1,76 @@
+"""What an emitter can do, as data: the plan asks this description and never the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Instr
+from glassgrad.compile.plan.build_nest import LoopLowering
+from glassgrad.compile.plan.view_chains import Strided, is_view
+
+
+class Solid(Protocol):
+    """An op that is a kernel by itself, such as a matrix product."""
+
+    @staticmethod
+    def takes(instr: Instr) -> bool:
+        """Tell whether this instruction has a form that can be emitted."""
+
+    @staticmethod
+    def accepts(instr: Instr, position: int, strided: Strided) -> bool:
+        """Tell whether an operand can be read as it lies."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an emitter can do on the machine at hand. Everything else is the host's, which computes it with NumPy.
+
+    Attributes:
+        loops: the ops that run as (part of) a loop nest.
+        solids: the ops that are a kernel by themselves.
+        kinds: the element kinds of dtypes, which are named as in ``"f4"``.
+        only_copied: the kinds among them that the machine stores and cannot compute with.
+        costs: how dear an elementwise op is, next to an addition.
+    """
+
+    loops: Mapping[str, LoopLowering]
+    solids: Mapping[str, type[Solid]]
+    kinds: Mapping[str, str]
+    only_copied: frozenset[str]
+    costs: Mapping[str, int]
+
+    def stored_kind(self, dtype: np.dtype[Any]) -> str | None:
+        """Return the element kind of a dtype that can be copied."""
+        return self.kinds.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
+
+    def kind_of(self, dtype: np.dtype[Any]) -> str | None:
+        """Return the element kind of a dtype that can be computed with."""
+        kind = self.stored_kind(dtype)
+        return None if kind in self.only_copied else kind
+
+    def has_kinds(self, instr: Instr) -> bool:
+        """Tell whether all dtypes of an instruction can be computed with."""
+        dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
+        return all(self.kind_of(dtype) is not None for dtype in dtypes)
+
+    def is_loop(self, instr: Instr) -> bool:
+        """Tell whether an instruction runs as (part of) a loop nest."""
+        return instr.op in self.loops and self.has_kinds(instr)
+
+    def is_host(self, instr: Instr) -> bool:
+        """Tell whether an instruction has no native code."""
+        if not self.has_kinds(instr):
+            return True
+        if is_view(instr) or instr.op in self.loops:
+            return False
+        solid = self.solids.get(instr.op)
+        return solid is None or not solid.takes(instr)
+
+    def accepts(self, instr: Instr, position: int, strided: Strided) -> bool:
+        """Tell whether an instruction that is no loop can read an operand as it lies."""
+        solid = self.solids.get(instr.op)
+        return strided.contiguous if solid is None else solid.accepts(instr, position, strided)

@@ -1,0 +1,150 @@
+"""The order of the stages: `native` is the whole way from a graph to machine code, one line a stage.
+
+A NumPy program has three stages, which `backends.build` names.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from glassgrad.compile.ir import passes
+from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.llvm.abilities import abilities
+from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.native import cache, cache_entry
+from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
+from glassgrad.compile.native.executable import NativeStep
+from glassgrad.compile.native.rows import Row, Stats
+from glassgrad.compile.native.threads import choose_threads, expected_threads
+from glassgrad.compile.plan.index_checks import find_checks, with_guards
+from glassgrad.compile.plan.kernels import make_plan
+from glassgrad.compile.plan.memory import pinned_vars, plan_memory
+from glassgrad.compile.plan.native_form import normalise
+from glassgrad.compile.plan.order import dependencies, place_updates
+from glassgrad.compile.plan.schedule import make_schedule
+
+
+def native(
+    given: Graph,
+    threads: int | None = None,
+    *,
+    as_it_is: bool = False,
+    stored: bool = True,
+    separate: bool = False,
+) -> Executable:
+    """Compile a graph to native code, or find it compiled on the disk.
+
+    Args:
+        given: the graph as it was traced.
+        threads: into how many shares the work is cut; by default the size of the step and the cores that this process
+            may use decide.
+        as_it_is: leave out the passes.
+        stored: look on the disk for the step, by the graph before the passes, and leave it there.
+        separate: give each kernel a phase of its own, so that it can be timed.
+    """
+    began = time.perf_counter()
+    key = cache_entry.key_of(given, threads, as_it_is=as_it_is)
+    found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None
+    if found is not None:
+        return found
+    # The graph: large ops taken apart, passes, checks of its form; then what every index has to satisfy.
+    small = prepared(given, as_it_is=as_it_is)
+    checks, computed = find_checks(small)
+    guarded = with_guards(passes.settle(small), computed)
+    # The plan: few forms of each op; views, fusion and kernels; their order; threads.
+    target = abilities()
+    graph = normalise(guarded, target, expected_threads(guarded, threads))
+    plan = make_plan(graph, target)
+    alias = place_updates(plan, target)
+    shares = choose_threads(plan, threads)
+    # The code: functions of the kernels, a schedule of phases, memory, the module's text.
+    module = StepModule(plan, shares)
+    tasks = module.tasks(alias)
+    after = dependencies(plan, alias, tasks)
+    schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
+    pinned = pinned_vars(graph)
+    memory = plan_memory(schedule, set(pinned), alias)
+    text = module.emit(schedule, pinned)
+    emitted = Emitted(graph, checks, computed, alias, schedule, memory, module, text)
+    planned = time.perf_counter()
+    # What runs: machine code with its memory.
+    code, known = cache.code_for(text, host().compile)
+    step = NativeStep(code, layout_of(emitted, lambda: find_checks(small)))
+    stats = stats_of(emitted, len(small.instrs), planned - began, time.perf_counter() - planned, cached=known)
+    if stored:
+        cache_entry.write(key, given, step.layout, stats, code)
+    return Executable(lambda: small, step, stats, emitted)
+
+
+def _on_disk(key: str, given: Graph, began: float, *, as_it_is: bool) -> Executable | None:
+    """Return a step from the disk, None when there is none. Its graph is prepared when somebody asks."""
+    small = functools.cache(lambda: prepared(given, as_it_is=as_it_is))
+    found = cache_entry.find(key, given, lambda: find_checks(small()))
+    if found is None:
+        return None
+    step, stats = found
+    stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
+    return Executable(small, step, stats)
+
+
+def prepared(graph: Graph, *, as_it_is: bool = False) -> Graph:
+    """Return a graph as native code wants it, before it is planned."""
+    return graph if as_it_is else passes.simplified(passes.decompose(graph))
+
+
+class Executable:
+    """A graph compiled to native code; call it with one array for every input.
+
+    Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
+    A step that came from the disk goes through the stages when somebody asks for what they make.
+
+    Attributes:
+        inputs, outputs: types of arguments and results.
+        stats: totals.
+    """
+
+    def __init__(
+        self, graph: Callable[[], Graph], step: NativeStep, stats: Stats, emitted: Emitted | None = None
+    ) -> None:
+        self.step = step
+        self.stats = stats
+        self.inputs = step.inputs
+        self.outputs = step.outputs[: len(step.outputs) - len(step.layout.guards)]
+        self._graph = graph
+        self._emitted = emitted
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the program; safe from any number of threads."""
+        return self.step(*arrays)
+
+    @property
+    def graph(self) -> Graph:
+        """What was compiled: the graph after the passes."""
+        return self._graph()
+
+    @property
+    def emitted(self) -> Emitted:
+        """What the stages before machine code made."""
+        if self._emitted is None:
+            self._emitted = native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
+        assert self._emitted is not None
+        return self._emitted
+
+    @property
+    def llvm(self) -> str:
+        """The module as text, before LLVM's own passes."""
+        return self.emitted.text
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text; made anew each time it is asked for."""
+        return host().assembly(self.llvm)
+
+    def explain(self) -> list[Row]:
+        """Return one row for every kernel, in the order in which they run."""
+        return self.emitted.rows()

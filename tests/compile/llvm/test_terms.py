@@ -126,7 +126,7 @@ def test_halves_are_rounded_once(op):
 
 def _compiled_with(prim, args, dtype):
     from glassgrad.compile.ir.graph import GraphBuilder
-    from glassgrad.compile.native.lower import lower
+    from tests.compile.graphs import lower
 
     builder = GraphBuilder()
     operands = [builder.input(arg.shape, arg.dtype) for arg in args]

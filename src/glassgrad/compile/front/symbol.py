@@ -382,7 +382,7 @@ def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
 
 def _shown(root: Symbol, steps: list[View]) -> Any:
     """Return an array that is a view of another as a Symbol is of its root: NumPy knows best how elements lie."""
-    like = np.empty(root.shape, np.bool_)
+    like = np.empty(root.shape, root.dtype)  # its dtype too: a view may show complex numbers as pairs
     for step in reversed(steps):
         like = step.prim.compute((like,), step.params)
     return like

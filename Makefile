@@ -3,6 +3,7 @@
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
 #   make bench       all benchmarks, side by side with their peers
+#   make mutants PIECE=cache   small changes of the core that its tests should notice; ARGS="--every 10 --minutes 5"
 #   make lint        ruff, its formatter and mypy only    make format      format the code, write its stubs
 #   make docs        the documentation, in build/docs
 #   make clean       remove .venv and everything generated
@@ -11,7 +12,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow bench lint format docs clean
+.PHONY: help demo test test-slow bench mutants lint format docs clean
 SHELL := /bin/sh
 
 # The newest that runs and can make an environment: a version manager's shim may exist and still run nothing.
@@ -22,9 +23,10 @@ RUNTIME := .venv/.stamp-run
 DEV := .venv/.stamp-dev
 TORCH := .venv/.stamp-torch
 PEERS := .venv/.stamp-bench
+MUTANTS := .venv/.stamp-mutants
 
 help:
-	@sed -n '3,10s/^# *//p' Makefile
+	@sed -n '3,11s/^# *//p' Makefile
 
 # A stamp holds the folder it was made in: in a moved or copied folder .venv points to the wrong place.
 ifneq ($(shell head -n 1 .venv/.stamp-run 2>/dev/null),$(shell pwd -P))
@@ -39,7 +41,7 @@ endif
 		echo "and python3 is one. Install it, or say where it is: make PYTHON=/path/to/python3.11"; exit 1; fi
 	@$(PYTHON) tools/bootstrap.py $*
 
-$(DEV) $(TORCH) $(PEERS): | $(RUNTIME)
+$(DEV) $(TORCH) $(PEERS) $(MUTANTS): | $(RUNTIME)
 
 demo: $(RUNTIME)
 	.venv/bin/glassgrad train names $(ARGS)
@@ -61,6 +63,9 @@ test-slow: $(DEV) $(TORCH)
 
 bench: $(DEV) $(TORCH) $(PEERS)
 	$(RUN) -m benchmarks all --write $(ARGS)
+
+mutants: $(DEV) $(TORCH) $(MUTANTS)
+	$(RUN) tools/mutants.py $(PIECE) $(ARGS)
 
 # The documentation is built by one program, once it is part of the tree.
 ifneq ($(wildcard docs/build.py),)

@@ -1,4 +1,4 @@
-"""Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|torch|bench`.
+"""Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|torch|bench|mutants`.
 
 The Makefile calls this when a stamp is older than pyproject.toml or constraints.txt. Only the standard library is used,
 because it runs before anything is installed. Three things a plain recipe would get wrong are taken care of: two `make`s
@@ -134,8 +134,8 @@ def set_up(purpose: str) -> None:
     """Bring one purpose up to date and stamp it."""
     make_venv()
     note = ""
-    if purpose in {"run", "dev"}:
-        install_project("dev" if purpose == "dev" else "")
+    if purpose in {"run", "dev", "mutants"}:
+        install_project("" if purpose == "run" else purpose)
     elif purpose == "torch":
         note = install_torch()
         if not works("-c", "import torch"):

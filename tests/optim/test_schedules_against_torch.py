@@ -226,6 +226,24 @@ def test_plateau(options: dict[str, Any]) -> None:
     assert found[-1][0] != [0.1, 0.02]
 
 
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_plateau_at_a_number_that_stays_or_moves_by_the_threshold(mode: str) -> None:
+    """What is exactly at the threshold is no improvement."""
+    sign = 1 if mode == "min" else -1
+    for numbers in ([2.0] * 12, [2.0 - 0.25 * n for n in range(12)]):
+        ours, theirs = optimizer_of(gg), optimizer_of(torch)
+        options = {"mode": mode, "threshold": 2.0 - numbers[1], "threshold_mode": "abs", "patience": 2}
+        a = lr_scheduler.ReduceLROnPlateau(ours, **options)
+        b = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)
+        counts = []
+        for number in numbers:
+            a.step(sign * number)
+            b.step(sign * number)
+            counts.append((a.num_bad_epochs, b.num_bad_epochs))
+        assert [x for x, _ in counts] == [y for _, y in counts]
+        assert max(counts) > (0, 0)
+
+
 def test_warm_up_then_cosine_is_the_sequence_of_both() -> None:
     ours, theirs = optimizer_of(gg), optimizer_of(torch)
     schedule = lr_scheduler.WarmupCosineLR(ours, 10, 90, start_factor=0.1, eta_min=1e-3)

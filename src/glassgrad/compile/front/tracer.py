@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import origin, symbol
+from glassgrad.compile.front import memory, origin, symbol
 from glassgrad.compile.front.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.grad_watch import GradWatch
 from glassgrad.compile.front.infer import infer
@@ -29,7 +29,7 @@ from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.writes import MUTATIONS
+from glassgrad.engine.writes import MUTATIONS, memory_owner
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 
@@ -83,6 +83,8 @@ class Tracer(Observer):
     def __init__(self, name: str) -> None:
         self.builder = GraphBuilder(name)
         self.lifted: list[Lifted] = []
+        self._memory: set[int] = set()  # owners of memory that tensors made in the function share, and write to
+        self._looks: list[Lifted] = []  # views of what is lifted: neither inputs nor updates
         self.feeds: list[Feed] = []
         self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.generators: list[Any] = []
@@ -216,6 +218,8 @@ class Tracer(Observer):
     def constant(self, value: Any) -> Var:
         """Capture an array; small ones are shared by content, those that the user can change become inputs."""
         array = np.asarray(value)
+        if self._memory and id(memory_owner(array)) in self._memory:
+            return memory.seen(*self._root(memory_owner(array)), array).var  # type: ignore[no-any-return]  # a Symbol's
         owner = array if id(array) in self.live else array.base
         if id(owner) in self.live and array.dtype != object:
             return self._closed_over(array, owner)
@@ -353,18 +357,58 @@ class Tracer(Observer):
         if type(array) is not np.ndarray:
             return
         existed = id(target) in self._existing
-        if not existed and not state:
+        if not existed and not state and not (self._memory and id(memory_owner(array)) in self._memory):
             return
+        by_function = not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS)
         shared = self._arrays.get(id(array))
+        if by_function and shared is None and not (array.base is None and memory.is_alone(target, 1)):
+            self._lift_sharers(memory_owner(array))
+            return
         if shared is not None:
             made = shared[1]
         else:
             label = "state that the function closes over" if existed else "a tensor made in the function"
             made = self._state_input(array, path, label)
-        self.lifted.append(Lifted(weakref.ref(target), array, made, made._value, path, target._tracks, existed))
-        if not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS):
-            self.lifted[-1].by_function = True
+        self._put(target, made, existed, by_function, path)
+
+    def _put(self, target: Tensor, made: Symbol, existed: bool, by_function: bool = False, path: str = "") -> None:
+        """Let a Symbol take the place of a tensor's array until the trace is over."""
+        # A Symbol that was written already stands for the same input as at first.
+        var = next((entry.var for entry in self.lifted if entry.symbol is made), made._value)
+        entry = Lifted(weakref.ref(target), target.array, made, var, path, target._tracks, existed, by_function)
+        self.lifted.append(entry)
         target.array = made
+
+    def _lift_sharers(self, owner: Any) -> None:
+        """Replace the arrays of all tensors in some memory that the function is about to write to."""
+        sharers = memory.sharers(owner)
+        for one in sharers:
+            if self.existed(one):
+                self.lift(one)
+        sharers = [one for one in sharers if type(one.array) is np.ndarray and one.array.size]
+        base, root = self._root(owner, any(one.array is owner for one in sharers))
+        shapes = memory.whole(base, sharers)
+        for one in sharers:
+            seen = memory.seen(base, root, one.array, shapes)
+            if seen is root:
+                self._put(one, root, existed=False, by_function=True)
+                continue
+            self._looks.append(Lifted(weakref.ref(one), one.array, None, root._value, "", one._tracks, existed=False))
+            one.array = seen
+
+    def _root(self, owner: Any, has_tensor: bool = False) -> tuple[Any, Symbol]:
+        """Return an array in some memory, and its Symbol, that others are seen as views of."""
+        self._memory.add(id(owner))
+        known = next((known for known in self._arrays.values() if memory_owner(known[0]) is owner), None)
+        if known is not None:
+            return known
+        if id(owner) in self.live:
+            self._closed_over(owner, owner)
+            return self._arrays[id(owner)]
+        made = self._state_input(owner, "", "a tensor made in the function")
+        if not has_tensor:
+            self.lifted.append(Lifted(lambda: None, owner, made, made._value, "", tracks=False, existed=False))
+        return owner, made
 
     def existed(self, target: Tensor) -> bool:
         """Tell whether a tensor was there before the trace."""
@@ -441,7 +485,7 @@ class Tracer(Observer):
         """Give every lifted Tensor its array back, and every leaf its gradient."""
         self.over = True
         interrupted = None
-        for give_back in (*(entry.give_back for entry in self.lifted), self.grads.restore):
+        for give_back in (*(entry.give_back for entry in (*self.lifted, *self._looks)), self.grads.restore):
             while True:
                 try:
                     give_back()

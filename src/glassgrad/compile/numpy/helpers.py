@@ -88,7 +88,7 @@ def put_add(g, index, shape):
 
 def at_set(x, index, value):
     """x with another value at the index."""
-    out = x.copy()
+    out = np.array(x)
     out[index] = value
     return out
 

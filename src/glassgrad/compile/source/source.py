@@ -278,7 +278,11 @@ class BodyWriter(ExpressionWriter):
         target = self.name(instr.output, instr)
         self.written.add(instr.output)
         fresh = before.code.startswith(("np.zeros(", "np.ones(", "np.full("))
-        first = before.code if alone or fresh else f"{before.at(text.ATOM)}.copy()"
+        # What operators make of arrays without dimensions are numbers, which cannot be written to.
+        made_by = self.producer.get(source)
+        number = not source.shape and not fresh and (made_by is None or made_by.op != instr.op)
+        copied = f"np.array({before.code})" if number else f"{before.at(text.ATOM)}.copy()"
+        first = before.code if fresh or (alone and not number) else copied
         made = [] if target == first else [f"{target} = {first}"]
         return [*made, f"{target}[{key}] = {written.code}"]
 

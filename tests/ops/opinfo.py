@@ -21,7 +21,7 @@ import torch
 
 import glassgrad as gg
 from glassgrad.engine.tensor import Tensor
-from glassgrad.func.tree import flatten, tree_map
+from glassgrad.engine.tree import flatten, tree_map
 from glassgrad.ops import names
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "opinfo.json"

@@ -15,9 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import creation, devices, random
+from glassgrad.engine import creation, devices, random, tree
 from glassgrad.engine.tensor import Size, Tensor
-from glassgrad.func import tree
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC

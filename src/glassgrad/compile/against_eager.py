@@ -141,7 +141,7 @@ def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
             seen[one.path or f"state {number}"] = np.array(one.tensor.array)
     for effect in capture.effects:
         held = effect.holder.get(effect.key)
-        parts = [] if held is MISSING else tree.leaves(held)
+        parts = [] if held is MISSING else tree.every_leaf(held)
         stored = [(f"{effect.path} {at}", one) for at, one in enumerate(parts) if isinstance(one, Tensor)]
         seen.update((path, np.array(one.array)) for path, one in stored)
     for number, (leaf, _) in enumerate(capture.grads):

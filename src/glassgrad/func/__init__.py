@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from glassgrad.engine.tree import tree_map
 from glassgrad.errors.missing import getter
 from glassgrad.func.custom import custom_jvp, custom_vjp, straight_through
 from glassgrad.func.forward import gauss_newton_product, hessian, hvp, jacfwd, jvp, linearize
 from glassgrad.func.functional import functional_call, stack_module_state
 from glassgrad.func.implicit import custom_root
 from glassgrad.func.reverse import grad, grad_and_value, jacrev, value_and_grad, vjp
-from glassgrad.func.tree import tree_map
 from glassgrad.func.vmap import vmap
 
 # What PyTorch has here and this library has not, and what to use in its place.

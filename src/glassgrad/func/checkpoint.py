@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import random
+from glassgrad.engine import random, tree
 from glassgrad.engine.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_enabled
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS, memory_owner
-from glassgrad.func import tree
 from glassgrad.ops.core import REGISTRY, Primitive
 
 Function = Callable[..., Any]

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import saved_tensors, tape
+from glassgrad.engine import saved_tensors, tape, tree
 from glassgrad.engine.function import Function
 from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad
 from glassgrad.engine.node import record
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.func import tree
 from glassgrad.func.recording import place, zeros
 from glassgrad.ops.shape import alias_p
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import tape
+from glassgrad.engine import tape, tree
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.func import tree
 from glassgrad.func.recording import Argnums, Recording, matching, place, zeros
 from glassgrad.func.reverse import _one, jacrev
 from glassgrad.func.vmap import over_basis

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine import tree
 from glassgrad.engine.function import Function
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
-from glassgrad.func import tree
 from glassgrad.func.forward import jvp
 from glassgrad.func.reverse import jacrev, vjp
 from glassgrad.ops.shape import cat

@@ -11,8 +11,8 @@ from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tree import tree_map
 from glassgrad.func import forward, reverse
-from glassgrad.func.tree import tree_map
 from glassgrad.ops.shape import astype
 
 Function = Callable[..., Any]

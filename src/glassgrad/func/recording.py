@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import tape, views
+from glassgrad.engine import tape, tree, views
 from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.engine.node import Node
 from glassgrad.engine.tangents import forward_walk
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.func import tree
 from glassgrad.ops.shape import alias_p
 
 Argnums = int | Sequence[int]

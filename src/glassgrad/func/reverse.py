@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.func import tree
 from glassgrad.func.recording import Argnums, Recording, matching
 from glassgrad.func.vmap import over_basis
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import views
+from glassgrad.engine import tree, views
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.func import tree
 from glassgrad.ops.core import canonical_axis
 from glassgrad.ops.shape import cat
 from glassgrad.ops.vmap import rules

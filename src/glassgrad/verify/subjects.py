@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.func import tree
+from glassgrad.engine import tree
 from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
 
 Array = Any

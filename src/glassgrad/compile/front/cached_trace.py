@@ -34,7 +34,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
     Floats at `moving` positions are inputs; a trace depends on the values of all others.
     """
     if kwargs or any(isinstance(arg, dict | list | tuple) for arg in args):
-        leaves = tree.leaves({"args": args, "kwargs": kwargs})
+        leaves = tree.every_leaf({"args": args, "kwargs": kwargs})
         shape = tree.map_tree(lambda leaf, path: None, {"args": args, "kwargs": kwargs})
         structure: Any = repr(shape)
     else:

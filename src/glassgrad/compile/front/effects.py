@@ -89,7 +89,7 @@ class Moved:
     state: dict[int, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.leaves = tree.leaves(self.value)
+        self.leaves = tree.every_leaf(self.value)
         self.structure = _structure(self.value)
         self.kinds = [_kind(leaf) for leaf in self.leaves]
 
@@ -101,7 +101,7 @@ class Moved:
     def read(self) -> bool:
         """Look at what is there now; tell whether it is of the same kind."""
         value = self.holder.get(self.key)
-        leaves = [value] if type(value) is Tensor else tree.leaves(value)
+        leaves = [value] if type(value) is Tensor else tree.every_leaf(value)
         if len(leaves) != len(self.kinds) or not all(map(_fits, leaves, self.kinds)):
             return False
         if type(value) is not Tensor and _structure(value) != self.structure:
@@ -208,7 +208,7 @@ class Sorted:
         return change.now - before if type(before) is int else None
 
     def _guard(self, holder: Holder, key: Any, before: Any) -> None:
-        parts = tree.leaves(before) if before is not MISSING else []
+        parts = tree.every_leaf(before) if before is not MISSING else []
         tensors = [part for part in parts if isinstance(part, Tensor)]
         mine = _counted(tensors)
         alone = bool(tensors) and all(self._homes.get(key, 0) <= count for key, count in mine.items())

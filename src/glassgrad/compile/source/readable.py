@@ -151,7 +151,7 @@ def _loss(captured: Capture) -> Var:
 def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
     """Return the numbers of every input, random draws included."""
     values: dict[Var, Any] = {}
-    given = tree.leaves({"args": args, "kwargs": kwargs})
+    given = tree.every_leaf({"args": args, "kwargs": kwargs})
     for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
         values[var] = np.array(given[at].array if isinstance(given[at], Tensor) else given[at])
     values.update({one.var: np.array(one.tensor.array) for one in captured.state})

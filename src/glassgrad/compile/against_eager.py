@@ -17,7 +17,7 @@ from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.places import MISSING, Places
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Instr, Var
-from glassgrad.engine import tree
+from glassgrad.engine import snapshot, tree
 from glassgrad.engine.tensor import Tensor
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
@@ -50,26 +50,20 @@ class Snapshot:
     """
 
     def __init__(self, capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> None:
-        tensors = [one.tensor for one in capture.state] + [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        held = [*(tensor.array for tensor in tensors), *(leaf for leaf in leaves if isinstance(leaf, np.ndarray))]
-        self.arrays = [(array, array.copy()) for array in held] if arrays else []
-        self.grads = [(leaf, leaf._grad) for leaf, _ in capture.grads]
-        self.grads += [(leaf, leaf._grad) for leaf in leaves if isinstance(leaf, Tensor)]
-        self.streams = [(stream, stream.get_state()) for stream in capture.streams]
-        self.options = [(options, dict(options)) for options in capture.options]
+        given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        held = [one.array for one in (*(state.tensor for state in capture.state), *given)]
+        held += [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+        self.values = snapshot.Snapshot(
+            arrays=held if arrays else (),
+            gradients=[*(leaf for leaf, _ in capture.grads), *given],
+            dicts=capture.options,
+            streams=capture.streams,
+        )
         self.places = Places({id(one.holder.target): one.holder for one in capture.effects}.values())
 
     def restore(self) -> None:
         """Put everything back."""
-        for array, before in self.arrays:
-            if array.flags.writeable:  # the others are as they were
-                array[...] = before
-        for leaf, grad in self.grads:
-            leaf._grad = grad
-        for stream, state in self.streams:
-            stream.set_state(state)
-        for options, before in self.options:
-            options.update(before)
+        self.values.restore()
         self.places.restore()
 
 

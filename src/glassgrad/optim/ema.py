@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.module import Module
@@ -75,12 +76,12 @@ class EMA:
     @contextmanager
     def applied(self) -> Iterator[Module]:
         """Let the model have the averaged weights within the block."""
-        trained = {name: parameter.array.copy() for name, parameter in self.model.named_parameters()}
+        trained = Snapshot(tensors=self.model.parameters())
         self._write(self._averages())
         try:
             yield self.model
         finally:
-            self._write(trained)
+            trained.restore()
 
     def copy_to(self, model: Module) -> None:
         """Write the averaged weights into a model of the same shape."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import enable_grad
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.optim.optimizer import Optimizer
 
@@ -98,11 +99,6 @@ class LBFGS(Optimizer):
             MUTATIONS.record(parameter.array)
             start = stop
 
-    def _put_back(self, saved: list[Vector]) -> None:
-        for parameter, array in zip(self._parameters, saved, strict=True):
-            parameter.array[...] = array
-            MUTATIONS.record(parameter.array)
-
     # --- the step ---------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -182,12 +178,12 @@ class LBFGS(Optimizer):
             if iteration == group["max_iter"]:  # what comes out of the last move is for the next call to see
                 return here._replace(step=length), 0
             return self._evaluate(closure, length, direction), 1
-        saved = [parameter.array.copy() for parameter in self._parameters]
+        before = Snapshot(tensors=self._parameters)
 
         def at(step: float) -> Point:
             self._move(direction, step)
             point = self._evaluate(closure, step, direction)
-            self._put_back(saved)
+            before.restore()
             return point
 
         search = Search(at, here._replace(slope=slope), float(np.abs(direction).max()), allowed)

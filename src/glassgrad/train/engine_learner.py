@@ -18,11 +18,10 @@ import numpy as np
 
 from glassgrad import errors, nn, public  # noqa: F401 - importing public completes Tensor
 from glassgrad.amp import GradScaler
+from glassgrad.engine import snapshot
 from glassgrad.engine.creation import from_numpy, tensor
 from glassgrad.engine.mode import no_grad
-from glassgrad.engine.random import get_states, set_states
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
 from glassgrad.optim.update import Snapshot, clip, has_state, update
@@ -312,15 +311,11 @@ class EngineLearner:
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
     """Put random numbers and buffers (running statistics) back after the block."""
-    states = get_states()
-    buffers = [(buffer, buffer.array.copy()) for buffer in model.buffers()]
+    before = snapshot.Snapshot(tensors=model.buffers(), randoms=True)
     try:
         yield
     finally:
-        set_states(states)
-        for buffer, array in buffers:
-            buffer.array[...] = array
-            MUTATIONS.record(buffer.array)
+        before.restore()
 
 
 class NormWindow:

@@ -5,7 +5,6 @@ Smith, "Cyclical learning rates for training neural networks", 2017.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.engine.random import get_states, set_states
-from glassgrad.engine.writes import MUTATIONS
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.nn.modes import modes_kept
 from glassgrad.train.engine_learner import EngineLearner, StepOptions
 from glassgrad.train.feed import LoaderFeed
@@ -112,7 +110,9 @@ def find_rate(
     if not 0 < low < high or steps < 10:
         raise errors.RATES_RANGE(low=low, high=high, steps=steps)
     learner = EngineLearner(model, optimizer, loss_fn=loss_fn, options=StepOptions())
-    put_back = _snapshot(model, optimizer)
+    before = Snapshot(
+        tensors=[*model.parameters(), *model.buffers()], gradients=model.parameters(), states=[optimizer], randoms=True
+    )
     feed = LoaderFeed(loader)
     factor = (high / low) ** (1 / (steps - 1))
     rates: list[float] = []
@@ -133,7 +133,7 @@ def find_rate(
                 rates.append(rate)
                 losses.append(smooth)
     finally:
-        put_back()
+        before.restore()
     found = RateSearch(rates, losses, _steepest(rates, losses))
     if picture is not None:
         found.draw(picture)
@@ -154,25 +154,6 @@ def _steepest(rates: list[float], losses: list[float]) -> float:
     slopes = np.gradient(np.convolve(np.pad(losses[:count], width, "edge"), window, "valid"), np.log(rates[:count]))
     place = int(slopes.argmin())
     return rates[place] if slopes[place] < 0 else math.nan
-
-
-def _snapshot(model: Any, optimizer: Any) -> Callable[[], None]:
-    """Return what puts weights, buffers, gradients, optimizer and random numbers back."""
-    tensors = [*model.parameters(), *model.buffers()]
-    arrays = [tensor.array.copy() for tensor in tensors]
-    gradients = [parameter._grad for parameter in model.parameters()]
-    state, randoms = copy.deepcopy(optimizer.state_dict()), get_states()
-
-    def put_back() -> None:
-        for tensor, array in zip(tensors, arrays, strict=True):
-            tensor.array[...] = array
-            MUTATIONS.record(tensor.array)
-        for parameter, g in zip(model.parameters(), gradients, strict=True):
-            parameter._grad = g
-        optimizer.load_state_dict(state)
-        set_states(randoms)
-
-    return put_back
 
 
 __all__ = ["find_rate"]

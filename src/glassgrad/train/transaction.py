@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.nn.module import Module
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.kept.checkpoint import Stateful
@@ -67,22 +67,21 @@ def _text(value: Any) -> str:
 @contextlib.contextmanager
 def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
     """Put the parts back to what they were before when the block ends in an error."""
-    before = [(part, copy.deepcopy(part.state_dict()), _attributes(part)) for part in parts.values()]
+    before = [(Snapshot(states=[part]), Snapshot(dicts=_attributes(part))) for part in parts.values()]
     try:
         yield
     except BaseException:
-        for part, state, attributes in before:
+        for state, attributes in before:
             with contextlib.suppress(Exception):  # the error on its way out is the one to tell
-                part.load_state_dict(state)
-            for owner, values in attributes:
-                vars(owner).update(values)
+                state.restore()
+            attributes.restore()
         raise
 
 
-def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
+def _attributes(part: Any) -> list[dict[str, Any]]:
     """Return the attributes of a part, which a state need not hold: where a loader goes on, for example."""
     inner = getattr(part, "_part", part)  # behind `AsArrays`
-    return [] if isinstance(inner, Module) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
+    return [] if isinstance(inner, Module) or not hasattr(inner, "__dict__") else [vars(inner)]
 
 
 @contextlib.contextmanager

@@ -19,9 +19,9 @@ from glassgrad.compile.front.interrupts import opened
 from glassgrad.compile.front.iterators import watched
 from glassgrad.compile.front.places import Places
 from glassgrad.compile.front.reach import Reach, reach
-from glassgrad.compile.front.refusal import rewinder
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.engine.random import default_generator
+from glassgrad.engine.snapshot import Snapshot
 
 origin.ENTRANCES.add(__file__)
 
@@ -59,8 +59,8 @@ def capture(
     hidden = [("random", random._inst), ("np.random", np.random.mtrand._rand)]
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
     places = Places(found.holders)
-    rewinders = [rewinder(one) for one in (default_generator, *(stream for _, stream, _ in streams))]
-    undo = functools.partial(_undo, found, places, rewinders)
+    randoms = Snapshot(streams=[default_generator, *(stream for _, stream, _ in streams)])
+    undo = functools.partial(_undo, found, places, randoms)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
@@ -115,10 +115,9 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
-def _undo(found: Reach, places: Places, rewinders: Sequence[Callable[[], None]]) -> bool:
+def _undo(found: Reach, places: Places, randoms: Snapshot) -> bool:
     """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
-    for rewind in rewinders:
-        rewind()
+    randoms.restore()
     places.restore()
     return put_back(found)
 

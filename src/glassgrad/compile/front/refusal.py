@@ -8,12 +8,9 @@ raised, as in eager mode; after the others the call runs eagerly.
 from __future__ import annotations
 
 import dis
-import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
-
-import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.compile.front.origin import Origin
@@ -134,18 +131,3 @@ def _instrs(frame: FrameType) -> Iterable[Instr]:
 
 def _primitive(frame: FrameType) -> Primitive | None:
     return next((value for value in frame.f_locals.values() if isinstance(value, Primitive)), None)
-
-
-# --- random streams -------------------------------------------------------------------------------
-
-
-def rewinder(stream: Any) -> Callable[[], None]:
-    """Return a function that takes a random stream back to where it is now."""
-    if isinstance(stream, np.random.Generator):
-        bits, state = stream.bit_generator, stream.bit_generator.state
-        return lambda: setattr(bits, "state", state)
-    if isinstance(stream, random.Random):
-        numbers = stream.getstate()
-        return lambda: stream.setstate(numbers)
-    state = stream.get_state()
-    return lambda: stream.set_state(state)

@@ -33,6 +33,7 @@ from glassgrad.compile.source.runs import assigned, forward_runs
 from glassgrad.compile.source.source import BodyWriter
 from glassgrad.engine import tree
 from glassgrad.engine.backward import grad
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 
 _ALIKE = 0.01  # how far gradients may be apart, measured by the largest, that differ by rounding only
@@ -155,10 +156,9 @@ def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
     for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
         values[var] = np.array(given[at].array if isinstance(given[at], Tensor) else given[at])
     values.update({one.var: np.array(one.tensor.array) for one in captured.state})
-    streams = [(stream, stream.get_state()) for stream in captured.streams]
+    streams = Snapshot(streams=captured.streams)
     values.update({feed.var: np.array(feed.draw()) for feed in captured.feeds if feed.var is not None})
-    for stream, state in streams:
-        stream.set_state(state)
+    streams.restore()
     return values
 
 

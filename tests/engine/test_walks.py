@@ -71,3 +71,21 @@ def test_memory_is_freed_by_both():
             walk.seed(y.node, np.ones((), np.float32))
             run(walk)
         assert middle.parents == ()
+
+
+def test_an_observer_hears_of_a_rule_once_and_of_several_one_by_one():
+    class Listener(tape.Observer):
+        def __init__(self):
+            self.heard = []
+
+        def rule(self, node, g, saved, position):
+            self.heard.append((node.prim.name, position))
+
+    x, y = (gg.randn(2, requires_grad=True) for _ in range(2))
+    loss, listener = (x.exp() * y).sum(), Listener()
+    walk = tape.Walk(False, False, observer=listener)
+    with gg.no_grad():
+        walk.seed(loss.node, np.ones((), np.float32))
+        walk.run()
+    names = [name for name, _ in listener.heard]
+    assert [position for _, position in listener.heard] == [None, None, 0, 1, None], names

@@ -108,9 +108,13 @@ def steps():
     x, w = b.input(64, 64), b.input(64, 64)
     hidden = (x @ w) * 2.0 + b.constant(np.arange(64, dtype=np.float32))
     yield b.build((hidden @ x).sum(1), updates=[(w, w - hidden)])
+    b = Builder()
+    x, w = b.input(8, 5), b.input(8, 5)  # several constants
+    moved = x * b.constant(np.arange(40, dtype=np.float32).reshape(8, 5)) + b.constant(np.arange(5, dtype=np.float32))
+    yield b.build(moved.sum(1) * b.constant(np.arange(8, dtype=np.float32)), updates=[(w, w - moved)])
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_a_stored_layout_forgets_nothing(place, number):
     """Compared field by field, whatever fields there are: what is written, what is checked, what lies where."""
     given = list(steps())[number]

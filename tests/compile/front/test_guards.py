@@ -10,6 +10,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
+from glassgrad.compile.front import edges
 from glassgrad.compile.front.bytecode_reads import reads_of
 
 
@@ -395,3 +396,17 @@ def test_what_a_failed_trace_added_is_taken_away():
         compiled(owner.step)(gg.ones(()))
     assert seen == [1]
     assert vars(owner) == {}
+
+
+def test_equal_numbers_of_other_types_are_not_the_same():
+    """1, 1.0 and True are equal, and make results of other dtypes."""
+    options = {"factor": 2}
+    step = gg.compile(lambda x: x * options["factor"])
+    x = gg.tensor([1, 2, 3])
+    for factor in (2, 2.0, 2, 2.0 + 0j, True, 1, 1.0):
+        options["factor"] = factor
+        assert step(x).dtype == (x * factor).dtype
+        assert step(x).tolist() == (x * factor).tolist()
+    for now, before in [(1, True), (1.0, 1), (0.0, False), ((1, 2), (1, 2.0)), ("a", b"a"), (1, gg.tensor(1))]:
+        assert not edges.same(now, before)
+        assert not edges.same(before, now)

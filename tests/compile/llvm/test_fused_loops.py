@@ -33,6 +33,10 @@ def batch_norm_2d(b, x, gain):
     return d * (d.square().mean(0, 2, 3, keepdims=True) + 1e-5).rsqrt() * gain.reshape(1, 5, 1, 1)
 
 
+def around(x, w):
+    return x.exp() + (x @ w) * x
+
+
 def gelu(b, x):
     return 0.5 * x * (1 + (x * 0.7071067811865476).erf())
 
@@ -126,6 +130,8 @@ CASES = {
         ),
         [(6, 20)], 3,
     ),
+    # What makes x + 1 cannot run with what reads it at the end: the product in between waits for it.
+    "around a product": (lambda b, x, w: around(x + 1, w), [(40, 40), (40, 40)], 3),
     "scalars": (lambda b, x: (x + 1) * 2, [()], 1),
     "a scalar's chain": (lambda b, x, s: x * (s * 2).exp(), [(3000, 33), ()], 2),
     "a column's chain": (lambda b, x, s: x * (s * 2).exp() + x.sum(1, keepdims=True), [(300, 33), (300, 1)], 1),

@@ -56,6 +56,7 @@ class Op:
     kind: str = ""
     checks: str = ""
     notes: str = ""
+    takes_complex: bool = False
     parts: list[Primitive] = field(default_factory=list)
     torch: list[dict[str, Any]] = field(default_factory=list)
 
@@ -103,6 +104,7 @@ def _row(name: str, function: Any) -> Op:
     else:
         parts = sorted(primitives_in(plain), key=lambda part: part.name)
     row = Op(name, _family(module), parts=parts)
+    row.takes_complex = getattr(function, "takes_complex", prim is not None and prim.takes_complex)
     if prim is not None:
         row.formula, row.derivative, row.kind, row.notes = prim.formula, prim.derivative, prim.kind, prim.notes
         row.checks = signs(prim)
@@ -196,7 +198,7 @@ def _internal(prim: Primitive, users: list[str]) -> Op:
     """Return the row of a primitive without a public name, with the public functions that it is part of."""
     part_of = f"part of {', '.join(users[:6])}{', …' if len(users) > 6 else ''}" if users else ""
     notes = "; ".join(filter(None, [prim.notes, part_of]))
-    return Op(prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, signs(prim), notes)
+    return Op(prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, signs(prim), notes, prim.takes_complex)
 
 
 def _head(rows: list[Op], inner: list[Op]) -> str:
@@ -224,6 +226,9 @@ def _legend() -> str:
         "both rules. <i>fused</i>: a hand-derived gradient and a decomposition, held against each other. "
         "<i>composed</i>: an ordinary function; its derivative is that of the primitives listed. Below, g is the "
         "cotangent and y the result.</p>"
+        "<p><b>Complex numbers.</b> <i>right</i>: the entry states that value, gradient and tangent are right "
+        "for complex arguments, and <code>tests/ops/test_complex.py</code> holds them against differences. "
+        "<i>refused</i>: it states nothing, and complex arguments are an error.</p>"
     )
     return (
         f"<details><summary>What the signs under “verified by” mean</summary><table class='legend'>{items}</table>"
@@ -239,7 +244,7 @@ def _filter() -> str:
     )
 
 
-COLUMNS = ("op", "formula", "derivative", "kind", "verified by", "PyTorch's samples")
+COLUMNS = ("op", "formula", "derivative", "kind", "complex", "verified by", "PyTorch's samples")
 
 
 def _section(heading: str, rows: list[Op], anchor: str) -> str:
@@ -262,10 +267,11 @@ def _html_row(row: Op) -> str:
     checks = "".join(f"<b class='sign'>{escape(sign)}</b>" for sign in row.checks) if not composed else "its parts"
     if (not row.checks and not composed) or (composed and not row.derivative):
         checks = "<span class='none'>–</span>"
+    numbers = "right" if row.takes_complex else "refused"
     anchor = f"<a id='op-{escape(row.family)}-{escape(row.name)}'></a>"
     return (
         f"<tr><td>{anchor}<b>{escape(row.name)}</b>{aliases}</td><td>{formula}{notes}</td><td>{derivative}</td>"
-        f"<td>{row.kind}</td><td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
+        f"<td>{row.kind}</td><td>{numbers}</td><td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
     )
 
 

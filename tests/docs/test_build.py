@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import glassgrad as gg
+from glassgrad import errors
 from glassgrad.ops.core import REGISTRY, Elementwise, Fused
 
 pytest.importorskip("markdown_it", reason="the documentation is built with it")
@@ -86,6 +88,23 @@ def test_every_layer_loss_optimizer_and_schedule_is_listed(site: Path) -> None:
     assert {"xavier_uniform_", "orthogonal_"} <= listed
     assert "<td></td>" not in text, "a class without a docstring"
     assert "agree</span>" in text
+
+
+def test_the_table_says_what_becomes_of_complex_numbers(site: Path, docs: ModuleType) -> None:
+    rows = {row.name: row for row in docs.optable.public_ops()}
+    text = (site / "ops.html").read_text(encoding="utf-8")
+    z = gg.tensor([[1 + 2j, 3j], [0.5j, 1 - 1j]])
+    for name in ("exp", "sin", "matmul", "softmax", "relu", "erf", "norm", "cumsum"):
+        function = getattr(gg, name)
+        try:
+            function(z, *{"matmul": (z,), "softmax": (0,), "cumsum": (0,)}.get(name, ()))
+        except errors.KindError:
+            taken = False
+        else:
+            taken = True
+        assert rows[name].takes_complex == taken, name
+        shown = text.partition(f"<b>{name}</b>")[2].partition("</tr>")[0]
+        assert f"<td>{'right' if taken else 'refused'}</td>" in shown
 
 
 def test_composed_functions_name_their_parts(docs: ModuleType) -> None:

@@ -190,10 +190,46 @@ def hermitian(z: Any) -> Any:
         lambda z: z.real * z + z.imag,
         lambda z: (z * z.conj()).real.sqrt(),
         lambda z: gg.fft.fft(z).abs(),
+        lambda z: gg.matrix_exp(z * 0.3),
+        lambda z: tuple(gg.linalg.lu(z)),
+        lambda z: tuple(gg.linalg.lu(z[:2])),
+        lambda z: tuple(gg.linalg.lu(z[:, :2])),
+        *(
+            lambda z, left=left, adjoint=adjoint: gg.linalg.lu_solve(
+                *gg.linalg.lu_factor(z), z.mT @ z, left=left, adjoint=adjoint
+            )
+            for left in (True, False)
+            for adjoint in (True, False)
+        ),
+        gg.exp2,
+        lambda z: gg.ldexp(z, z.mT),
+        gg.sigmoid,
+        F.silu,
     ],
 )
 def test_derivatives_of_functions_of_complex_matrices(function: Callable[[Any], Any]) -> None:
     check(function, [numbers(3, 3, seed=2)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_lu_solves_complex_equations(left: bool, adjoint: bool) -> None:
+    a, b = numbers(3, 3), numbers(3, 3, seed=1)
+    x = gg.linalg.lu_solve(*gg.linalg.lu_factor(gg.tensor(a)), gg.tensor(b), left=left, adjoint=adjoint).numpy()
+    matrix = a.conj().T if adjoint else a
+    np.testing.assert_allclose(matrix @ x if left else x @ matrix, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "exp2"])
+def test_large_complex_numbers_do_not_overflow_before_the_result_does(name: str) -> None:
+    function = {"sigmoid": gg.sigmoid, "silu": F.silu, "exp2": gg.exp2}[name]
+    z = np.array([-800 + 1j, -60 - 2j, 39 + 3j, 41 + 3j, 800 - 1j, 1e-9 + 1e-9j, 2.5j])
+    if name == "exp2":
+        expected = 2**z
+    else:  # each side in the form that is small there
+        small = np.exp(np.where(z.real > 0, -z, z))
+        expected = np.where(z.real > 0, 1 / (1 + small), small / (1 + small)) * (z if name == "silu" else 1)
+    np.testing.assert_allclose(function(gg.tensor(z)).numpy(), expected, rtol=1e-12)
 
 
 def public() -> dict[str, Any]:

@@ -62,6 +62,19 @@ def test_all_ops_in_other_dtypes(dtype: str, single_threaded_torch: None) -> Non
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("dtype", KNOWN)
+def test_no_reason_of_other_dtypes_is_idle(dtype: str, single_threaded_torch: None) -> None:
+    """What has a reason differs or is refused; of an op that is mended the reason has to go."""
+    some = [info for info in infos() if opinfo.title(info) in KNOWN[dtype]]
+    needed = {
+        report.op
+        for report in opinfo.examine_all(some, SAMPLES, dtype)
+        if [how for _, how in report.disagrees if not how.startswith(PROMOTION)]
+        or [why for why in report.unsupported if "argument of type" not in why]
+    }
+    assert needed == set(KNOWN[dtype])
+
+
 @pytest.mark.parametrize("op", opinfo.REASONS)
 def test_reasons_are_still_needed(op: str, single_threaded_torch: None) -> None:
     reports = [opinfo.examine(info) for info in infos() if opinfo.title(info) == op]

@@ -181,3 +181,22 @@ def test_second_order_vmap_and_compiled(name: str) -> None:
 def test_what_cannot_be_is_named(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(errors.GlassgradError, match=said):
         call(gg.tensor(real(1, 2, 4, 4, 4)))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False}, {"divisor_override": 3}]
+)
+def test_averages_of_whole_numbers(options: dict[str, Any]) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (2, 3, 4, 4, 6))
+    found = F.avg_pool3d(gg.tensor(x), 2, **options)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found.numpy(), TF.avg_pool3d(torch.tensor(x), 2, **options).numpy())
+
+
+def test_averages_of_bytes_are_refused() -> None:
+    x = gg.ones(1, 1, 4, 4, 4, dtype=gg.uint8)
+    with pytest.raises(errors.GlassgradError, match="floating-point or int64"):
+        F.avg_pool3d(x, 2)
+    for size in (2, 3):
+        with pytest.raises(errors.GlassgradError, match="floating-point"):
+            F.adaptive_avg_pool3d(x, size)

@@ -9,7 +9,7 @@ from glassgrad.engine.random import Generator, rand
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
-from glassgrad.ops.complex_input import guard_all
+from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 
@@ -50,6 +50,7 @@ def selu(input: Array, inplace: bool = False) -> Array:
     return ops.selu(input)
 
 
+@takes_complex
 def silu(input: Array, inplace: bool = False) -> Array:
     """x * sigmoid(x)."""
     return ops.silu(input)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
@@ -47,7 +48,7 @@ def _sigmoid_slope(y: Array, x: Array) -> Array:
 
 sigmoid = elementwise(
     "sigmoid", _sigmoid, (_sigmoid_slope,), saves="y", formula="1 / (1 + exp(-x))",
-    derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES,
+    derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES, takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -84,7 +85,7 @@ def _silu_slope(y: Array, x: Array) -> Array:
 
 silu = elementwise(
     "silu", _silu, (_silu_slope,), saves="x", formula="x * sigmoid(x)",
-    derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
+    derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES, takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -326,6 +327,7 @@ def logit(x: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)); with `eps`, x is limited to [eps, 1 - eps] first."""
     if eps is not None:
         x = ew.clip_p(x, low=eps, high=1 - eps)
+    x = as_real(x)
     y = ew.log(x) - ew.log1p(-x)
     # Outside of [0, 1] the slopes of the two logarithms are numbers, but the function has none.
     return y * ew.where(ew.logical_or(x < 0, x > 1), y.dtype.type(math.nan), y.dtype.type(1)) if eps is None else y

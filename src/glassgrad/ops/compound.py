@@ -11,7 +11,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import complexes, reduce
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import concrete
+from glassgrad.ops.axes import as_real, concrete
 from glassgrad.ops.complex_input import complex_dtype, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.data_dependent import nonzero_p
@@ -226,6 +226,7 @@ def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwis
 @takes_complex
 def isclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Whether |x - other| <= atol + rtol * |other|, element by element."""
+    x, other = (as_real(v) if hasattr(v, "dtype") and v.dtype.kind == "b" else v for v in (x, other))
     near = ew.abs(x - other) <= atol + rtol * ew.abs(other)
     near = ew.logical_and(near, ew.logical_and(ew.isfinite(x), ew.isfinite(other)))
     near = ew.logical_or(near, ew.equal(x, other))  # infinities of one sign
@@ -279,4 +280,4 @@ def angle(x: Array) -> Array:
     if complexes.is_complex(x):
         return ew.atan2(complexes.imag(x), complexes.real(x))
     # Not the angle of (x, 0 * x): that is -pi for negative x, since 0 * x is -0.0, and NaN for infinite ones.
-    return ew.where(ew.less(x, 0), math.pi, ew.sign(x) * 0)
+    return ew.where(ew.less(x, 0), math.pi, ew.sign(as_real(x)) * 0)

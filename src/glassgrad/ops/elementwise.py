@@ -254,8 +254,10 @@ rsqrt = elementwise(
 
 exp2 = elementwise(
     "exp2", "exp2", (lambda y, x: y * _LN2,), saves="y", formula="2 ** x", derivative="y * log(2)",
-    samples=(reals(-3, 3),), edge=EDGES,
+    samples=(reals(-3, 3),), edge=EDGES, takes_complex=True,
 )  # fmt: skip  # an entry of the table
+# NumPy's function takes real numbers only.
+exp2.evaluate = lambda x: np.exp(x * _LN2) if np.iscomplexobj(x) else np.exp2(x)
 log2 = elementwise(
     "log2", "log2", (lambda y, x: reciprocal(x * _LN2),), saves="x", formula="log(x) / log(2)",
     derivative="1 / (x * log(2))",
@@ -440,6 +442,8 @@ def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "")
 
 _WHOLE = (-1.0, 0.0, 1.0)
 sign: Elementwise = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
+# A truth value is its own sign, as in PyTorch; NumPy's function takes none.
+sign.evaluate = lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
 floor = _step("floor", "floor", "largest integer <= x", *_WHOLE)
 ceil = _step("ceil", "ceil", "smallest integer >= x", *_WHOLE)
 trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", *_WHOLE)

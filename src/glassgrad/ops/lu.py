@@ -13,6 +13,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import conj_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
 from glassgrad.ops.factorise import cholesky
 from glassgrad.ops.index import take_along_axis
@@ -99,12 +100,13 @@ matrix_exp_p: Custom = custom(
     "matrix_exp", _expm, saves="x", batch=native, shape=lambda x: x.shape,
     vjp=(lambda g, y, x: _directional(swap_last(x), g),), jvp=(lambda t, y, x: _directional(x, t),),
     formula="1 + x + x @ x / 2 + x @ x @ x / 6 + ...", derivative="upper right block of exp([[xT, g], [0, xT]])",
-    samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))),
+    samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))), takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
+@takes_complex
 def matrix_exp(x: Array) -> Array:
-    """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ...; real matrices.
+    """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ...
 
     Example:
         >>> import glassgrad as gg
@@ -112,7 +114,7 @@ def matrix_exp(x: Array) -> Array:
         [[1.0, 1.0], [0.0, 1.0]]
     """
     _check("matrix_exp", x)
-    return matrix_exp_p(x if x.dtype.kind == "f" else x * 1.0)
+    return matrix_exp_p(x if x.dtype.kind in "fc" else x * 1.0)
 
 
 # --- LU -------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def _dominant(*shape: int) -> Any:
 
 lu_pivots_p: Custom = custom(
     "lu_pivots", _lu_pivots, vjp=(None,), jvp=(None,), batch=native,
-    formula="the row that each row changes places with, from 1", derivative="none",
+    formula="the row that each row changes places with, from 1", derivative="none", takes_complex=True,
 )  # fmt: skip  # an entry of the table
 pivot_rows_p: Custom = custom(
     "pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native,
@@ -250,10 +252,11 @@ lu_p: Custom = custom(
     "lu", _lu, saves="y", batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
     formula="L and U of x = L U in one matrix, without exchanges of rows",
     derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
-    samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))),
+    samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))), takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
+@takes_complex
 def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
     """The factors L and U of (..., m, n) in one matrix, and LAPACK's exchanges of rows (from 1): `linalg.lu_factor`."""
     _check("lu_factor", x, square=False)
@@ -264,6 +267,7 @@ def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
     return LUFactors(lu_p(take_along_axis(x, reshape_p(order, shape=(*order.shape, 1)), -2)), pivots)
 
 
+@takes_complex
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
     """P, L, U with P L U = x from what `lu_factor` returned; what is not asked for is empty."""
     none = np.zeros((0,), LU.dtype)
@@ -275,25 +279,35 @@ def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots:
     return LUResult(places, _lower(LU) if unpack_data else none, _upper(LU) if unpack_data else none)
 
 
+@takes_complex
 def linalg_lu(x: Array, *, pivot: bool = True) -> LUResult:
     """P, L, U with P L U = x (..., m, n): a permutation, a unit lower and an upper triangular matrix: `linalg.lu`."""
     return lu_unpack(*lu_factor(x, pivot=pivot))
 
 
+@takes_complex
 def lu(x: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     """PyTorch's older `lu`: the factors in one matrix, the exchanges, and with `get_infos` where a zero came up."""
     found = lu_factor_ex(x, pivot=pivot)
     return tuple(found) if get_infos else (found.LU, found.pivots)
 
 
+@takes_complex
 def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
-    """The x with a x = b (or x a = b, if not `left`), from `lu_factor(a)`; with `adjoint` for the transpose of a."""
-    if not left:
-        return swap_last(linalg_lu_solve(LU, pivots, swap_last(B), adjoint=not adjoint))
+    """The x with a x = b (or x a = b, if not `left`), from `lu_factor(a)`; with `adjoint` for the adjoint of a."""
     _check("lu_solve", LU)
+    if adjoint and LU.dtype.kind == "c":
+        LU = conj_p(LU)
+    if left:
+        return _solved(LU, pivots, B, adjoint)
+    return swap_last(_solved(LU, pivots, swap_last(B), not adjoint))
+
+
+def _solved(LU: Array, pivots: Array, B: Array, turned: bool) -> Array:
+    """The x with a x = b, or with aT x = b if `turned`."""
     order = pivot_rows_p(pivots, rows=LU.shape[-1])
     lower, upper = _lower(LU), _upper(LU)
-    if not adjoint:
+    if not turned:
         b = take_along_axis(B, reshape_p(order, shape=(*order.shape, 1)), -2)
         return solve_triangular_p(upper, _from_left(lower, b), upper=True, unit=False)
     y = _from_left_turned(lower, solve_triangular_p(swap_last(upper), B, upper=False, unit=False))
@@ -301,6 +315,7 @@ def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, ad
     return take_along_axis(y, reshape_p(back, shape=(*back.shape, 1)), -2)
 
 
+@takes_complex
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """PyTorch's older order of the arguments of `linalg.lu_solve`."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
@@ -360,6 +375,7 @@ def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = Fals
     return SolveInfo(ew.where(missing, y, np.asarray(np.nan, y.dtype)), info)
 
 
+@takes_complex
 def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsInfo:
     """`lu_factor` with `info`: above 0 where U has a zero on its diagonal."""
     factors = lu_factor(x, pivot=pivot)

@@ -294,8 +294,7 @@ def _avg_pool(
     op = f"avg_pool{dims}d"
     image, back = _as_images(x, dims, op)
     window = _pool_window(dims, op, kernel, stride, padding, 1) | {"ceil": bool(ceil)}
-    if x.dtype.kind in "biu" and x.dtype != np.int64:
-        raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
+    _expect_averages(x, op)
     total = sum_pool2d_p(image, **window)
     if divisor is not None:
         return back(_mean_of(total, np.asarray(divisor)))
@@ -307,6 +306,12 @@ def _avg_pool(
     if (area == area.flat[0]).all():
         area = area.flat[0]
     return back(_mean_of(total, area))
+
+
+def _expect_averages(x: Array, op: str) -> None:
+    """Refuse integers but int64, as PyTorch does: their totals would not fit."""
+    if x.dtype.kind in "biu" and x.dtype != np.int64:
+        raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
 
 
 def _mean_of(total: Array, count: Any) -> Array:

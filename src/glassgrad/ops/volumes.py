@@ -20,7 +20,7 @@ from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.pool import max_pool2d_index_p, max_pool2d_p, sum_pool2d_p
 from glassgrad.ops.resize import _averaged
 from glassgrad.ops.shape import pad_p, permute_p, reshape_p
-from glassgrad.ops.spatial import Ints, _several, _window_sizes
+from glassgrad.ops.spatial import Ints, _expect_averages, _mean_of, _several, _window_sizes
 from glassgrad.ops.strided import overlap_add_p, unfold_p
 
 Triple = tuple[int, ...]
@@ -249,6 +249,7 @@ def avg_pool3d(
 ) -> Array:
     """Mean of each window of (N, C, D, H, W); the border counts unless `count_include_pad` is False."""
     volume, back = _as_volumes(input, "avg_pool3d")
+    _expect_averages(volume, "avg_pool3d")
     n, c, depth, height, width = volume.shape
     windows = _windows("avg_pool3d", kernel_size, stride, padding, 1)
     ceil = bool(ceil_mode)
@@ -258,13 +259,12 @@ def avg_pool3d(
     y = sum_pool2d_p(reshape_p(inner, shape=(n, c, depth, rows * columns)), **_as_window(windows[0], _ALONE, ceil))
     total = reshape_p(y, shape=(n, c, y.shape[2], rows, columns))
     if divisor_override is not None:
-        return back(total * (1 / divisor_override))
+        return back(_mean_of(total, np.asarray(divisor_override)))
     counts = [
         _window_sizes(size, one.kernel, one.stride, one.pad, ceil, count_include_pad)
         for size, one in zip((depth, height, width), windows, strict=True)
     ]
-    share = 1 / (counts[0][:, None, None] * counts[1][:, None] * counts[2])
-    return back(total * share.astype(volume.dtype))
+    return back(_mean_of(total, counts[0][:, None, None] * counts[1][:, None] * counts[2]))
 
 
 def _sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
@@ -280,6 +280,9 @@ def _sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
 def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     """Mean over a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis."""
     volume, back = _as_volumes(input, "adaptive_avg_pool3d")
+    if volume.dtype.kind in "biu":
+        op, expected = "adaptive_avg_pool3d", "floating-point"
+        raise errors.IMAGE_DTYPE(op=op, given=volume.dtype, expected=expected, where=provenance.here())
     sizes = _sizes_of(output_size, volume.shape[2:], "adaptive_avg_pool3d")
     if all(n and m and n % m == 0 for n, m in zip(volume.shape[2:], sizes, strict=True)):
         return back(avg_pool3d(volume, [n // m for n, m in zip(volume.shape[2:], sizes, strict=True)]))

@@ -300,7 +300,6 @@ class Compiled(Portable):
         )
         traced = time.perf_counter()
         try:
-            _warn_of_python_state(captured)
             made = self._built(captured, signature(args, kwargs, self._moving)[0])
         except BaseException as error:  # Ctrl-C too leaves everything as it was
             if captured.undo is not None:
@@ -392,19 +391,6 @@ class Compiled(Portable):
     def program(self) -> Any:
         """What runs: a native step or a NumPy one."""
         return self._current("the program").program
-
-
-def _warn_of_python_state(captured: Capture) -> None:
-    """Warn of attributes that the function changes: a compiled call does not run that code again.
-
-    Local counters of enclosing functions are left alone; counting traces that way is a common idiom.
-    """
-    for edge, now in captured.changed:
-        if "." in edge.path and edge.kind == "item":
-            text = errors.PYTHON_STATE.text(
-                what=edge.path, kind=type(now).__name__, before=repr(edge.value), after=repr(now)
-            )
-            warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
 
 def compile(

@@ -24,7 +24,7 @@ from glassgrad.engine.node import Node, describe, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.views import placeholders
-from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.engine.writes import MUTATIONS, memory_owner, spare_result
 from glassgrad.ops import names
 from glassgrad.ops.complexes import view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Primitive
@@ -119,6 +119,7 @@ def overwrite(
     if MODE.flags & RECORDING:
         _guard(x)
     memory = x.lifted()
+    spare_result(x)
     prim = getattr(function, "primitive", None)
     if not _involved(x, (*args, *kwargs.values())):
         if not kwargs and type(memory) is _ndarray and _by_ufunc(prim, memory, args):
@@ -276,6 +277,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         setitem(x[steps[0]], steps[1], value)
         return
     memory = x.lifted()
+    spare_result(x)
     if not _involved(x, (value,)):
         plain = value.lifted() if isinstance(value, Tensor) else base_class(value)
         if type(memory) is _ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Iterator
 from types import CodeType
@@ -102,15 +103,31 @@ class _Mutations:
             )
 
 
-# The derivative with respect to one argument of these is made of the other arguments alone.
-_PRODUCTS = frozenset({"multiply", "matmul", "conv2d"})
+# op -> position of an argument -> positions of the arguments whose derivatives read it; those left out are always read.
+_READERS: dict[str, dict[int, tuple[int, ...]]] = {
+    "multiply": {1: (2,), 2: (1,)}, "matmul": {1: (2,), 2: (1,)}, "divide": {1: (2,)},
+    "conv2d": {1: (2,), 2: (1,)}, "linear": {1: (2,), 2: (1,), 3: ()}, "lerp": {1: (3,), 2: (3,), 3: (1, 2)},
+}  # fmt: skip  # a table
+# Ops that remember their result though PyTorch's do not: before a write they get a copy of it.
+_COPIED = frozenset({"max_pool2d", "gelu"})
 
 
 def _is_read(node: Node, position: int) -> bool:
     """Tell whether a backward pass reads what was saved at a position: `h * 2` does not need h."""
-    if position == 0 or not (node.prim.name in _PRODUCTS or (node.prim.name == "divide" and position == 1)):
-        return True
-    return any(parent is not None for at, parent in enumerate(node.parents, 1) if at != position)
+    readers = _READERS.get(node.prim.name, {}).get(position)
+    return readers is None or any(len(node.parents) >= at and node.parents[at - 1] is not None for at in readers)
+
+
+def spare_result(x: Any) -> None:
+    """Before `x` is overwritten, let the op that made it remember a copy, where PyTorch does not remember the result.
+
+    So an activation may work in place on the result of a pooling.
+    """
+    while x is not None:
+        node = x.node
+        if node is not None and node.prim.name in _COPIED and type(node.saved) is tuple and node.saved[0] is x.array:
+            node.saved = (copy.copy(x.array), *node.saved[1:])
+        x = (x._extra or {}).get("view", (None,))[0]
 
 
 def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:

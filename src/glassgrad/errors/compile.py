@@ -126,11 +126,6 @@ COMPILED_DIFFERS = Message(
     "the compiled function differs from eager mode in {result}: {difference}.\n{culprit}"
     "The state is that of the eager call. Next: use backend='numpy' meanwhile, and report this with the graph.",
 )
-PYTHON_STATE = Message(
-    CompileWarning,
-    "the function changes {what} (a Python {kind}: {before} became {after}); a compiled call does not run that Python code "
-    "again.\nNext: keep it in a tensor, or change it outside of the compiled function.",
-)
 NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",

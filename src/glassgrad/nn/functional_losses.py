@@ -330,7 +330,8 @@ def multilabel_margin_loss(
     x, labels = (reshape_p(input, shape=row), reshape_p(target, shape=row)) if alone else (input, target)
     classes = x.shape[1]
     listed = (labels < 0).cumsum(1) == 0
-    safe = ew.where(listed, labels, 0)
+    # Labels behind the first -1 have to be classes or -1 as well; a compiled step knows this form of a check.
+    safe = ew.where(ew.not_equal(labels, -1), labels, 0)
     is_target = amax((unsqueeze(safe, 2) == np.arange(classes)) & unsqueeze(listed, 2), 1)
     gaps = relu(1 - unsqueeze(x.gather(1, safe), 2) + unsqueeze(x, 1))  # flat on the border, as PyTorch's
     counted = unsqueeze(listed, 2) & ~unsqueeze(is_target, 1)

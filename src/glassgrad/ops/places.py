@@ -236,6 +236,8 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
 
 
 def _wrapped(index: Array, size: int) -> Array:
+    if index.size and largest(index) >= size:  # as a row of a flattened array it might be any number
+        raise IndexError(f"index {largest(index)} is out of range for a dimension of size {size}")
     return np.where(index < 0, index + size, index) if index.size and least(index) < 0 else index
 
 

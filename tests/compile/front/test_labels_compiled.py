@@ -127,3 +127,104 @@ def test_wrong_labels_of_every_dtype_change_nothing(use: str, dtype: str, backen
             np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"{name}, after label {wrong}")
     step(x, gg.tensor(good))
     assert any((value.numpy() != before[name]).any() for name, value in model.state_dict().items())
+
+
+FROM_EITHER_END = {
+    "take_along_dim": lambda x, y: gg.take_along_dim(x, y.long().reshape(-1, 1), 1).sum(),
+    "take_along_dim, broadcast": lambda x, y: gg.take_along_dim(x, y.long()[:1].reshape(1, 1), 1).sum(),
+    "np.take_along_axis": lambda x, y: np.take_along_axis(x, y.long().reshape(-1, 1), 1).sum(),
+}
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("use", FROM_EITHER_END)
+def test_an_index_beyond_either_end_changes_nothing(use: str, backend: str) -> None:
+    gg.manual_seed(0)
+    model = nn.Linear(4, 3)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    x = gg.randn(6, 4)
+
+    @gg.compile(backend=backend)
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        value = FROM_EITHER_END[use](model(x), y)
+        value.backward()
+        optimizer.step()
+        return value
+
+    for good in (-3, -1, 0, 2):
+        labels = gg.tensor(np.full(6, good))
+        wanted = FROM_EITHER_END[use](model(x), labels).item()
+        np.testing.assert_allclose(step(x, labels).item(), wanted, rtol=1e-5)
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    for wrong in (-4, 3, -100, 2**40, -(2**63), 2**63 - 1):
+        labels = gg.tensor(np.full(6, wrong))
+        with pytest.raises(IndexError):
+            FROM_EITHER_END[use](model(x), labels)
+        with pytest.raises(IndexError, match="out of range"):
+            step(x, labels)
+        for name, value in model.state_dict().items():
+            np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"{name}, after {wrong}")
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_wrong_labels_of_a_multilabel_loss_change_nothing(backend: str) -> None:
+    gg.manual_seed(0)
+    model = nn.Linear(4, 3)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    x = gg.randn(2, 4)
+
+    @gg.compile(backend=backend)
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        value = F.multilabel_margin_loss(model(x), y)
+        value.backward()
+        optimizer.step()
+        return value
+
+    good = np.array([[0, 2, -1], [1, -1, 0]])
+    wanted = F.multilabel_margin_loss(model(x), gg.tensor(good)).item()
+    np.testing.assert_allclose(step(x, gg.tensor(good)).item(), wanted, rtol=1e-5)
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    for wrong in (3, -2, 2**40):
+        for place in ((0, 1), (1, 2)):  # one that counts, and one behind the first -1
+            bad = good.copy()
+            bad[place] = wrong
+            with pytest.raises(IndexError):
+                F.multilabel_margin_loss(model(x), gg.tensor(bad))
+            with pytest.raises(IndexError):
+                step(x, gg.tensor(bad))
+            for name, value in model.state_dict().items():
+                np.testing.assert_array_equal(value.numpy(), before[name], err_msg=name)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_an_index_that_the_step_computes_is_no_place_from_the_end(backend: str) -> None:
+    x = gg.arange(12.0).reshape(3, 4)
+    total = gg.zeros(3)
+
+    @gg.compile(backend=backend)
+    def step(y: Any) -> Any:
+        picked = x.gather(1, (y * 2 - 2).reshape(3, 1)).reshape(3)
+        total.add_(picked)
+        return picked
+
+    assert step(gg.tensor([1, 2, 1])).tolist() == [0, 6, 8]
+    with pytest.raises(IndexError):
+        step(gg.tensor([1, 0, 1]))
+    if backend == "numpy":  # native code notices when it has run
+        assert total.tolist() == [0, 6, 8]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("width", [1, 2, 1000])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_eager_additions_refuse_the_largest_index(dtype: Any, width: int, dim: int) -> None:
+    x = gg.zeros(5, width) if dim == 0 else gg.zeros(width, 5)
+    source = gg.ones(2, width) if dim == 0 else gg.ones(width, 2)
+    for wrong in (5, np.iinfo(dtype).max):
+        places = gg.tensor(np.array([0, wrong], dtype))
+        with pytest.raises(IndexError):
+            x.index_add(dim, places, source)
+        with pytest.raises(IndexError):
+            x.index_put((places,) if dim == 0 else (slice(None), places), source, accumulate=True)

@@ -21,7 +21,7 @@ from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.templates import HELPERS, TEMPLATES, helper_text
 from glassgrad.compile.numpy.text import ATOM, Text
-from glassgrad.compile.plan.index_checks import find_checks
+from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
 from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
@@ -56,7 +56,8 @@ class NumpyStep:
         space: dict[str, Any] = {**writer.values, **writer.called}
         exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
         self._function = space["step"]
-        self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0] if check.low == 0]
+        # NumPy notices an index behind the end, and one in front of the start where it counts from the end itself.
+        self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0]]
         self._lock = free_in_children(threading.Lock())
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
@@ -81,6 +82,8 @@ class Writer:
         self.names = {var: f"v{number}" for number, var in enumerate(display_names(graph))}
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
+        self.computed = [index for index in find_checks(graph)[1] if index.low == 0]
+        self.uses.update({index.var: 2 for index in self.computed})  # they have a line of their own
         self.position = {instr: number for number, instr in enumerate(graph.instrs)}
         self.inlined: dict[Var, Text] = {}
         self.values: dict[str, Any] = {}
@@ -115,8 +118,19 @@ class Writer:
             again = [f"    {line}" for line in writes]
             writes = ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
         outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
-        end = [*writes, f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"]
+        end = [*self._index_checks(), *writes, f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"]
         return [*self._letting_go(lines, end), *end]
+
+    def _index_checks(self) -> list[str]:
+        """Return calls, to precede the writes, that raise for computed indices which NumPy would count from the end."""
+        lines = []
+        for number, index in enumerate(self.computed):
+            name = f"check_{number}"
+            self.called[name] = IndexCheck(
+                index.var, index.extent, index.low, select=np.asarray, where=index.where
+            ).verify
+            lines.append(f"{name}({self.operand(index.var).code})")
+        return lines
 
     def _letting_go(self, lines: list[str], end: list[str]) -> list[str]:
         """Return `lines` with large values deleted after their last use, if that is not at the end.

@@ -130,6 +130,10 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
             if not isinstance(operand, Var) or not operand.size:
                 continue
             base, select = _origin(operand, producer)
+            counted = _counted_from_either_end(base, extent, producer)
+            if counted is not None and counted[0] in inputs and low == 0:
+                base, select = counted
+                low = -extent
             chosen = _labels(base, producer)
             if base in inputs:
                 check = IndexCheck(base, extent, low, select=select, where=instr.where)
@@ -163,6 +167,22 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any]
         return None
     base, select = _origin(labels, producer)
     return base, select, spare
+
+
+def _counted_from_either_end(
+    index: Var, extent: int, producer: dict[Var, Instr]
+) -> tuple[Var, Callable[[Any], Any]] | None:
+    """Return (argument, selection) behind ``where(index < 0, index + extent, index)``: NumPy's way to count places."""
+    choice = producer.get(index)
+    if choice is None or choice.op != "where":
+        return None
+    test, shifted = (producer.get(one) if isinstance(one, Var) else None for one in choice.inputs[:2])
+    plain = choice.inputs[2]
+    if test is None or shifted is None or not isinstance(plain, Var):
+        return None
+    if (test.op, *test.inputs) != ("less", plain, 0) or (shifted.op, *shifted.inputs) != ("add", plain, extent):
+        return None
+    return _origin(plain, producer)
 
 
 def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:

@@ -1,0 +1,91 @@
+"""Which values may be overwritten before the backward pass: those that PyTorch lets a program overwrite, at least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+
+torch = pytest.importorskip("torch")
+
+# Each takes the library, three matrices of one shape, and an image, and returns a tensor.
+CALLS: dict[str, Callable[..., Any]] = {
+    "linear": lambda F, a, b, c, i: F.linear(a, b),
+    "linear with bias": lambda F, a, b, c, i: F.linear(a, b, c[0]),
+    "lerp": lambda F, a, b, c, i: a.lerp(b, c),
+    "multiply": lambda F, a, b, c, i: a * b,
+    "divide": lambda F, a, b, c, i: a / b,
+    "matmul": lambda F, a, b, c, i: a @ b,
+    "add": lambda F, a, b, c, i: a + b,
+    "max_pool2d": lambda F, a, b, c, i: F.max_pool2d(i, 2),
+    "max_pool2d, flat": lambda F, a, b, c, i: F.max_pool2d(i, 2).flatten(1),
+    "max_pool1d": lambda F, a, b, c, i: F.max_pool1d(i[0], 2),
+    "avg_pool2d": lambda F, a, b, c, i: F.avg_pool2d(i, 2),
+    "conv2d": lambda F, a, b, c, i: F.conv2d(i, a[None, None]),
+    "gelu": lambda F, a, b, c, i: F.gelu(a),
+    "gelu by tanh": lambda F, a, b, c, i: F.gelu(a, approximate="tanh"),
+    "silu": lambda F, a, b, c, i: F.silu(a),
+    "leaky_relu": lambda F, a, b, c, i: F.leaky_relu(a, 0.1),
+    "softplus": lambda F, a, b, c, i: F.softplus(a),
+    "sin": lambda F, a, b, c, i: a.sin(),
+    "log": lambda F, a, b, c, i: (a * a + 1).log(),
+}
+TARGETS = ("result", "a", "b", "c", "image")
+RNG = np.random.default_rng(0)
+NUMBERS = [RNG.normal(size=(4, 4)) + 2 for _ in range(3)] + [RNG.normal(size=(1, 2, 8, 8))]
+
+
+def gradients(make: Any, F: Any, call: str, target: str, tracked: int) -> Any:
+    """Return the gradients after a write to one of the values, or nothing where the backward pass refuses."""
+    leaves = [make(array.copy()) for array in NUMBERS]
+    leaves[tracked].requires_grad_()
+    values = [leaf * 1.0 for leaf in leaves]
+    if call == "conv2d":
+        values[3] = values[3][:, :1]
+    result = CALLS[call](F, *values)
+    loss = (result * 1.5).sum()
+    if target == "result":
+        result = result.relu_() if result.requires_grad else result
+        loss = (result * 0.5).sum()
+    else:
+        values[TARGETS.index(target) - 1].mul_(2)
+    try:
+        loss.backward()
+    except RuntimeError:
+        return None
+    return leaves[tracked].grad.numpy()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("call", CALLS)
+def test_what_pytorch_lets_a_program_overwrite(call: str, target: str) -> None:
+    compared = 0
+    for tracked in range(4):
+        try:
+            wanted = gradients(torch.from_numpy, torch.nn.functional, call, target, tracked)
+        except RuntimeError:  # the result does not depend on what is tracked
+            continue
+        if wanted is None:
+            continue
+        found = gradients(gg.from_numpy, gg.nn.functional, call, target, tracked)
+        assert found is not None, f"refused, tracking {TARGETS[tracked + 1]}"
+        np.testing.assert_allclose(found, wanted, rtol=1e-10)
+        compared += 1
+    assert compared or target != "result"
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_relu_in_place_behind_a_pooling_compiled(backend: str) -> None:
+    def step(x: Any) -> Any:
+        x = x.detach().clone().requires_grad_()
+        y = gg.nn.functional.max_pool2d(x, 2)
+        gg.nn.functional.gelu(y.relu_()).mul_(2).sum().backward()
+        return x.grad
+
+    x = gg.from_numpy(NUMBERS[3])
+    compiled = gg.compile(step, backend=backend, strict=True)
+    np.testing.assert_allclose(compiled(x).numpy(), step(x).numpy(), rtol=1e-10)

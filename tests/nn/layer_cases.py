@@ -251,4 +251,8 @@ ATTENTION = [
     case("Transformer", 4, 2, 2, 1, 8, 0.0, inputs=[(3, 2, 4), (3, 2, 4)], call={"tgt_mask": _MASK}),
 ]  # fmt: skip  # a table
 
+OURS = [
+    case("RoPE", 4, inputs=(2, 3, 4)),
+]  # without a twin in PyTorch
+
 LAYERS = [*ACTIVATIONS, *LINEAR, *CONVOLUTIONS, *POOLING, *BORDERS, *NORMS, *RECURRENT, *ATTENTION]

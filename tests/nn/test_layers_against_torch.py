@@ -12,14 +12,12 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from tests.nn.layer_cases import LAYERS, Case
+from tests.nn.layer_cases import LAYERS, OURS, Case
 from tests.nn.loss_cases import LOSSES
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 
 ALL = [*LAYERS, *LOSSES]
-# Layers without a twin in PyTorch, and the test that stands for them.
-NO_TWIN = {"RoPE": "test_rotary"}
 
 
 def flat(result: Any) -> list[Any]:
@@ -185,7 +183,7 @@ def test_compiled_agrees_with_eager(one: Case) -> None:
 
 
 def test_every_layer_is_compared() -> None:
-    covered = {one.name for one in ALL} | set(NO_TWIN)
+    covered = {one.name for one in [*ALL, *OURS]}
     containers = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
     classes = {name: getattr(nn, name) for name in nn.__all__ if isinstance(getattr(nn, name), type)}
     layers = {name for name, value in classes.items() if issubclass(value, nn.Module)}

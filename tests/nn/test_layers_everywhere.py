@@ -10,10 +10,10 @@ import pytest
 import glassgrad as gg
 from glassgrad import nn
 from glassgrad.utils.checkpoint import checkpoint
-from tests.nn.layer_cases import ATTENTION, LAYERS, RECURRENT, Case
+from tests.nn.layer_cases import ATTENTION, LAYERS, OURS, RECURRENT, Case
 from tests.nn.loss_cases import LOSSES
 
-ALL = [one for one in [*LAYERS, *LOSSES] if one.name != "Identity"]
+ALL = [one for one in [*LAYERS, *OURS, *LOSSES] if one.name != "Identity"]
 FIRST = list({one.name: one for one in reversed(ALL)}.values())[::-1]  # one case a class
 SEQUENCES = [*RECURRENT, *ATTENTION]
 

@@ -42,7 +42,8 @@ OPTIMIZERS = [
     *cases("Adafactor", DECAY, CLIMB, {"beta2_decay": -0.3, "d": 2.0}, {"eps": (1e-2, 0.1)}),
 ]  # fmt: skip  # a table
 
-OURS = [*cases("Lion", DECAY, CLIMB, {"betas": (0.5, 0.7)})]
+LION = cases("Lion", DECAY, CLIMB, {"betas": (0.5, 0.7)})
+OURS = [*LION]  # without a twin in PyTorch
 MUON = cases("Muon", {"weight_decay": 0.3}, {"nesterov": False}, {"adjust_lr_fn": "match_rms_adamw"})
 # PyTorch's takes sparse gradients alone.
 SPARSE = cases("SparseAdam", CLIMB, {"betas": (0.5, 0.7), "eps": 1e-3})

@@ -11,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import optim
-from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, SPARSE, Case
+from tests.optim.optimizer_cases import LION, MUON, OPTIMIZERS, OURS, SPARSE, Case
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 
@@ -159,7 +159,7 @@ def test_the_average_of_asgd_is_pytorchs_and_follows_a_schedule() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-@pytest.mark.parametrize("case", OURS, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", LION, ids=lambda case: case.id)
 def test_lion_follows_its_paper(case: Case) -> None:
     options = {"betas": (0.9, 0.99), "weight_decay": 0.0, "maximize": False, **case.options}
     (x,) = arrays(((3, 4),))

@@ -103,7 +103,7 @@ class Optimizer:
         for position, parameter in enumerate(group["params"]):
             self._check(parameter, position, known)
         for name, test, expected in self.limits():
-            if not test(group[name]):
+            if name in group and not test(group[name]):
                 raise errors.BAD_OPTION(
                     owner=type(self).__name__, name=name, given=group[name], expected=expected, where=provenance.here()
                 )
@@ -122,7 +122,7 @@ class Optimizer:
         known.add(id(parameter))
 
     def limits(self) -> list[Limit]:
-        """Return (option, test, what was expected) for the checks of a group."""
+        """Return (option, test, what was expected) for the checks of a group, of those options that it has."""
         return [
             ("lr", lambda v: v >= 0, "a rate of at least 0"),
             ("weight_decay", lambda v: v >= 0, "a decay of at least 0"),

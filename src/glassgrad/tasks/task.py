@@ -49,7 +49,7 @@ class Task(Protocol):
         """Yield the lines that say what is trained on what."""
 
     def settle(self) -> dict[str, float]:
-        """Make the trained model ready for use and return its final measurements."""
+        """Make the trained model ready for use and return "train_loss", that of the examples set aside, and others."""
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the lines that say what came out."""

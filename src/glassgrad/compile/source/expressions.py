@@ -12,6 +12,7 @@ from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.templates import HELPERS
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
+from glassgrad.compile.source.from_forward import from_forward
 from glassgrad.compile.source.hints import constant_hint, hint, operand_hint
 from glassgrad.compile.source.lines import Body, Line, role_of
 from glassgrad.compile.source.names import Namer, identifier
@@ -49,14 +50,19 @@ class ExpressionWriter:
 
     def expression(self, instr: Instr) -> Text:
         """Return an instruction as an expression."""
-        template = READING.get(instr.op)
-        if template is None:
-            place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
-            raise errors.NO_SOURCE(op=instr.op, where=place)
-        written = self._as_written(instr) or template(instr, [self.operand(operand) for operand in instr.inputs])
+        written = self._as_written(instr) or self._by_template(instr)
         called = written.code.partition("(")[0]
         if called in HELPERS:
             self.body.helpers.add(called)
+        return written
+
+    def _by_template(self, instr: Instr) -> Text:
+        operands = [self.operand(operand) for operand in instr.inputs]
+        template = READING.get(instr.op)
+        written = template(instr, operands) if template else from_forward(instr.op, operands, instr.params)
+        if written is None:
+            place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
+            raise errors.NO_SOURCE(op=instr.op, where=place)
         return written
 
     def _as_written(self, instr: Instr) -> Text | None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import backward
+from glassgrad.engine import backward, tree
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.func import hvp, jacrev, tree
+from glassgrad.func import hvp, jacrev
 
 _WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 _WITH_HESSIANS = frozenset({"dogleg", "trust-exact"})

@@ -54,7 +54,7 @@ def _find(address: int, wanted: list[int]) -> int:
 
 
 class Context:
-    """The memory block that compiled code works from; see `emit.llvm.support`."""
+    """The memory block that compiled code works from; see `compile.llvm.support`."""
 
     def __init__(self, shares: int, slots: int) -> None:
         self.shares = shares
@@ -164,7 +164,7 @@ class NativeStep:
         address: of the context.
         first: how many phases the first turn of native code has.
         call, resume: native code that checks arguments and runs such a turn, and that runs more of it; see
-            `emit.llvm.support`.
+            `compile.llvm.support`.
     """
 
     def __init__(self, code: bytes, layout: Layout) -> None:

@@ -151,7 +151,7 @@ def test_the_gradients_shown_are_those_of_the_coming_batch(tmp_path: Path) -> No
     go(loop([Look()], steps=1)[1], tmp_path)
     task, made = loop([])
     inputs, targets = made.plan.batch_at(0)
-    from glassgrad.engine import tensor
+    from glassgrad import tensor
 
     loss = F.cross_entropy(task.learner.model(tensor(inputs)), tensor(targets))
     loss.backward()

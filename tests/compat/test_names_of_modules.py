@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +96,61 @@ def test_functions_are_called_after_modules_of_their_names_are_imported() -> Non
         assert torch.autograd.gradcheck(lambda x: x * x, torch.tensor([1.0], dtype=torch.float64, requires_grad=True))
         assert torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)).weight_g.shape == (2, 1)
     assert type(gg.tensor).__name__ == "function"
+
+
+def test_old_names_warn_and_work() -> None:
+    w = gg.tensor([3.0, 4.0], requires_grad=True)
+    (w * w / 2).sum().backward()
+    with pytest.warns(FutureWarning, match="clip_grad_norm_"):
+        assert gg.nn.utils.clip_grad_norm([w], 1.0).item() == 5.0
+    np.testing.assert_allclose(w.grad.numpy(), [0.6, 0.8], rtol=1e-5)
+
+
+def test_data_sets_that_are_read_one_after_the_other() -> None:
+    class Count(gg.utils.data.IterableDataset):
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def __iter__(self) -> Any:
+            return iter(range(self.n))
+
+        def __len__(self) -> int:
+            return self.n
+
+    both = Count(2) + Count(3)
+    assert type(both) is gg.utils.data.ChainDataset
+    assert len(both) == 5
+    assert [batch.tolist() for batch in gg.utils.data.DataLoader(both, batch_size=3)] == [[0, 1, 0], [1, 2]]
+
+
+SPAWNING = """
+import sys
+import glassgrad as gg
+
+def write(rank, folder):
+    with open(f"{folder}/{rank}", "w") as file:
+        file.write(str(gg.ones(3).sum().item() * rank))
+
+def fail_at_one(rank):
+    raise SystemExit(rank)
+
+if __name__ == "__main__":
+    gg.multiprocessing.spawn(write, args=(sys.argv[1],), nprocs=2)
+    try:
+        gg.multiprocessing.spawn(fail_at_one, nprocs=2)
+    except gg.errors.GlassgradError as error:
+        print(error)
+"""
+
+
+def test_spawn_calls_a_function_in_processes_of_their_own(tmp_path: Path) -> None:
+    script = tmp_path / "spawning.py"
+    script.write_text(SPAWNING, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert [(tmp_path / str(rank)).read_text(encoding="utf-8") for rank in range(2)] == ["0.0", "3.0"]
+    assert "the processes [1] ended with an error" in done.stdout
 
 
 def test_tensorboard_says_what_it_needs() -> None:

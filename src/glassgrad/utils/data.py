@@ -15,6 +15,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import getter
 from glassgrad.ops.shape import stack
 from glassgrad.utils.datasets import (
+    ChainDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
@@ -347,7 +348,7 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
-    "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
-    "default_collate", "get_worker_info", "random_split",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
+    "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
+    "WorkerInfo", "default_collate", "get_worker_info", "random_split",
 ]  # fmt: skip  # a table

@@ -34,7 +34,7 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__getitem__(self, index)")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset) -> Dataset:
         return ConcatDataset([self, other])
 
 
@@ -52,6 +52,29 @@ class IterableDataset(Dataset):
 
     def __iter__(self) -> Iterator[Any]:
         raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__iter__(self)")
+
+    def __add__(self, other: Any) -> ChainDataset:
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """Several data sets that give one example after the other, one data set after the other.
+
+    Example:
+        >>> from glassgrad.utils.data import ChainDataset
+        >>> list(ChainDataset([range(2), "ab"]))
+        [0, 1, 'a', 'b']
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for one in self.datasets:
+            yield from one
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
 
 
 class TensorDataset(Dataset):
@@ -144,4 +167,4 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
     return [Subset(dataset, part.tolist()) for part in parts]
 
 
-__all__ = ["ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]
+__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "Subset", "TensorDataset", "random_split"]

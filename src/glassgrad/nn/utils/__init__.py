@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from glassgrad.errors.missing import getter
 from glassgrad.nn.utils import parametrizations, parametrize, rnn
-from glassgrad.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from glassgrad.nn.utils.clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from glassgrad.nn.utils.norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from glassgrad.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
@@ -22,7 +28,7 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
-    "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "spectral_norm",
-    "vector_to_parameters", "weight_norm",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
+    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
+    "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip  # a table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -108,6 +109,12 @@ def clip_grad_norm_(
     return make(total, None, False)
 
 
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """Old name of `clip_grad_norm_`, with PyTorch's warning."""
+    warnings.warn("clip_grad_norm is the old name of clip_grad_norm_", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(*args, **kwargs)
+
+
 def clip_grads_with_norm_(
     parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
@@ -136,4 +143,4 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float, f
             g.array = ew.clip_p(array, low=-limit, high=limit)
 
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

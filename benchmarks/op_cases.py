@@ -204,7 +204,7 @@ OPERATORS = {"negative": "neg", "subtract": "sub", "multiply": "mul", "divide": 
 
 
 # Primitives that have no public name of their own: how they are called, or "" for a part of what is timed above.
-SPELLED = {"gelu_tanh": "F.gelu(a, approximate='tanh')", "root": ""}
+SPELLED = {"gelu_tanh": "F.gelu(a, approximate='tanh')", "root": "", "airy_slope": ""}
 
 
 def from_registry(registry: Mapping[str, Any]) -> list[Case]:

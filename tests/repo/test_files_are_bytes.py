@@ -14,7 +14,12 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "glassgrad"
 PACKAGE = sorted(SOURCE.rglob("*.py"))
 # Calls of os.open that write nothing to a file: a folder is synchronised, an output is closed, `open` passes its flags.
-NO_CONTENT = {("atomic.py", "path"), ("display.py", "os.devnull"), ("__init__.py", "os.devnull"), ("private.py", "path")}
+NO_CONTENT = {
+    ("atomic.py", "path"),
+    ("display.py", "os.devnull"),
+    ("__init__.py", "os.devnull"),
+    ("private.py", "path"),
+}
 
 
 def calls(text: str) -> Iterator[tuple[str, ast.Call]]:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.llvm.ir import is_float
-from glassgrad.compile.llvm.scalar import ELEMENTWISE
+from glassgrad.compile.llvm.ir import Builder, Value, is_float
+from glassgrad.compile.llvm.scalar import ELEMENTWISE, emit_elementwise
 from glassgrad.compile.llvm.without_code import WITHOUT_CODE
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
@@ -201,6 +201,30 @@ def _composite(prim: Primitive) -> LoopLowering:
         return result.cast(kind).expr
 
     return LoopLowering(same_point, build=build)
+
+
+def emit_primitive(b: Builder, op: str, args: list[Value]) -> Value:
+    """Emit an elementwise primitive on registers of one kind, for code that is no loop nest."""
+    if op in ELEMENTWISE:
+        return emit_elementwise(b, op, args, None)
+    kind = args[0].kind
+    dtype = np.dtype({"f16": np.float16, "f32": np.float32}.get(kind, np.float64))
+    exprs, known = Expressions({}), dict[Expr, Value]()
+    wide = "f32" if kind == "f16" else kind
+    terms = [Term(exprs, exprs.apply("argument", (), wide, number)) for number in range(len(args))]
+    for term, arg in zip(terms, args, strict=True):
+        known[term.expr] = b.cast(arg, wide)
+    return b.cast(_emit(b, REGISTRY[op].within(TermSpace(dtype), *terms).expr, known, args[0].lanes), kind)
+
+
+def _emit(b: Builder, expr: Expr, known: dict[Expr, Value], lanes: int) -> Value:
+    """Emit an expression whose arguments are known, each part once."""
+    if expr.op == "const":
+        return b.const(expr.data, expr.kind, lanes)
+    if expr not in known:
+        parts = [_emit(b, part, known, lanes) for part in expr.args]
+        known[expr] = emit_elementwise(b, expr.op, parts, expr.data)
+    return known[expr]
 
 
 COMPOSITES: dict[str, LoopLowering] = {

@@ -27,6 +27,7 @@ from glassgrad.compile.llvm.matmul import (
     product_of,
 )
 from glassgrad.compile.llvm.pool import SpreadCode
+from glassgrad.compile.llvm.scan import STEPS, ScanCode
 from glassgrad.compile.llvm.scatter import ScatterWriter, scatter_of
 from glassgrad.compile.llvm.solid_base import SolidCode
 from glassgrad.compile.llvm.target import host
@@ -202,4 +203,5 @@ SOLIDS: dict[str, type[SolidCode]] = {
     "conv2d_weight_parts": ConvWeightCode,
     "max_pool2d_scatter": SpreadCode,
     "sum_spread2d": SpreadCode,
+    **dict.fromkeys(STEPS, ScanCode),
 }

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 import glassgrad as gg
+from glassgrad.compile.llvm.code_form import native_code
 from glassgrad.ops import names
 from glassgrad.ops.core import REGISTRY, Primitive
 from sitegen.coverage import CHECKS, signs
@@ -57,6 +58,7 @@ class Op:
     checks: str = ""
     notes: str = ""
     takes_complex: bool = False
+    native: str = ""
     parts: list[Primitive] = field(default_factory=list)
     torch: list[dict[str, Any]] = field(default_factory=list)
 
@@ -107,7 +109,7 @@ def _row(name: str, function: Any) -> Op:
     row.takes_complex = getattr(function, "takes_complex", prim is not None and prim.takes_complex)
     if prim is not None:
         row.formula, row.derivative, row.kind, row.notes = prim.formula, prim.derivative, prim.kind, prim.notes
-        row.checks = signs(prim)
+        row.checks, row.native = signs(prim), native_code(prim)
     else:
         row.formula, row.kind = first_line(plain), "composed"
         used = [part for part in parts if part.differentiable]
@@ -198,7 +200,10 @@ def _internal(prim: Primitive, users: list[str]) -> Op:
     """Return the row of a primitive without a public name, with the public functions that it is part of."""
     part_of = f"part of {', '.join(users[:6])}{', …' if len(users) > 6 else ''}" if users else ""
     notes = "; ".join(filter(None, [prim.notes, part_of]))
-    return Op(prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, signs(prim), notes, prim.takes_complex)
+    native, known = native_code(prim), signs(prim)
+    return Op(
+        prim.name, "inner", [], prim.formula, prim.derivative, prim.kind, known, notes, prim.takes_complex, native
+    )
 
 
 def _head(rows: list[Op], inner: list[Op]) -> str:
@@ -229,6 +234,10 @@ def _legend() -> str:
         "<p><b>Complex numbers.</b> <i>right</i>: the entry states that value, gradient and tangent are right "
         "for complex arguments, and <code>tests/ops/test_complex.py</code> holds them against differences. "
         "<i>refused</i>: it states nothing, and complex arguments are an error.</p>"
+        "<p><b>Native code.</b> <i>forward</i>: derived from the forward that eager mode runs. <i>loop</i>: an "
+        "expression of a fused loop. <i>view</i>: indices alone. <i>kernel</i>: code of its own. <i>parts</i>: written "
+        "out in other primitives first. <i>none</i>: NumPy computes it between two parts of the step, for the reason "
+        "given.</p>"
     )
     return (
         f"<details><summary>What the signs under “verified by” mean</summary><table class='legend'>{items}</table>"
@@ -244,7 +253,7 @@ def _filter() -> str:
     )
 
 
-COLUMNS = ("op", "formula", "derivative", "kind", "complex", "verified by", "PyTorch's samples")
+COLUMNS = ("op", "formula", "derivative", "kind", "native code", "complex", "verified by", "PyTorch's samples")
 
 
 def _section(heading: str, rows: list[Op], anchor: str) -> str:
@@ -271,8 +280,16 @@ def _html_row(row: Op) -> str:
     anchor = f"<a id='op-{escape(row.family)}-{escape(row.name)}'></a>"
     return (
         f"<tr><td>{anchor}<b>{escape(row.name)}</b>{aliases}</td><td>{formula}{notes}</td><td>{derivative}</td>"
-        f"<td>{row.kind}</td><td>{numbers}</td><td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
+        f"<td>{row.kind}</td><td>{_native(row)}</td><td>{numbers}</td><td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
     )
+
+
+def _native(row: Op) -> str:
+    """Return the form of the native code; of a composed function, the parts that the host computes."""
+    if row.kind != "composed":
+        return escape(row.native)
+    hosted = [part.name for part in row.parts if native_code(part).startswith("none")]
+    return escape(f"its parts; none for {', '.join(hosted)}" if hosted else "its parts")
 
 
 def _derivative(row: Op) -> str:

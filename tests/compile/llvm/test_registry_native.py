@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import glassgrad as gg
 from glassgrad.compile.ir.graph import GraphBuilder
 from glassgrad.compile.ir.passes import decompose
+from glassgrad.compile.llvm.code_form import forms_of, native_code
+from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
 from glassgrad.ops.core import REGISTRY, Elementwise
 from tests.compile.graphs import agree, lower
 from tests.ops.cases import cases, params_of
@@ -56,3 +59,31 @@ def test_edges(prim, dtype):
         args[0] = args[0] > 0
     got, want, _ = _run(prim, args, params_of(prim))
     agree(got[0], want[0])
+
+
+@pytest.mark.parametrize("prim", REGISTRY.values(), ids=lambda prim: prim.name)
+def test_every_primitive_has_native_code_or_a_reason(prim):
+    forms = forms_of(prim)
+    assert forms, f"{prim.name} has no native code: derive it from its forward or add a reason to without_code.py"
+    assert "host" not in forms or forms == ["host"], f"{prim.name} has native code and a reason against it: {forms}"
+    assert native_code(prim).removeprefix("none: ")
+
+
+def test_the_reasons_are_of_primitives_that_exist():
+    assert WITHOUT_CODE.keys() | PARTLY.keys() <= REGISTRY.keys()
+
+
+# The shapes of an elementwise op make no difference to its code.
+ONE_OF_EACH = [case for case in CASES if case.number == 0 or not isinstance(case.prim, Elementwise)]
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case.id)
+def test_no_call_of_the_host_is_silent(case):
+    """What is traced and compiled goes to the host only where the table says so, and always there."""
+    args, params = case.draw(dtype=np.float32)
+    step = gg.compile(lambda *given: case.prim(*given, **params))
+    step(*[gg.tensor(arg) if isinstance(arg, np.ndarray) else arg for arg in args])
+    hosted = {op for row in step._current("the plan").program.explain() if row.kind == "host" for op in row.ops}
+    assert hosted <= WITHOUT_CODE.keys() | PARTLY.keys()
+    if case.prim.name in WITHOUT_CODE:
+        assert case.prim.name in hosted, "it has native code after all: take its reason away"

@@ -8,12 +8,20 @@ import pytest
 import glassgrad as gg
 from glassgrad.compile.ir.graph import GraphBuilder
 from glassgrad.compile.llvm.scan import STEPS
-from glassgrad.compile.native.lower import lower
 from glassgrad.ops.core import REGISTRY
-from tests.compile.graphs import agree
+from tests.compile.graphs import agree, lower
 
 assert gg  # importing it fills the registry
-SHAPES = [((7,), 0), ((1,), 0), ((3, 5), 1), ((3, 5), 0), ((2, 9, 3), 1), ((2, 4, 37), 1), ((40, 3, 16), 0), ((1, 6), 0)]
+SHAPES = [
+    ((7,), 0),
+    ((1,), 0),
+    ((3, 5), 1),
+    ((3, 5), 0),
+    ((2, 9, 3), 1),
+    ((2, 4, 37), 1),
+    ((40, 3, 16), 0),
+    ((1, 6), 0),
+]
 EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0]
 
 

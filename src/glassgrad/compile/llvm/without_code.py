@@ -10,8 +10,11 @@ _LAPACK = "LAPACK computes it, through NumPy or SciPy"
 _POCKETFFT = "NumPy's FFT computes it, in complex numbers"
 _SCIPY = "SciPy has its approximations; the C library and the table here have none"
 _SORTING = "a sort with NumPy's order of NaN and of ties, which no loop nest can express"
-_STEPS = "steps that depend on one another or on a search, written for NumPy"
-_STRIDES = "an array of overlapping windows; decomposed into gathers only where that is no slower"
+_SORTED_PLACES = "a search whose places and counts the numbers decide"
+_OVERLAPPING = "several elements are added at, or chosen for, one place; only scatters of index arrays have code yet"
+_GATHERED = "a gather from places that its options describe; only gathers by index arrays have code yet"
+_BITS = "the same bytes under another dtype: nothing to compute, and NumPy's view needs no copy"
+_INNER = "it belongs to the tape and never stands in a graph"
 
 _REASONS: dict[str, tuple[str, ...]] = {
     _SHAPE: ("nonzero", "unique", "unique_consecutive", "bincount"),
@@ -26,9 +29,23 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "airy_ai", "airy_slope",
     ),
     _SORTING: ("argsort", "topk", "kth", "mode", "searchsorted", "isin"),
-    _STEPS: ("histogram", "scatter_extreme", "ctc_loss", "pivot_rows"),
-    _STRIDES: (),
+    _SORTED_PLACES: ("histogram", "pivot_rows", "max_pool2d_index"),
+    _OVERLAPPING: (
+        "overlap_add", "add_strided", "col2im", "resample_back", "sparse_product", "scatter_extreme", "put_along_axis",
+    ),
+    _GATHERED: (
+        "diagonal", "put_diagonal", "sliding_window", "as_strided", "im2col", "resample", "mirror",
+        "max_pool2d_gather",
+    ),
+    _BITS: ("view_bits",),
+    _INNER: ("pick",),
 }  # fmt: skip  # a table
 
 WITHOUT_CODE: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names}
 """Primitive -> why it has no native code."""
+
+PARTLY: dict[str, str] = {
+    "conv2d": "in float32 and float64, without negative padding, and up to a size of the columns",
+    "conv2d_input": "in float32 and float64, without negative borders, and up to a size of the columns",
+}
+"""Primitive -> for which calls it has native code; the host computes the others."""

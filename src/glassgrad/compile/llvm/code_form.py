@@ -1,0 +1,35 @@
+"""In which form each primitive becomes native code: what the op table in the documentation shows."""
+
+from __future__ import annotations
+
+from glassgrad.compile.ir.passes.decompose import DECOMPOSITIONS
+from glassgrad.compile.llvm.composite import COMPOSITES
+from glassgrad.compile.llvm.solid import SOLIDS
+from glassgrad.compile.llvm.table import LOOPS
+from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
+from glassgrad.compile.plan.indices import VIEWS
+from glassgrad.compile.plan.native_form import RULES
+from glassgrad.ops.core import Primitive
+
+
+def forms_of(prim: Primitive) -> list[str]:
+    """Return every form that a primitive has; an op of the table has one at least, or "host"."""
+    name = prim.name
+    forms = {
+        "forward": name in COMPOSITES,
+        "view": name in VIEWS,
+        "loop": name in LOOPS and name not in COMPOSITES and name not in VIEWS,
+        "kernel": name in SOLIDS,
+        "parts": prim.decompose is not None or name in DECOMPOSITIONS or (name in RULES and name not in LOOPS),
+        "host": name in WITHOUT_CODE,
+    }
+    return [form for form, has in forms.items() if has]
+
+
+def native_code(prim: Primitive) -> str:
+    """Return the form of a primitive's native code in words, with the reason where it has none."""
+    forms = forms_of(prim)
+    if forms == ["host"]:
+        return f"none: {WITHOUT_CODE[prim.name]}"
+    partly = f"; {PARTLY[prim.name]}" if prim.name in PARTLY else ""
+    return (forms[0] if forms else "") + partly

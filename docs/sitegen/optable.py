@@ -280,7 +280,8 @@ def _html_row(row: Op) -> str:
     anchor = f"<a id='op-{escape(row.family)}-{escape(row.name)}'></a>"
     return (
         f"<tr><td>{anchor}<b>{escape(row.name)}</b>{aliases}</td><td>{formula}{notes}</td><td>{derivative}</td>"
-        f"<td>{row.kind}</td><td>{_native(row)}</td><td>{numbers}</td><td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
+        f"<td>{row.kind}</td><td>{_native(row)}</td><td>{numbers}</td>"
+        f"<td class='checks'>{checks}</td><td>{_agreement(row)}</td></tr>"
     )
 
 

@@ -46,6 +46,9 @@ def test_promotion_is_numpys(prim: Any, dtype: Any) -> None:
     try:
         expected = quiet(getattr(np, prim.forward), *args)
     except TypeError:
+        if prim.name == "sign":  # of truth values, which NumPy refuses and PyTorch returns as they are
+            np.testing.assert_array_equal(quiet(prim, gg.tensor(args[0])).numpy(), args[0])
+            return
         with pytest.raises(TypeError):
             quiet(prim, *map(gg.tensor, args))
         return

@@ -9,6 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, func
+from glassgrad.engine.saved_tensors import Watcher
 
 
 def newton(f: Any, x: Any) -> Any:
@@ -108,7 +109,7 @@ def test_a_system_in_a_container_with_aux_and_a_solver_of_its_own() -> None:
 def test_the_solver_is_not_recorded() -> None:
     names: list[str] = []
 
-    class Spy(gg.saving.Watcher):
+    class Spy(Watcher):
         def note(self, node: Any) -> None:
             names.append(node.name)
 

@@ -10,6 +10,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, func
+from glassgrad.engine.saved_tensors import Watcher
 from glassgrad.ops.core import REGISTRY
 
 
@@ -116,7 +117,7 @@ def test_a_plain_gradient_is_not_recorded() -> None:
     """create_graph costs twice the time and keeps everything alive; it is for those who differentiate again."""
     names: list[str] = []
 
-    class Spy(gg.saving.Watcher):
+    class Spy(Watcher):
         def note(self, node: Any) -> None:
             names.append(node.name)
 

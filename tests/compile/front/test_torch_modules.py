@@ -203,13 +203,13 @@ class Branching(torch.nn.Module):
         return x if x.sum() > 0 else -x
 
 
-class Volumes(torch.nn.Module):
+class Fractional(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = torch.nn.Conv3d(1, 1, 1)
+        self.pool = torch.nn.FractionalMaxPool2d(2, 1)
 
     def forward(self, x):
-        return self.conv(x).sum()
+        return self.pool(x).sum()
 
 
 class Exotic(torch.nn.Module):
@@ -220,7 +220,7 @@ class Exotic(torch.nn.Module):
 @pytest.mark.parametrize(
     ("module", "what"),
     [
-        (Volumes, "holds a layer Conv3d at conv"),
+        (Fractional, "holds a layer FractionalMaxPool2d at pool"),
         (Branching, "holds code that torch.fx cannot read"),
         (Exotic, r"holds the function lobpcg\(\) at the node lobpcg"),
     ],

@@ -142,7 +142,7 @@ WATCH = """
 import json, sys
 from glassgrad.cli import run
 code = run(sys.argv[1:])
-parts = ("tape", "tensor", "nn", "optim", "autograd", "interpreter", "ops", "compile", "public")
+parts = ("engine", "nn", "optim", "autograd", "ops", "compile", "public")
 print(json.dumps([code, [part for part in parts if "glassgrad." + part in sys.modules]]))
 """
 

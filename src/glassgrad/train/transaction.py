@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.engine.snapshot import Snapshot
-from glassgrad.nn.module import Module
-from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.weights import check_shapes
 
@@ -20,13 +18,13 @@ _FOREIGN = (KeyError, TypeError, ValueError, IndexError, AttributeError, Overflo
 
 def described(part: Any) -> dict[str, Any]:
     """Return what a part has to have in common with the one whose state it takes over."""
-    if hasattr(part, "parameters") and hasattr(part, "state_dict") and not isinstance(part, Optimizer):
+    if hasattr(part, "parameters") and hasattr(part, "state_dict") and not _is_optimizer(part):
         dtypes = {name: str(value.dtype) for name, value in part.state_dict().items() if hasattr(value, "dtype")}
         return {"dtypes": dtypes}
     found: dict[str, Any] = {}
     if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # a class of a user's may be renamed
         found["kind"] = type(part).__name__
-    if isinstance(part, Optimizer):
+    if _is_optimizer(part):
         found["parameters"] = [[list(one.shape) for one in group["params"]] for group in part.param_groups]
     inner = getattr(part, "_schedulers", None)
     if isinstance(inner, list):
@@ -66,22 +64,34 @@ def _text(value: Any) -> str:
 
 @contextlib.contextmanager
 def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
-    """Put the parts back to what they were before when the block ends in an error."""
-    before = [(Snapshot(states=[part]), Snapshot(dicts=_attributes(part))) for part in parts.values()]
+    """Put the parts back to what they were before when the block ends in an error.
+
+    By their own states, and without the engine's snapshots: learners by hand load nothing of the engine.
+    """
+    before = [(part, copy.deepcopy(part.state_dict()), _attributes(part)) for part in parts.values()]
     try:
         yield
     except BaseException:
-        for state, attributes in before:
+        for part, state, attributes in before:
             with contextlib.suppress(Exception):  # the error on its way out is the one to tell
-                state.restore()
-            attributes.restore()
+                part.load_state_dict(state)
+            for owner, values in attributes:
+                vars(owner).update(values)
         raise
 
 
-def _attributes(part: Any) -> list[dict[str, Any]]:
+def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Return the attributes of a part, which a state need not hold: where a loader goes on, for example."""
     inner = getattr(part, "_part", part)  # behind `AsArrays`
-    return [] if isinstance(inner, Module) or not hasattr(inner, "__dict__") else [vars(inner)]
+    return [] if _is_module(inner) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
+
+
+def _is_module(part: Any) -> bool:
+    return hasattr(part, "named_modules")
+
+
+def _is_optimizer(part: Any) -> bool:
+    return "param_groups" in getattr(part, "__dict__", ())
 
 
 @contextlib.contextmanager

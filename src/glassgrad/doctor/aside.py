@@ -113,7 +113,7 @@ def _generators() -> Iterator[Callable[[], None]]:
     if "numpy.random" in sys.modules:
         state = np.random.get_state()  # noqa: NPY002 - a user's model may draw from the global generator
         yield lambda: np.random.set_state(state)  # noqa: NPY002 - as above
-    ours = sys.modules.get("glassgrad.random")
+    ours = sys.modules.get("glassgrad.engine.random")
     if ours is not None:
         states = ours.get_states()
         yield lambda: ours.set_states(states)

@@ -17,14 +17,14 @@ class Pair(NamedTuple):
     second: Any
 
 
-class Config(dict):  # type: ignore[type-arg]
+class Config(dict):
     """A user's dictionary, which needs an argument and has an attribute."""
 
     def __init__(self, note: str) -> None:
         self.note = note
 
 
-class Row(list):  # type: ignore[type-arg]
+class Row(list):
     """A user's list."""
 
 

@@ -15,10 +15,10 @@ from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm.abilities import abilities
 from glassgrad.compile.llvm.step import StepModule
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
-from glassgrad.compile.native.executable import NativeStep
+from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.rows import Row, Stats
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.index_checks import find_checks, with_guards
@@ -73,12 +73,35 @@ def native(
     emitted = Emitted(graph, checks, computed, alias, schedule, memory, module, text)
     planned = time.perf_counter()
     # What runs: machine code with its memory.
-    code, known = cache.code_for(text, host().compile)
-    step = NativeStep(code, layout_of(emitted, lambda: find_checks(small)))
+    code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)))
     stats = stats_of(emitted, len(small.instrs), planned - began, time.perf_counter() - planned, cached=known)
     if stored:
         cache_entry.write(key, given, step.layout, stats, code)
     return Executable(lambda: small, step, stats, emitted)
+
+
+def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:
+    """Return the machine code of a step, whether it was on the disk, and what runs.
+
+    Raises:
+        RuntimeError: where LLVM refuses the module, or this process lacks a function that its code calls. The kernel at
+            fault is a variable of this frame, where `refusal` finds the op and the line to name.
+    """
+    try:
+        code, known = cache.code_for(emitted.text, host().compile)
+        return code, known, NativeStep(code, layout)
+    except RuntimeError as error:
+        kernel = emitted.module.refused(_is_accepted)
+        error.add_note(f"The kernel at fault: {'none by itself' if kernel is None else kernel.name}.")
+        raise
+
+
+def _is_accepted(text: str) -> bool:
+    try:
+        LoadedCode(host().compile(text))
+    except RuntimeError:
+        return False
+    return True
 
 
 def _on_disk(key: str, given: Graph, began: float, *, as_it_is: bool) -> Executable | None:

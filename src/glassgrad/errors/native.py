@@ -9,6 +9,10 @@ class GraphError(GlassgradError, RuntimeError):
     """A program inside the compiler that contradicts itself."""
 
 
+class LinkError(GraphError):
+    """Native code calls a function that this process does not have."""
+
+
 STEP_ARGUMENT_COUNT = Message(
     KindError,
     "a native step takes {expected} arrays, given {given}.\n"
@@ -46,6 +50,11 @@ GRAPH_MALFORMED = Message(
     "the traced program is malformed at {what}{where}: {problem}.\n"
     "Expected: every value defined once, before its use, with the type its primitive gives.\n"
     "Next: this is a fault of the compiler, not of the step; please report it with the step that was compiled.",
+)
+
+FUNCTIONS_MISSING = Message(
+    LinkError,
+    "native code would call {names}, and no library of this process has such a function",
 )
 
 BLAS_UNKNOWN = Message(

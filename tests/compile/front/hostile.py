@@ -268,7 +268,7 @@ class Program:
             total = tracked[0].sum()
             for v in tracked[1:]:
                 total = total + v.sum()
-            found = gg.grad(total, leaves, allow_unused=True)
+            found = gg.autograd.grad(total, leaves, allow_unused=True)
             made += [g for g in found if g is not None]
         return tuple(v.detach() for v in made)
 
@@ -297,12 +297,15 @@ def problem(program, backend):
         warnings.simplefilter("ignore")
         try:
             eager = program.run(*program.tensors())
+        except (AttributeError, NameError):  # a slip in this file
+            raise
         except Exception:  # noqa: BLE001 - the backward pass may be refused: nothing to compare with
             return None
         try:
             truth = program.run(*program.tensors(wide=True), wide=True)
         except Exception:  # noqa: BLE001 - the dtypes do not go together any more
             truth = eager
+        truth = truth if len(truth) == len(eager) else eager  # a gradient may be missing in one of them
         threads = 2 if backend == "llvm" and len(program.steps) % 3 == 0 else None
         compiled = gg.compile(program.run, backend=backend, threads=threads, strict=True)
         try:
@@ -341,7 +344,8 @@ def difference(mine, wanted, true):
 
 def off_numbers(mine, wanted, true):
     finite = np.isfinite(true) & np.isfinite(wanted)
-    scale = np.abs(true[finite]).max(initial=0.0)
+    # Numbers around 1 go in: of terms that cancel to 0, rounding leaves its share of them.
+    scale = np.abs(true[finite]).max(initial=0.01)
     error = np.abs(wanted - true)[finite].max(initial=0.0)
     rounding = ROUNDING[mine.dtype.itemsize // (2 if mine.dtype.kind == "c" else 1)]
     far = ~(np.abs(mine - true) <= 30 * error + rounding * scale + 1e-30) & finite

@@ -251,9 +251,28 @@ class Builder:
             return Value(value.text, kind, value.lanes)
         if kind == "b1":
             return self.compare("une" if is_float(value.kind) else "ne", value, self.like(0, value))
+        if (value.kind, kind) == ("f64", "f16"):
+            value = self._odd_float(value)
         return self.define(
             f"{_cast_opcode(value.kind, kind)} {value.typed} to {type_name(kind, value.lanes)}", kind, value.lanes
         )
+
+    def _odd_float(self, value: Value) -> Value:
+        """Round float64 to float32, between two of them to the one whose last bit is 1.
+
+        Another rounding, to half precision, is then right: few processors have it in one step, and the function that
+        LLVM would call instead is in few C libraries (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded
+        sums: proved algorithms using rounding to odd").
+        """
+        near = self.cast(value, "f32")
+        back = self.cast(near, "f64")
+        bits = self.bitcast(near, "u32")
+        even = self.compare("eq", self.binary("and", bits, self.like(1, bits)), self.like(0, bits))
+        moves = self.binary("and", even, self.compare("one", back, value))
+        outwards = self.compare("ogt", self.call("fabs", value), self.call("fabs", back))
+        one = self.like(1, bits)
+        moved = self.select(outwards, self.binary("add", bits, one), self.binary("sub", bits, one))
+        return self.bitcast(self.select(moves, moved, bits), "f32")
 
 
 def _cast_opcode(source: str, target: str) -> str:

@@ -38,6 +38,7 @@ class StepModule:
     Attributes:
         slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
         scratch: bytes of scratch memory of one share.
+        makers: the kernel that each function was written for first.
     """
 
     def __init__(self, plan: Plan, shares: int) -> None:
@@ -48,6 +49,8 @@ class StepModule:
         self.slots: dict[Var, int] = {}
         self.alias: Mapping[Var, Var] = {}
         self._functions: dict[str, str] = {}
+        self.makers: dict[str, Kernel] = {}
+        self._written_for: Kernel | None = None
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
         needs = [code.layout.scratch for code in self.code.values() if code.layout is not None]
@@ -59,6 +62,7 @@ class StepModule:
 
     def _nest(self, kernel: Kernel) -> Code:
         assert kernel.nest is not None
+        self._written_for = kernel
         layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
         function = emit_nest(self.module, kernel.nest, layout)
         return Code(layout, function, self.helper(function.definition))
@@ -70,7 +74,20 @@ class StepModule:
         if name is None:
             name = self._functions[digest] = f"kernel{len(self._functions)}"
             self.module.definitions[name] = definition(name)
+            if self._written_for is not None:
+                self.makers[name] = self._written_for
         return name
+
+    def refused(self, accepted: Callable[[str], bool]) -> Kernel | None:
+        """Return the first kernel whose function by itself makes a module that is not `accepted`."""
+        own = {*self.makers, *(name for name in self.module.definitions if name.startswith("phase"))}
+        shared = [text for name, text in self.module.definitions.items() if name not in own]
+        around = [host().header(), *self.module.declarations.values(), *shared, host().attributes()]
+        for name, kernel in self.makers.items():
+            alone = self.module.definitions[name].replace("define internal", "define", 1)
+            if not accepted("\n".join([*around, alone])):
+                return kernel
+        return None
 
     def _solid(self, kernel: Kernel) -> Code:
         instr = kernel.instrs[0]
@@ -168,6 +185,7 @@ class StepModule:
 
     def _perform(self, b: Builder, task: Task, low: str, high: str) -> None:
         code = self.code[task.kernel]
+        self._written_for = task.kernel
         if code.solid is not None:
             code.solid.emit(self, b, task, (low, high))
         else:

@@ -8,6 +8,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from glassgrad import errors
+from glassgrad.compile.llvm.symbols import called_symbols
+
 
 @lru_cache(maxsize=1)
 def host() -> Host:
@@ -81,11 +84,20 @@ class Host:
 
 
 class LoadedCode:
-    """Object code in memory; gives the addresses of its functions for as long as it lives."""
+    """Object code in memory; gives the addresses of its functions for as long as it lives.
+
+    Raises:
+        LinkError: where it calls functions that this process does not have, over which LLVM would end the process.
+    """
 
     def __init__(self, code: bytes) -> None:
         empty = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(empty, host().new_machine())
+        self._engine = llvm.create_mcjit_compiler(
+            empty, host().new_machine()
+        )  # opens the process for looking things up
+        missing = [name for name in called_symbols(code) if not llvm.address_of_symbol(name)]
+        if missing:
+            raise errors.FUNCTIONS_MISSING(names=", ".join(missing))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 

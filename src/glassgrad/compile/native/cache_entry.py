@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
@@ -39,7 +40,7 @@ def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
     try:
         layout, stats = to_layout(graph, header, uses)
         return NativeStep(code, layout), stats
-    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError):
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError, errors.LinkError):
         cache.forget(key)
         return None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
@@ -144,14 +144,23 @@ class Fusion:
         views: instructions that are read through rather than run.
         groups: the result, in an order in which they can run.
         hosts: instructions that the host computes.
+        alone: instructions that keep a nest of their own.
         group_of: the group of each instruction that is not a view.
     """
 
-    def __init__(self, graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], hosts: set[Instr]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        table: Mapping[str, LoopOp],
+        views: set[Instr],
+        hosts: set[Instr],
+        alone: Collection[Instr] = (),
+    ) -> None:
         self.graph = graph
         self.table = table
         self.views = views
         self.hosts = hosts
+        self.alone = alone
         self.producer = graph.producers()
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
@@ -249,19 +258,22 @@ class Fusion:
         return self.ordered()
 
     def _merge_into_readers(self, group: Group) -> bool:
-        if group.solid:
+        if group.solid or not self._may_share(group):
             return False
         readers = self.readers(group)
         if len(readers) > 1 and not group.has_reduction and math.prod(group.extents.values()) <= _SCALARS:
             return False
         for reader in readers:
-            if reader.solid or self.depends_otherwise(reader, group):
+            if reader.solid or not self._may_share(reader) or self.depends_otherwise(reader, group):
                 continue
             merged = merge(self, group, reader)
             if merged is not None:
                 self._put(merged, (group, reader))
                 return True
         return False
+
+    def _may_share(self, group: Group) -> bool:
+        return group.members[0] not in self.alone  # who is alone is the only member
 
     def ordered(self) -> list[Group]:
         """Return all groups, each after those it reads from; among free ones the order of the program."""
@@ -442,7 +454,13 @@ def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: froz
     )
 
 
-def fuse(graph: Graph, table: Mapping[str, LoopOp], views: set[Instr], hosts: set[Instr]) -> tuple[Fusion, list[Group]]:
+def fuse(
+    graph: Graph,
+    table: Mapping[str, LoopOp],
+    views: set[Instr],
+    hosts: set[Instr],
+    alone: Collection[Instr] = (),
+) -> tuple[Fusion, list[Group]]:
     """Group the instructions of a graph; see `Fusion`."""
-    fusion = Fusion(graph, table, views, hosts)
+    fusion = Fusion(graph, table, views, hosts, alone)
     return fusion, fusion.run()

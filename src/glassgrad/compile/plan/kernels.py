@@ -52,12 +52,60 @@ class Plan:
 
 def make_plan(graph: Graph, target: Target) -> Plan:
     """Plan a graph whose ops are all lowerable."""
-    views = choose_views(graph, target)
+    limits = _Limits(choose_views(graph, target))
     keep = set(graph.results())
-    fusion, groups = fuse(graph, target.loops, views, {instr for instr in graph.instrs if target.is_host(instr)})
-    inlined = _recomputed(fusion, groups, keep)
-    kernels = [_kernel(fusion, group, target, inlined, keep) for group in groups]
-    return Plan(graph, [kernel for kernel in kernels if kernel is not None], fusion)
+    hosts = {instr for instr in graph.instrs if target.is_host(instr)}
+    while True:
+        fusion, groups = fuse(graph, target.loops, limits.views, hosts, limits.alone)
+        inlined = _recomputed(fusion, groups, keep) - limits.stored
+        kernels: list[Kernel] = []
+        for group in groups:
+            try:
+                kernel = _kernel(fusion, group, target, inlined, keep)
+            except NotAffine:
+                limits.tighten(fusion, group, inlined)
+                break
+            if kernel is not None:
+                kernels.append(kernel)
+        else:
+            return Plan(graph, kernels, fusion)
+
+
+@dataclass
+class _Limits:
+    """What a plan must not do, because loops could not express it.
+
+    A view that loops can read by itself may be out of reach beside another: one wants a loop of 6 turns as 2 by 3,
+    the other as 3 by 2. Every `tighten` takes away one of finitely many liberties.
+
+    Attributes:
+        views: what may be read through.
+        stored: values that must not be computed again by their readers.
+        alone: instructions that must not share a nest.
+    """
+
+    views: set[Instr]
+    stored: set[Var] = field(default_factory=set)
+    alone: set[Instr] = field(default_factory=set)
+
+    def tighten(self, fusion: Fusion, group: Group, inlined: set[Var]) -> None:
+        """Take away what the nest of a group failed at; called while the `NotAffine` is handled."""
+        failed = fusion.chain.failed
+        if failed is not None:
+            base, below = fusion.base(failed.output), fusion.chain.step(failed.inputs[0])  # type: ignore[arg-type]
+            if base in inlined:
+                self.stored.add(base)
+                return
+            if below is not None:
+                self.views.discard(below[0])
+                return
+        if not self.alone.issuperset(group.members):
+            self.alone.update(group.members)
+            return
+        steps = [fusion.chain.step(operand) for operand in group.members[0].reads()]
+        if not any(steps):
+            raise  # noqa: PLE0704 - the caller handles it
+        self.views.difference_update(step[0] for step in steps if step is not None)
 
 
 # --- views --------------------------------------------------------------------------------------

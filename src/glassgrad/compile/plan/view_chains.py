@@ -40,7 +40,7 @@ class ViewChain:
     """Follows the instructions in `views` from a Var down to the Var that has memory or a value.
 
     Attributes:
-        failed: the view at which the last `NotAffine` was raised.
+        failed: the view at which a `NotAffine` was raised, None after a chain that could be followed.
     """
 
     def __init__(self, views: set[Instr], producer: Mapping[Var, Instr]) -> None:
@@ -78,6 +78,7 @@ class ViewChain:
             self.failed = instr
             at = VIEWS[instr.op](instr, at, source.shape, extents)
             var = source
+        self.failed = None
         return var, at
 
     def flat(self, var: Var, at: Indices, extents: Extents) -> tuple[Var, Index]:
@@ -92,6 +93,7 @@ class ViewChain:
             self.failed = instr
             at = VIEWS[instr.op](instr, at, source.shape, extents)
             var = source
+        self.failed = None
         return self.base(var), flatten(at, row_strides(var.shape))
 
     def _with_fresh_axes(self, var: Var) -> tuple[Index, dict[int, int], list[list[int]]]:

@@ -1,0 +1,78 @@
+"""The functions that object code calls and does not contain, read from its table of symbols.
+
+LLVM looks them up when code is loaded, and ends the process over one that it does not find. Which there are only object
+code tells: LLVM calls functions of its own choice for what the processor has no instruction for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+# Names that stand for no function: a table the loader makes itself, and Microsoft's mark of code that uses floats.
+_NO_FUNCTIONS = frozenset({"_GLOBAL_OFFSET_TABLE_", "_fltused"})
+_ELF, _MACH_O, _COFF = b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", (b"\x64\x86", b"\x64\xaa")
+
+
+def called_symbols(code: bytes) -> list[str]:
+    """Return the names that an object file takes from elsewhere; none for a format of 32 bits or of another kind.
+
+    Args:
+        code: an object file as Linux (ELF), macOS (Mach-O) or Windows (COFF) has it.
+    """
+    if code.startswith(_ELF):
+        found = _elf(code)
+    elif code.startswith(_MACH_O):
+        found = _mach_o(code)
+    elif code[:2] in _COFF:
+        found = _coff(code)
+    else:
+        return []
+    return [name for name in dict.fromkeys(found) if name not in _NO_FUNCTIONS]
+
+
+def _text(code: bytes, start: int) -> str:
+    return code[start : code.index(b"\0", start)].decode()
+
+
+def _elf(code: bytes) -> Iterator[str]:
+    """The System V ABI: sections of type 2 hold symbols, whose names lie in the section they link to."""
+    (sections,) = struct.unpack_from("<Q", code, 40)
+    width, count = struct.unpack_from("<HH", code, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + at * width) for at in range(count)]
+    for _, kind, _, _, start, size, link, _, _, entry in headers:
+        if kind != 2:
+            continue
+        names = headers[link][4]
+        for place in range(start + entry, start + size, entry):  # the first one is empty
+            name, info, _, section = struct.unpack_from("<IBBH", code, place)
+            weak = info >> 4 == 2
+            if not section and not weak and name:
+                yield _text(code, names + name)
+
+
+def _mach_o(code: bytes) -> Iterator[str]:
+    """The load command 2 says where symbols lie; C's names have an underscore in front."""
+    (commands,) = struct.unpack_from("<I", code, 16)
+    place = 32
+    for _ in range(commands):
+        kind, size = struct.unpack_from("<II", code, place)
+        if kind == 2:
+            start, count, names, _ = struct.unpack_from("<IIII", code, place + 8)
+            for at in range(count):
+                name, about, _, _, value = struct.unpack_from("<IBBHQ", code, start + 16 * at)
+                if about & 0x0F == 1 and not value:  # external and undefined
+                    yield _text(code, names + name).removeprefix("_")
+        place += size
+
+
+def _coff(code: bytes) -> Iterator[str]:
+    """Microsoft's PE format: records of 18 bytes, then the names of more than 8."""
+    start, count = struct.unpack_from("<II", code, 8)
+    names, at = start + 18 * count, 0
+    while at < count:
+        raw, value, section, _, storage, further = struct.unpack_from("<8sIhHBB", code, start + 18 * at)
+        if storage == 2 and not section and not value:
+            zeros, offset = struct.unpack("<II", raw)
+            yield raw.rstrip(b"\0").decode() if zeros else _text(code, names + offset)
+        at += 1 + further

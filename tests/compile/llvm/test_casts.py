@@ -1,0 +1,52 @@
+"""Every dtype as every other: as NumPy does it, and without a function that the process may not have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+
+DTYPES = ("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+IN_THE_SUITE = ("float16", "float64", "bool", "int64", "uint8")
+
+
+@pytest.mark.parametrize(
+    "source", [one if one in IN_THE_SUITE else pytest.param(one, marks=pytest.mark.slow) for one in DTYPES]
+)
+def test_casts(source):
+    values = np.arange(40).astype(source)
+    if source.startswith(("float", "int")):
+        values[::2] *= -1
+    signed = [np.dtype(dtype) for dtype in DTYPES if values.min() >= 0 or not dtype.startswith("u")]
+
+    def every(v):
+        return [v.to(dtype) for dtype in signed]
+
+    one_number = [values[7:8].reshape(())] if source == "float64" else []
+    for form in (values, *one_number):
+        for found, dtype in zip(gg.compile(every, strict=True)(gg.tensor(form)), signed, strict=True):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, form.astype(dtype))
+
+
+def doubles_around_halves():
+    """Every half, the middle of each two neighbours, and what lies a little beside."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    halves = np.sort(halves[np.isfinite(halves)])
+    middle = (halves[1:] + halves[:-1]) / 2
+    beside = [np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), middle * (1 + 1e-9), middle * (1 - 1e-9)]
+    far = [np.inf, -np.inf, np.nan, 65519.99999, 65520.0, 1e39, -1e300, 1e-320, -1e-50, 0.0, -0.0]
+    return np.concatenate([halves, middle, *beside, far])
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_halves_of_doubles_are_rounded_once():
+    x = doubles_around_halves()
+    found = np.asarray(gg.compile(lambda v: v.half(), strict=True)(gg.tensor(x)))
+    with np.errstate(all="ignore"):
+        wanted = x.astype(np.float16)
+    same = found.view(np.uint16) == wanted.view(np.uint16)
+    assert np.all(same | (np.isnan(found) & np.isnan(wanted)))

@@ -65,7 +65,7 @@ bench: $(DEV) $(TORCH) $(PEERS)
 	$(RUN) -m benchmarks all --write $(ARGS)
 
 mutants: $(DEV) $(TORCH) $(MUTANTS)
-	$(RUN) tools/mutants.py $(PIECE) $(ARGS)
+	$(RUN) -m tools.mutants $(PIECE) $(ARGS)
 
 # The documentation is built by one program, once it is part of the tree.
 ifneq ($(wildcard docs/build.py),)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tools import mutants
-from tools.mutants import PACKAGE, PIECES, ROOT
+from tools.mutants import making, patching, running
+from tools.mutants.pieces import PACKAGE, PIECES, ROOT
 
 
 def source_of(file: str) -> str:
@@ -22,21 +25,21 @@ def test_a_piece_names_what_is_there(name: str) -> None:
     tests = [one for one in piece.tests if one.endswith(".py")]
     assert tests
     assert all((ROOT / one).is_file() for one in tests)
-    assert mutants.planted(name), "a mistake that shows that the tests of the piece run"
+    assert making.planted(name), "a mistake that shows that the tests of the piece run"
 
 
 def test_every_planted_mistake_is_in_a_file_of_its_piece_and_is_python() -> None:
-    entries = tomllib.loads(mutants.PLANTED.read_text(encoding="utf-8"))["mutant"]
+    entries = tomllib.loads(making.PLANTED.read_text(encoding="utf-8"))["mutant"]
     assert {entry["piece"] for entry in entries} == set(PIECES)
     for name, piece in PIECES.items():
-        for mutant in mutants.planted(name):
-            assert mutant.file in mutants.files_of(piece)
-            assert mutant.text() != mutant.source
-            compile(mutant.text() or "", mutant.file, "exec")
+        for mutant in making.planted(name):
+            assert mutant.file in piece.files()
+            assert mutant.text != mutant.source
+            compile(mutant.text, mutant.file, "exec")
 
 
 def test_every_explanation_fits_a_line_and_says_why() -> None:
-    for entry in mutants.explained():
+    for entry in making.explained():
         assert set(entry) == {"file", "was", "becomes", "reason"}
         assert entry["was"] in " ".join(source_of(entry["file"]).split()), f"nothing to explain: {entry}"
         assert entry["was"] != entry["becomes"]
@@ -45,11 +48,93 @@ def test_every_explanation_fits_a_line_and_says_why() -> None:
 
 def test_which_mutants_are_made() -> None:
     pytest.importorskip("cosmic_ray")
-    told = ("heappush(heap,", "return result", "MUTATIONS.latest", "if parent is None")
-    found = mutants.mutants_of("engine/plain_walk.py")
-    lines = found[0].source.splitlines()
-    made = {mutant.lines() for mutant in found if any(one in lines[mutant.line - 1] for one in told)}
+    found = making.mutants_of("engine/plain_walk.py")
+    made = {mutant.lines() for mutant in found}
     assert ("heappush(heap, (-parent.seq, parent))", "pass") in made
     assert ("return result", "return None") in made
     assert ("elif node.seq < MUTATIONS.latest:", "elif node.seq <= MUTATIONS.latest:") in made
     assert ("if parent is None or c is None:", "if parent is None and c is None:") in made
+    assert not any("not node.seq <" in becomes for _, becomes in made), "`>` in place of `<` says as much"
+    assert found[0].source == source_of("engine/plain_walk.py")
+
+
+SOURCE = """
+FACTOR = 2
+def scaled(x, by=3):
+    y = x * FACTOR
+    if y > 4:
+        y = y + by
+    return y
+class Thing:
+    kind = 1
+    def half(self, x): return x / 2
+def maker(step):
+    def inner(x):
+        return x + step
+    return inner
+add_one = maker(1)
+table = [lambda x: x + 1, lambda x: x + 2]
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> SimpleNamespace:
+    path = tmp_path / "changed.py"
+    space: dict[str, object] = {}
+    exec(compile(SOURCE, str(path), "exec", dont_inherit=True), space)  # noqa: S102 - the text above
+    return SimpleNamespace(path=path, functions=patching.functions_of({str(path)}), **space)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "call", "before", "after"),
+    [
+        ("y + by", "y - by", lambda m: m.scaled(3), 9, 3),
+        ("x / 2", "x * 2", lambda m: m.Thing().half(4), 2, 8),
+        ("x + step", "x - step", lambda m: m.add_one(5), 6, 4),
+        ("x + step", "x - step", lambda m: m.maker(2)(5), 7, 3),
+        ("x + 2", "x - 2", lambda m: m.table[1](5), 7, 3),
+        ("        y = y + by", "        pass\n", lambda m: m.scaled(3), 9, 6),
+    ],
+)
+def test_functions_that_exist_change_in_place(
+    module: SimpleNamespace, was: str, becomes: str, call: Callable[..., int], before: int, after: int
+) -> None:
+    change = patching.change(module.path, SOURCE, SOURCE.replace(was, becomes))
+    assert call(module) == before
+    assert not change.imported
+    assert len(change.places) == 1
+    change.apply(module.functions)
+    assert call(module) == after
+
+
+@pytest.mark.parametrize(("was", "becomes"), [("FACTOR = 2", "FACTOR = 3"), ("by=3", "by=4"), ("kind = 1", "kind = 2")])
+def test_what_an_import_computes_is_imported_again(module: SimpleNamespace, was: str, becomes: str) -> None:
+    assert patching.change(module.path, SOURCE, SOURCE.replace(was, becomes)).imported
+
+
+def test_a_test_reaches_the_lines_that_it_runs(module: SimpleNamespace) -> None:
+    (place,) = patching.change(module.path, SOURCE, SOURCE.replace("y + by", "y - by")).places
+    line = SOURCE[: SOURCE.index("y + by")].count("\n") + 1
+    reach = running.Reach()
+    tracer = running.Tracer({str(module.path)})
+    for name, value in (("small", 1), ("large", 3)):
+        with tracer:
+            module.scaled(value)
+        reach.places[name], reach.seconds[name] = tracer.places(), 0.1
+    assert reach.tests_of([place], running.lines_of(SOURCE, line)) == ["large"]
+    assert reach.tests_of([place], running.lines_of(SOURCE, line - 1)) == ["small", "large"]
+    reach.starters.add("small")
+    assert reach.tests_of([place], running.lines_of(SOURCE, line)) == ["small", "large"]
+
+
+def test_the_lines_of_a_statement() -> None:
+    text = "def f(x):\n    if (x\n            > 1):\n        return [\n            x,\n        ]\n    return x\n"
+    assert [list(running.lines_of(text, line)) for line in range(1, 8)] == [
+        [1],
+        [2, 3],
+        [2, 3],
+        [4, 5, 6],
+        [4, 5, 6],
+        [4, 5, 6],
+        [7],
+    ]

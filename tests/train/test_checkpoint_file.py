@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
+import glassgrad as gg
 from glassgrad.data.atomic import write_atomically
 from glassgrad.errors import InputError
 from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
@@ -132,3 +135,25 @@ def test_nested_state_comes_back(tmp_path: Path) -> None:
     assert back["state"] == {0: {"step": 4}, 1: {}}
     assert back["param_groups"] == [{"lr": 0.1, "params": [0, 1], "nesterov": False, "betas": [0.9, 0.999]}]
     assert back["scalar"] == 0.5
+
+
+def test_tensors_come_back_as_tensors() -> None:
+    arrays: dict[str, Any] = {}
+    packed = json.loads(json.dumps(pack({"mean": gg.tensor([1.0, 2.0], requires_grad=True)}, "own", arrays)))
+    assert list(arrays) == ["own.mean"]
+    back = unpack(packed, arrays)["mean"]
+    assert type(back) is gg.Tensor
+    assert back.tolist() == [1.0, 2.0]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.safetensors cannot be read \(No such file or directory\)"):
+        load_checkpoint(tmp_path / "none.safetensors")
+
+
+def test_the_checksum_of_a_content_stays_what_it_was(tmp_path: Path) -> None:
+    """Files of earlier versions are read: the order of the description's keys is not part of it."""
+    save_checkpoint(tmp_path / "c", {"b": np.arange(3.0), "a": np.ones((1, 2), np.float32)}, {"z": 1, "a": {"c": [2]}})
+    with safe_open(tmp_path / "c", framework="numpy") as file:
+        entry = json.loads(file.metadata()["glassgrad"])
+    assert entry["sha256"] == "69cee9aeac85ea013947c1711d1ff9565d7f77c65ace708cf4dcfeae720a964f"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from glassgrad import nn, optim
 from glassgrad.errors import InputError, RunError
 from glassgrad.nn import functional as F
 from glassgrad.train import Checkpoint
+from glassgrad.train.kept.checkpoint import save_checkpoint
 
-from .fitting import assert_same, loader, net, weights
+from .fitting import assert_same, dead_process, loader, net, weights
 
 
 def train(path: Path, stop: int | None = None, own: bool = False) -> Any:
@@ -58,7 +60,7 @@ def test_a_plain_loop_goes_on_bit_for_bit(own: bool, tmp_path: Path) -> None:
 
 
 def test_another_model_or_other_parts_are_listed(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "last.safetensors"
+    path = tmp_path / "very" / "deep" / "last.safetensors"
     Checkpoint(path, model=net()).save()
     other = nn.Sequential(nn.Linear(4, 9))
     before = weights(other)
@@ -80,7 +82,42 @@ def test_a_full_disk_keeps_the_file_from_before(tmp_path: Path, monkeypatch: pyt
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(RunError, match=r"No space left on device; last\.safetensors from before is whole"):
+    with pytest.raises(RunError, match=r"\.safetensors: No space left on device; last\.safetensors from before is"):
         checkpoint.save(step=2)
     monkeypatch.undo()
     assert checkpoint.load() == {"step": 1}
+
+
+def test_a_disk_that_gives_no_reason_is_told_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("the tape is torn")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RunError, match=r"last\.safetensors: the tape is torn$"):
+        Checkpoint(tmp_path / "last.safetensors", model=net()).save()
+
+
+@pytest.mark.parametrize("history", [{2: 0.5, 10: 0.25}, {1: "a", "b": 2, None: 3}, {True: 1, 0.5: 2}])
+def test_values_with_keys_that_are_no_text_come_back_under_text(tmp_path: Path, history: dict[Any, Any]) -> None:
+    checkpoint = Checkpoint(tmp_path / "last.safetensors", model=net())
+    checkpoint.save(history=history)
+    assert checkpoint.load() == {"history": json.loads(json.dumps(history))}
+
+
+def test_a_file_of_another_kind_of_ours_is_told_apart(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "last.safetensors", {}, {"config": {}})
+    with pytest.raises(InputError, match="it was not written by Checkpoint"):
+        Checkpoint(tmp_path / "last.safetensors", model=net()).load()
+
+
+def test_what_a_killed_save_left_is_swept_before_loading(tmp_path: Path) -> None:
+    """A process that has ended wrote it; a file of another checkpoint beside it is not touched."""
+    checkpoint = Checkpoint(tmp_path / "last.safetensors", model=net())
+    checkpoint.save()
+    ended = dead_process()
+    mine, other = (tmp_path / f".{name}.{ended}.tmp" for name in ("last.safetensors", "best.safetensors"))
+    for path in (mine, other):
+        path.write_bytes(b"half")
+        os.utime(path, (1, 1))
+    checkpoint.load()
+    assert (mine.exists(), other.exists()) == (False, True)

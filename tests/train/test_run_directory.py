@@ -15,6 +15,8 @@ from glassgrad.errors import InputError
 from glassgrad.train.kept import rundir
 from glassgrad.train.kept.rundir import RunDirectory
 
+from .fitting import dead_process
+
 
 def fill(run: RunDirectory) -> None:
     run.config.write_text("x = 1\n")
@@ -136,12 +138,6 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 # --- what killed processes leave ----------------------------------------------------------------------
-
-
-def dead_process() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_only_stale_files_of_our_own_are_swept(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
     from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    rest = json.loads(json.dumps(rest))  # as it will be read: keys that are numbers become text, and sort as text
     entry = {"sha256": _checksum(arrays, rest), "rest": rest}
     write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 

@@ -1,0 +1,119 @@
+"""Change the core in small ways, and see whether its tests notice: `python -m tools.mutants cache [--every 10]`.
+
+Each mutant (`making.py`) of a piece (`pieces.py`) is tried in a copy of the tree, in a child forked from a process
+that has imported everything and collected the tests: the changed functions get their new code there, and the tests
+that reach the changed lines are run (`running.py`). A mutant is killed when one of them fails or does not end.
+
+Results are kept in build/mutants under a hash of the mutated file, so that an interrupted run goes on where it was and
+a changed file is tried anew. `--survivors` tries survivors again, after tests were added. A survivor whose change
+nobody can see is explained in explained.toml. The command fails while others survive. The mistakes of planted.toml,
+which no operator makes, are always tried first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.mutants.making import Mutant, explained, of_piece, planted
+from tools.mutants.pieces import PIECES, ROOT
+from tools.mutants.tree import Tree
+
+RESULTS = ROOT / "build" / "mutants"
+ALIVE = ("survived", "not reached")
+# Imported before the fork: slow, and none of ours.
+HEAVY = (
+    "numpy",
+    "scipy.optimize",
+    "scipy.special",
+    "scipy.signal",
+    "llvmlite.binding",
+    "hypothesis.extra.numpy",
+    "torch",
+)
+
+
+def _kept(path: Path) -> dict[str, str]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {entry["key"]: entry["outcome"] for entry in map(json.loads, lines)}
+
+
+def run(name: str, options: argparse.Namespace) -> int:
+    """Try the mutants of one piece and print the table; return how many survived unexplained."""
+    kept_in = RESULTS / f"{name}.jsonl"
+    first, made = planted(name), of_piece(name)
+    # The order is that of a seed, so that a run that is stopped early has seen a sample.
+    wanted = [*first, *random.Random(options.seed).sample(made, len(made))[:: options.every]]
+    kept = _kept(kept_in)
+    redo = {None, *ALIVE} if options.survivors else {None}
+    todo = [one for one in wanted if kept.get(one.key) in redo]
+    print(f"{name}: {len(made)} mutants and {len(first)} planted, {len(wanted)} chosen, {len(todo)} to try", flush=True)
+    if todo:
+        kept_in.parent.mkdir(parents=True, exist_ok=True)
+        kept.update(_tried(name, todo, kept_in, options.minutes))
+    return _table(name, [*first, *made], [one for one in wanted if one.key in kept], kept)
+
+
+def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> dict[str, str]:
+    """Try mutants and return the outcomes by their keys."""
+    outcomes: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, kept_in.open("a", encoding="utf-8") as file:
+        tree = Tree(Path(folder), PIECES[name])
+        reach = tree.start()
+        print(f"{len(reach.seconds)} tests take {sum(reach.seconds.values()):.1f} s", flush=True)
+        begin = time.monotonic()
+        for mutant in todo:
+            if time.monotonic() > begin + 60 * minutes:
+                print(f"{minutes:g} minutes are over; the next run goes on from here")
+                break
+            outcome = outcomes[mutant.key] = tree.try_out(mutant)
+            file.write(json.dumps({"key": mutant.key, "outcome": outcome, "file": mutant.file}) + "\n")
+            file.flush()
+        print(f"{len(outcomes)} tried in {time.monotonic() - begin:.0f} s", flush=True)
+    return outcomes
+
+
+def _table(name: str, made: Sequence[Mutant], tried: Sequence[Mutant], kept: dict[str, str]) -> int:
+    """Print what became of the mutants; return how many survived and are not explained."""
+    reasons = {(entry["file"], entry["was"], entry["becomes"]) for entry in explained()}
+    survivors = [mutant for mutant in tried if kept[mutant.key] in ALIVE]
+    left = [mutant for mutant in survivors if (mutant.file, *mutant.lines()) not in reasons]
+    for mutant in sorted(left, key=lambda mutant: (mutant.file, mutant.span)):
+        print(f"{mutant}{' (no test runs it)' if kept[mutant.key] == 'not reached' else ''}")
+    counts = Counter(kept[mutant.key] for mutant in tried)
+    real = len(tried) - counts["no mutant"]
+    said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("killed", "timed out", *ALIVE))
+    print(f"{name}: {len(made)} made, {real} tried: {said}; {len(survivors) - len(left)} survivors explained")
+    return len(left)
+
+
+def main() -> int:
+    """Try the pieces named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pieces", nargs="*", help=", ".join(PIECES))
+    parser.add_argument("--every", type=int, default=1, metavar="K", help="try one of K mutants")
+    parser.add_argument("--seed", type=int, default=0, help="which of them, and in which order")
+    parser.add_argument("--minutes", type=float, default=1e6, help="stop a piece after so long; it can be continued")
+    parser.add_argument("--survivors", action="store_true", help="try survivors again")
+    options = parser.parse_args()
+    if unknown := set(options.pieces) - set(PIECES):
+        parser.error(f"no piece {', '.join(unknown)}; there are {', '.join(PIECES)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the child and the copy of the tree go too
+    for name in HEAVY:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    return min(1, sum(run(name, options) for name in options.pieces or PIECES))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

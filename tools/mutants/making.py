@@ -1,0 +1,107 @@
+"""The mutants of a file: those that `operators.py` makes, and the mistakes of planted.toml."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.mutants.operators import operators
+from tools.mutants.pieces import PACKAGE, PIECES, ROOT
+
+EXPLAINED = Path(__file__).with_name("explained.toml")
+PLANTED = Path(__file__).with_name("planted.toml")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file: its path in the package, its text, and the text that it becomes."""
+
+    file: str
+    source: str
+    text: str
+
+    @property
+    def key(self) -> str:
+        """What its result is kept by."""
+        return hashlib.sha256(f"{self.file}\n{self.source}\n{self.text}".encode()).hexdigest()
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """The first line that differs, from 0, and how many differ before and after the change."""
+        before, after = self.source.split("\n"), self.text.split("\n")
+        most = min(len(before), len(after))
+        first = next((n for n in range(most) if before[n] != after[n]), most)
+        last = next((n for n in range(most - first) if before[-1 - n] != after[-1 - n]), most - first)
+        return first, len(before) - last - first, len(after) - last - first
+
+    def lines(self) -> tuple[str, str]:
+        """Return the lines that differ, before and after, each with single spaces."""
+        first, *counts = self.span
+        was, becomes = (
+            " ".join(" ".join(text.split("\n")[first : first + count]).split())
+            for text, count in zip((self.source, self.text), counts, strict=True)
+        )
+        return was, becomes
+
+    def __str__(self) -> str:
+        was, becomes = self.lines()
+        return f"  {self.file}:{self.span[0] + 1}\n    - {was}\n    + {becomes}"
+
+
+def planted(name: str) -> list[Mutant]:
+    """Return the planted mistakes of a piece: one text in place of another that occurs once."""
+    found = []
+    for entry in tomllib.loads(PLANTED.read_text(encoding="utf-8"))["mutant"]:
+        if entry["piece"] == name:
+            source = (ROOT / PACKAGE / entry["file"]).read_text(encoding="utf-8")
+            if source.count(entry["was"]) != 1:
+                raise SystemExit(f"{PLANTED.name}: {entry['file']} does not hold exactly once: {entry['was']}")
+            found.append(Mutant(entry["file"], source, source.replace(entry["was"], entry["becomes"])))
+    return found
+
+
+def explained() -> list[dict[str, str]]:
+    """Return the explained mutants: `file`, the line as it `was`, what it `becomes`, and the `reason`."""
+    return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("mutant", [])
+
+
+def mutants_of(file: str) -> list[Mutant]:
+    """Return the mutants of a file."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    source = (ROOT / PACKAGE / file).read_text(encoding="utf-8")
+    root = get_ast(source)
+    nodes = [node for node in ast_nodes(root) if node is not root]
+    texts: dict[str, None] = {}
+    for operator in operators():
+        for node in nodes:
+            for index, _ in enumerate(list(operator.mutation_positions(node))):
+                text = _mutated(root, node, operator, index)
+                if text != source:
+                    texts[text] = None
+    return [Mutant(file, source, text) for text in texts]
+
+
+def of_piece(name: str) -> list[Mutant]:
+    """Return the mutants of all files of a piece."""
+    return [mutant for file in PIECES[name].files() for mutant in mutants_of(file)]
+
+
+def _mutated(root: Any, node: Any, operator: Any, index: int) -> str:
+    """Return the text with one change, and undo the change, as operators change the nodes that they are given."""
+    from cosmic_ray.ast import ast_nodes
+
+    before = [
+        (one, "children", list(one.children)) if hasattr(one, "children") else (one, "value", one.value)
+        for one in (*ast_nodes(node), node.parent)
+    ]
+    siblings = node.parent.children
+    try:
+        siblings[next(n for n, one in enumerate(siblings) if one is node)] = operator.mutate(node, index)
+        return str(root.get_code())
+    finally:
+        for one, name, value in before:
+            setattr(one, name, value)

@@ -1,0 +1,102 @@
+"""The kinds of changes: those of cosmic-ray that make plausible mistakes, and two of our own.
+
+A place gets the few changes that tests could tell apart, not all that there are: a number becomes the next one and not
+the one before as well; a condition is negated by the replaced comparison or the dropped `not` that it consists of,
+where there is one; a result that is a constant becomes another constant, not None. An assignment of a module or a
+class is not dropped, because the import would fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+# Of cosmic-ray's operators `<` for `<=` and `*` for `/`, but no `<<`.
+CHOSEN = re.compile(
+    r"core/(AddNot|NumberReplacer|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceTrueWithFalse|ReplaceFalseWithTrue"
+    r"|ReplaceBreakWithContinue|ReplaceContinueWithBreak|ZeroIterationForLoop|ReplaceUnaryOperator_Delete_\w+"
+    r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|FloorDiv_Mul|Mod_Mul|Pow_Mul)"
+    r"|ReplaceComparisonOperator_(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Is_IsNot|IsNot_Is|Lt_Gt|Gt_Lt))"
+)
+# Comparisons that an operator above negates, and so AddNot does not have to.
+_NEGATED = {"==", "!=", "<", ">", "is", "is not"}
+_CONSTANT = re.compile(r"None|True|False|[\d.]+")
+
+Places = Iterator[tuple[Any, Any]]
+
+
+class DropStatement:
+    """Leaves out a statement that is there for its effect."""
+
+    def mutation_positions(self, node: Any) -> Places:
+        """Yield the node's place if it is such a statement."""
+        if getattr(node.parent, "type", None) != "simple_stmt":
+            return
+        if node.type in {"atom_expr", "del_stmt", "raise_stmt"} or (node.type == "expr_stmt" and _is_in_function(node)):
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """Return what takes its place."""
+        return _word("pass", node)
+
+
+class ReturnNone:
+    """Lets a function return None."""
+
+    def mutation_positions(self, node: Any) -> Places:
+        """Yield the node's place if it returns something else."""
+        if node.type == "return_stmt" and not _CONSTANT.fullmatch(node.children[1].get_code().strip()):
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """Return what takes its place."""
+        return _word("return None", node)
+
+
+class Sparing:
+    """An operator without the places where another one makes the same mistake."""
+
+    def __init__(self, whole: Any) -> None:
+        self.whole = whole
+
+    def mutation_positions(self, node: Any) -> Places:
+        """Yield the places that are left."""
+        found = list(self.whole.mutation_positions(node))
+        name = type(self.whole).__name__
+        if name == "NumberReplacer":
+            found = found[:1]
+        if name == "AddNot" and found and _is_negated(node.children[2 if node.type == "test" else 1]):
+            found = []
+        yield from found
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """Return what takes the node's place."""
+        return self.whole.mutate(node, index)
+
+
+def operators() -> list[Any]:
+    """Return the operators that mutants are made with."""
+    import cosmic_ray.plugins
+
+    names = sorted(name for name in cosmic_ray.plugins.operator_names() if CHOSEN.fullmatch(name))
+    return [*(Sparing(cosmic_ray.plugins.get_operator(name)()) for name in names), DropStatement(), ReturnNone()]
+
+
+def _is_negated(condition: Any) -> bool:
+    """Tell whether a condition is one comparison or one `not`, which another operator turns around."""
+    if condition.type == "comparison":
+        return condition.children[1].get_code().strip() in _NEGATED
+    return bool(condition.type == "not_test")
+
+
+def _is_in_function(node: Any) -> bool:
+    while node is not None and node.type not in {"funcdef", "lambdef"}:
+        node = node.parent
+    return node is not None
+
+
+def _word(text: str, node: Any) -> Any:
+    from parso.python.tree import Keyword
+
+    return Keyword(text, node.start_pos, node.get_first_leaf().prefix)

@@ -29,6 +29,7 @@ from glassgrad.ops import names
 from glassgrad.ops.complexes import view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
+from glassgrad.ops.operators import BINARY
 from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
 from glassgrad.ops.vmap.batched import enter_p, exit_p
 
@@ -378,12 +379,6 @@ IN_PLACE = (
     "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
 )  # fmt: skip  # a table
 
-OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "left_shift", "rshift": "right_shift", "matmul": "matmul",
-}  # fmt: skip  # a table
-
 
 def _method(name: str, op: str) -> Callable[..., Tensor]:
     function = names.PUBLIC[name]
@@ -489,7 +484,7 @@ def _attach() -> None:
     setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - a type checker knows it by a declaration
     for name, function in FUNCTIONS.items():
         setattr(Tensor, name, function)
-    for operator, name in OPERATORS.items():
+    for operator, name in BINARY.items():
         setattr(Tensor, f"__i{operator}__", _operator(name, f"__r{operator}__"))
 
 

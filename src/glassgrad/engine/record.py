@@ -19,9 +19,9 @@ from glassgrad.engine.node import PICK, Node, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.ops import compound, elementwise, linalg, names
+from glassgrad.ops import compound, names, operators
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
 
 _ndarray = np.ndarray
@@ -238,41 +238,19 @@ def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
     return operator
 
 
-_OPERATORS = {
-    "add": elementwise.add,
-    "sub": elementwise.subtract,
-    "mul": elementwise.multiply,
-    "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder,
-    "pow": elementwise.power,
-    "matmul": linalg.matmul,
-    "and": elementwise.bitwise_and,
-    "or": elementwise.bitwise_or,
-    "xor": elementwise.bitwise_xor,
-    "lshift": elementwise.left_shift,
-    "rshift": elementwise.right_shift,
-}
-_COMPARISONS = {
-    "lt": (elementwise.less, "__gt__"),
-    "le": (elementwise.less_equal, "__ge__"),
-    "gt": (elementwise.greater, "__lt__"),
-    "ge": (elementwise.greater_equal, "__le__"),
-}
-_EQUALITIES = {"eq": elementwise.equal, "ne": elementwise.not_equal}
-_UNARY = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
+# What Python asks the other operand for; for an equality nothing.
+_TURNED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__"}
 
 
 def _attach() -> None:
-    for name, prim in _OPERATORS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim, f"__r{name}__"))
-        setattr(Tensor, f"__r{name}__", _reflected(prim, f"__{name}__"))
-    for name, (prim, theirs) in _COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", _binary(prim, theirs))
-    for name, prim in _EQUALITIES.items():
-        setattr(Tensor, f"__{name}__", _equality(prim))
-    for name, prim in _UNARY.items():
-        setattr(Tensor, f"__{name}__", _unary(prim))
+    for name, op in operators.BINARY.items():
+        setattr(Tensor, f"__{name}__", _binary(REGISTRY[op], f"__r{name}__"))
+        setattr(Tensor, f"__r{name}__", _reflected(REGISTRY[op], f"__{name}__"))
+    for name, op in operators.COMPARISONS.items():
+        prim = REGISTRY[op]
+        setattr(Tensor, f"__{name}__", _binary(prim, _TURNED[name]) if name in _TURNED else _equality(prim))
+    for name, op in operators.UNARY.items():
+        setattr(Tensor, f"__{name}__", _unary(REGISTRY[op]))
     setattr(Tensor, "__pos__", compound.positive)  # noqa: B010 - attached like every other operator
     for name, function in names.methods().items():
         setattr(Tensor, name, function)

@@ -91,7 +91,7 @@ silu = elementwise(
 
 @in_blocks
 def _mish(xp: Any, x: Array) -> Array:
-    return x * xp.tanh(_softplus(xp, x))
+    return x * xp.tanh(softplus_p.within(xp, x))
 
 
 @in_blocks
@@ -161,7 +161,8 @@ relu = elementwise(
 @in_blocks
 def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
     # The larger of the two where the slope is between 0 and 1; with 0 an infinite x would give NaN.
-    return xp.maximum(x, slope * x) if 0 < slope <= 1 else _choose(xp, x > 0, x, slope * x)
+    between = isinstance(slope, float) and 0 < slope <= 1
+    return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)
 
 
 @in_blocks
@@ -211,7 +212,7 @@ def _hardswish_slope(y: Array, x: Array) -> Array:
 
 hardswish = elementwise(
     "hardswish", _hardswish, (_hardswish_slope,), saves="x",
-    formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3, 1 if x >= 3, else x / 3 + 1/2",
+    formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3 else 1 if x >= 3 else x / 3 + 1/2",
     samples=(reals(-4, 4, -3, 3),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 

@@ -199,7 +199,7 @@ class Primitive:
         """Evaluate on plain arrays: NumPy's, or those of another array namespace."""
         for arg in args:
             if type(arg) is not np.ndarray and hasattr(arg, "__array_namespace__") and not isinstance(arg, np.generic):
-                return self._compute_in(arg.__array_namespace__(), args, params)
+                return self.compute_in(arg.__array_namespace__(), args, params)
         return self.evaluate(*args, **params)
 
     def within(self, namespace: Any, *args: Any, **params: Any) -> Any:
@@ -207,9 +207,9 @@ class Primitive:
         if namespace is np:
             return self.evaluate(*args, **params)
         own = getattr(namespace, self.name, None)
-        return self._compute_in(namespace, args, params) if own is None else own(*args, **params)
+        return self.compute_in(namespace, args, params) if own is None else own(*args, **params)
 
-    def _compute_in(self, namespace: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def compute_in(self, namespace: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         if isinstance(self.forward, str):
             return getattr(namespace, self.forward)(*args, **params)
         return self.forward(namespace, *args, **params)

@@ -242,7 +242,7 @@ sqrt = elementwise(
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 root_p = elementwise(
-    "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y), 0 at 0",
+    "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
     notes="what norms and standard deviations are made of: their gradient where they vanish is 0, not NaN",
 )  # fmt: skip  # an entry of the table
@@ -456,7 +456,7 @@ def _nan_to_num(xp: Any, x: Array, *, nan: float, posinf: float | None, neginf: 
 
 nan_to_num_p = elementwise(
     "nan_to_num", _nan_to_num, (select(lambda y, x, **_: isfinite(x)),), saves="x",
-    formula="x with numbers for NaN and inf", derivative="1 where x is finite", samples=(reals(-3, 3),), edge=EDGES,
+    formula="x with numbers for NaN and inf", derivative="isfinite(x)", samples=(reals(-3, 3),), edge=EDGES,
     sample_params={"nan": 0.0, "posinf": None, "neginf": None},
 )  # fmt: skip  # an entry of the table
 

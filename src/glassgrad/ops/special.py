@@ -56,7 +56,7 @@ def _erfc(xp: Any, x: Array) -> Array:
 
 @in_blocks
 def _erfinv(xp: Any, x: Array) -> Array:
-    return approximations.erfinv(x) if approximations.fits(x) else _scipy("erfinv")(x)
+    return approximations.erfinv(x) if approximations.fits(x) else _by("erfinv")(xp, x)
 
 
 @in_blocks
@@ -113,13 +113,13 @@ _TRIGAMMA_FROM = 128
 
 
 @in_blocks
-def _polygamma(_xp: Any, x: Array, *, order: int) -> Array:
+def _polygamma(xp: Any, x: Array, *, order: int) -> Array:
     if order == 1 and type(x) is np.ndarray and x.size >= _TRIGAMMA_FROM and x.dtype.char in "fd":
         y = approximations.trigamma(x)
         left = np.flatnonzero(~(x > 0))
         y.flat[left] = _scipy("polygamma")(1, x.flat[left])
         return y
-    return np.asarray(_scipy("polygamma")(order, x)).astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
+    return np.asarray(_by("polygamma")(xp, order, x)).astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
 
 
 polygamma_p: Elementwise = elementwise(

@@ -44,18 +44,18 @@ def _beta_density(y: Array, a: Array, b: Array, x: Array) -> Array:
 
 gammainc_p: Elementwise = elementwise(
     "gammainc", _by_several("gammainc"), (None, _gamma_density), saves="x",
-    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from 0 to b", derivative="none, b**(a - 1) exp(-b) / Gamma(a)",
+    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from 0 to b", derivative="none, b**(a - 1) * exp(-b) / Gamma(a)",
     samples=(reals(0.5, 4), reals(0.3, 5)), edge=(0.5, 1.0, 2.0, 30.0, _nan),
 )  # fmt: skip  # an entry of the table
 gammaincc_p: Elementwise = elementwise(
     "gammaincc", _by_several("gammaincc"), (None, lambda y, a, x: -_gamma_density(y, a, x)), saves="x",
-    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from b on", derivative="none, -b**(a - 1) exp(-b) / Gamma(a)",
+    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from b on", derivative="none, -b**(a - 1) * exp(-b) / Gamma(a)",
     samples=(reals(0.5, 4), reals(0.3, 5)), edge=(0.5, 1.0, 2.0, 30.0, _nan),
 )  # fmt: skip  # an entry of the table
 betainc_p: Elementwise = elementwise(
     "betainc", _by_several("betainc"), (None, None, _beta_density), saves="x",
     formula="integral of u**(a - 1) (1 - u)**(b - 1) / B(a, b) from 0 to x",
-    derivative="none, none, x**(a - 1) (1 - x)**(b - 1) / B(a, b)",
+    derivative="none, none, x**(a - 1) * (1 - x)**(b - 1) / B(a, b)",
     samples=(reals(0.5, 3), reals(0.5, 3), reals(0.1, 0.9)), edge=(0.25, 0.5, 0.75),
 )  # fmt: skip  # an entry of the table
 
@@ -103,11 +103,11 @@ scaled_modified_bessel_k1: Elementwise = elementwise(
     edge=_DECAYING_EDGES,
 )  # fmt: skip  # an entry of the table
 airy_ai: Elementwise = elementwise(
-    "airy_ai", lambda _xp, x: _scipy("airy")(x)[0], (lambda y, x: airy_slope_p(x),), saves="x",
+    "airy_ai", lambda xp, x: _by("airy")(xp, x)[0], (lambda y, x: airy_slope_p(x),), saves="x",
     formula="Airy's function Ai(x)", derivative="Ai'(x)", samples=(reals(-4, 4),), edge=(0.0, 1.0, -1.0, _nan),
 )  # fmt: skip  # an entry of the table
 airy_slope_p: Elementwise = elementwise(
-    "airy_slope", lambda _xp, x: _scipy("airy")(x)[1], (lambda y, x: x * airy_ai(x),), saves="x",
+    "airy_slope", lambda xp, x: _by("airy")(xp, x)[1], (lambda y, x: x * airy_ai(x),), saves="x",
     formula="derivative of Ai(x)", derivative="x * Ai(x)", samples=(reals(-4, 4),), edge=(0.0, 1.0, -1.0, _nan),
 )  # fmt: skip  # an entry of the table
 

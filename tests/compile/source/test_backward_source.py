@@ -13,8 +13,8 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors, nn
 from glassgrad.compile.ir.graph import GraphBuilder
-from glassgrad.compile.numpy.templates import HELPERS, helper_text
 from glassgrad.compile.numpy.text import Text
+from glassgrad.compile.source.functions import HELPERS, definitions
 from glassgrad.compile.source.reading import READING
 from glassgrad.nn import functional as F
 from tests.compile.source.names_in_steps import PARAMETERS, STEPS, arguments, names_loss
@@ -135,7 +135,7 @@ def test_the_text_of_every_op_computes_the_op(case):
     builder.apply(case.prim.name, operands, aval.shape, aval.dtype, params)
     space = {"np": np, "math": math, **{f"x{at}": x for at, x in enumerate(args)}}
     written = READING[case.prim.name](builder.instrs[0], [Text(f"x{at}") for at in range(len(args))]).code
-    exec(helper_text(set(HELPERS)), space)  # noqa: S102 - the text under test
+    exec(definitions(HELPERS), space)  # noqa: S102 - the text under test
     with np.errstate(all="ignore"):
         found = np.asarray(eval(written, space))  # noqa: S307 - our own expression, no builtins
         wanted = np.asarray(case.prim.compute(tuple(args), params))

@@ -19,7 +19,7 @@ from glassgrad import errors, provenance
 from glassgrad.compile.front.origin import Origin, described
 from glassgrad.compile.ir.graph import Var, dtype_text
 from glassgrad.engine.tensor import Tensor
-from glassgrad.ops import index, names, shape
+from glassgrad.ops import index, names, operators, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.places import split_index
 
@@ -333,26 +333,15 @@ def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
     return operator
 
 
-_OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}  # fmt: skip  # a table
-_COMPARISONS = {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-}  # fmt: skip  # a table
-_UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
-
-
 def _attach() -> None:
-    for name, op in _OPERATORS.items():
+    for name, op in operators.BINARY.items():
         prim = REGISTRY[op]
         setattr(Symbol, f"__{name}__", _binary(prim))
         setattr(Symbol, f"__r{name}__", _reflected(prim))
         setattr(Symbol, f"__i{name}__", _in_place(prim))
-    for name, op in _COMPARISONS.items():
+    for name, op in operators.COMPARISONS.items():
         setattr(Symbol, f"__{name}__", _binary(REGISTRY[op]))
-    for name, op in _UNARY.items():
+    for name, op in operators.UNARY.items():
         setattr(Symbol, f"__{name}__", lambda self, prim=REGISTRY[op]: prim(self))
     for name, function in names.methods().items():
         if name not in vars(Symbol):

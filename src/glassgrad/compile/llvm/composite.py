@@ -23,6 +23,7 @@ from glassgrad.compile.plan.indices import Indices, broadcast
 from glassgrad.compile.plan.nests import Expr, Expressions
 from glassgrad.ops import activation, special  # noqa: F401 - importing them fills the registry
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
+from glassgrad.ops.operators import attach
 
 _BOOLEAN = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
@@ -68,35 +69,7 @@ def _common_kind(values: tuple[Any, ...]) -> str:
     return max(wide, key=lambda kind: int(kind[1:])) if wide else kinds[0]
 
 
-_OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power", "mod": "remainder",
-    "floordiv": "floor_divide", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lt": "less",
-    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip  # a table
-_UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
-_REFLECTED = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv", "and", "or", "xor")
-
-
-def _attach() -> None:
-    def straight(op: str) -> Callable[[Term, Any], Term]:
-        return lambda a, b: apply(op, a, b)
-
-    def reflected(op: str) -> Callable[[Term, Any], Term]:
-        return lambda a, b: apply(op, b, a)
-
-    def unary(op: str) -> Callable[[Term], Term]:
-        return lambda x: apply(op, x)
-
-    for name, op in _OPERATORS.items():
-        setattr(Term, f"__{name}__", straight(op))
-    for name in _REFLECTED:
-        setattr(Term, f"__r{name}__", reflected(_OPERATORS[name]))
-    for name, op in _UNARY.items():
-        setattr(Term, f"__{name}__", unary(op))
-
-
-_attach()
-
+attach(Term, lambda op: lambda *operands: apply(op, *operands))
 
 # What NumPy calls the basic ops that have another name here.
 _NUMPY_NAMES = {

@@ -19,15 +19,16 @@ from glassgrad import provenance
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
-from glassgrad.compile.numpy.templates import HELPERS, TEMPLATES, helper_text
+from glassgrad.compile.numpy.templates import TEMPLATES
 from glassgrad.compile.numpy.text import ATOM, Text
+from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, term, written
 from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
 from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
-# Ops that the program leaves to eager mode's kernels although they have a text: the text takes one number at a time, or
-# NumPy decides number by number, and the processor guesses wrong.
-_BY_KERNEL = frozenset({"erf", "erfc", "gelu", "gammaln", "where"})
+# Ops that the program leaves to eager mode's kernels although they have a short text: NumPy takes one number at a time,
+# or decides number by number, and the processor guesses wrong.
+_BY_KERNEL = frozenset({"logaddexp", "where"})
 # Ops whose text is short and whose result is used once go into the expression that uses them.
 _INLINE_WIDTH = 60
 # Bytes from which a value is worth a line that deletes it.
@@ -88,7 +89,6 @@ class Writer:
         self.inlined: dict[Var, Text] = {}
         self.values: dict[str, Any] = {}
         self.called: dict[str, Any] = {}
-        self.helpers: set[str] = set()
 
     def source(self) -> str:
         """Return the whole program."""
@@ -96,10 +96,8 @@ class Writer:
         arguments = ", ".join(self.names[var] for var in self.graph.inputs)
         for var, value in self.graph.constants:
             self.values[self.names[var]] = value
-        parts = ["import math", "", "import numpy as np", "", ""]
-        if self.helpers:
-            parts += [helper_text(self.helpers), ""]
-        return "\n".join([*parts, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
+        head = ["import math", "", "import numpy as np", "", ""]
+        return "\n".join([*head, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
 
     def _body(self) -> list[str]:
         lines = []
@@ -160,12 +158,12 @@ class Writer:
     def write(self, instr: Instr) -> Text:
         """Return an instruction as an expression."""
         operands = [self.operand(operand) for operand in instr.inputs]
-        template = None if instr.op in _BY_KERNEL else TEMPLATES.get(instr.op)
-        if template is not None:
-            written = template(instr, operands)
-            if instr.op in HELPERS and written.code.startswith(f"{instr.op}("):
-                self.helpers.add(instr.op)
-            return written
+        if instr.op in TEMPLATES:
+            return TEMPLATES[instr.op](instr, operands)
+        prim = None if instr.op in _BY_KERNEL else PRIMITIVES.get(instr.op)
+        found = formula(prim, list(map(term, operands)), instr.params, TextSpace())
+        if found is not None and is_short(found):
+            return written(found)
         name = f"op_{instr.op}"
         self.called[name] = PRIMITIVES[instr.op].evaluate
         options = {}

@@ -23,7 +23,19 @@ class Text(NamedTuple):
 
 def binary(left: Text, operator: str, right: Text, level: int) -> Text:
     """Write an operator that groups from the left; the right operand must bind tighter."""
-    return Text(f"{left.at(level)} {operator} {right.at(level + 1)}", level)
+    # Python chains comparisons, so neither side may be one without brackets.
+    return Text(f"{left.at(level + (level == COMPARISON))} {operator} {right.at(level + 1)}", level)
+
+
+def prefix(sign: str, operand: Text) -> Text:
+    """Write an operator in front of its operand."""
+    return Text(f"{sign}{operand.at(UNARY)}", UNARY)
+
+
+def power(base: Text, exponent: Text) -> Text:
+    """Write a power."""
+    # A sign in front of the exponent needs no brackets.
+    return Text(f"{base.at(POWER + 1)}**{exponent.at(UNARY)}", POWER)
 
 
 def call(function: str, *args: Any, **options: Any) -> Text:
@@ -43,7 +55,7 @@ def number(value: Any) -> Text:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not np.isfinite(value):
         name = "np.nan" if np.isnan(value) else "np.inf"
-        return Text(f"-{name}", UNARY) if value < 0 else Text(name)
+        return prefix("-", Text(name)) if value < 0 else Text(name)
     return Text(repr(value), UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad.compile.numpy.templates import helper_text
+from glassgrad.compile.source.functions import definitions
 from glassgrad.compile.source.layout import WIDTH, commented, filled
 from glassgrad.compile.source.lines import Body, Line
 from glassgrad.compile.source.repeats import index_text, pattern
@@ -101,7 +101,7 @@ def signature(name: str, arguments: Sequence[str]) -> list[str]:
 def head(title: str, notes: Sequence[str], body: Body) -> list[str]:
     """Return everything in front of the function: docstring, imports, helpers."""
     lines = [f'"""{title}"""'] if not notes else [f'"""{title}', "", *(f"    {note}" for note in notes), '"""']
-    helpers = helper_text(body.helpers).rstrip() if body.helpers else ""
+    helpers = definitions(body.helpers).rstrip() if body.helpers else ""
     imports = ["import math"] if "math." in helpers else []
     imports.append("from pathlib import Path")
     return [*lines, "", *imports, "", "import numpy as np", "", "", *([helpers, "", ""] if helpers else [])]

@@ -9,10 +9,9 @@ from glassgrad import errors
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.numpy import text
-from glassgrad.compile.numpy.templates import HELPERS
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
-from glassgrad.compile.source.from_forward import from_forward
+from glassgrad.compile.source.functions import applied, is_defined
 from glassgrad.compile.source.hints import constant_hint, hint, operand_hint
 from glassgrad.compile.source.lines import Body, Line, role_of
 from glassgrad.compile.source.names import Namer, identifier
@@ -52,14 +51,14 @@ class ExpressionWriter:
         """Return an instruction as an expression."""
         written = self._as_written(instr) or self._by_template(instr)
         called = written.code.partition("(")[0]
-        if called in HELPERS:
+        if is_defined(called):
             self.body.helpers.add(called)
         return written
 
     def _by_template(self, instr: Instr) -> Text:
         operands = [self.operand(operand) for operand in instr.inputs]
         template = READING.get(instr.op)
-        written = template(instr, operands) if template else from_forward(instr.op, operands, instr.params)
+        written = template(instr, operands) if template else applied(instr.op, operands, instr.params)
         if written is None:
             place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
             raise errors.NO_SOURCE(op=instr.op, where=place)
@@ -78,7 +77,7 @@ class ExpressionWriter:
         while isinstance(second, Var) and rest is not second and self._is_product_with(rest, second):
             rest, power = self.producer[rest].inputs[0], power + 1  # type: ignore[index]  # a product is made
         if rest is second or power > 1:
-            raised = Text(f"{self.operand(second).at(text.POWER + 1)}**{power + (rest is second)}", text.POWER)
+            raised = text.power(self.operand(second), Text(str(power + (rest is second))))
             return raised if rest is second else text.binary(self.operand(rest), "*", raised, text.PRODUCT)
         if not isinstance(first, Var):
             return None
@@ -102,7 +101,7 @@ class ExpressionWriter:
         written = self.operand(value)
         count = text.count_of(abs(factor))
         if count is not None:
-            value_text = written if factor > 0 else Text(f"-{written.at(text.UNARY)}", text.UNARY)
+            value_text = written if factor > 0 else text.prefix("-", written)
             return text.binary(value_text, "/", Text(str(count)), text.PRODUCT)
         return text.binary(text.number(factor), "*", written, text.PRODUCT) if again else None
 

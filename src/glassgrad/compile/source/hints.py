@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.numpy.templates import HELPERS
+from glassgrad.compile.source.functions import is_defined
 from glassgrad.compile.source.runs import Run, gives_the_value
 from glassgrad.compile.source.statements import called_name
 
@@ -82,7 +82,7 @@ def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[I
         called, target = called_name(*where.outer) or called, None
     if called is not None and len(called) > 1 and _ends_call(instr, run):
         called = called.lstrip("_")
-        says_little = called in _ARRANGING or called in HELPERS
+        says_little = called in _ARRANGING or is_defined(called)
         return f"{target}_{called}" if says_little and target is not None else _plain(_NOUNS.get(called, called))
     inner = where.inner_variable
     if inner is not None and inner.isidentifier() and len(inner) > 1:
@@ -98,7 +98,7 @@ def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[I
 
 def _plain(name: str) -> str:
     """Return a name, and another for one that a helper of the program has."""
-    return f"{name}_out" if name in HELPERS else name
+    return f"{name}_out" if is_defined(name) else name
 
 
 def _ends_call(instr: Instr, run: Run) -> bool:

@@ -42,7 +42,7 @@ class Body:
     Attributes:
         names: the names of all values that have one.
         base: names -> what they would be if no other value had the same.
-        helpers: functions of `helpers.py` that it calls.
+        helpers: functions that it calls and has to define.
         large: constants that have to be passed in.
     """
 

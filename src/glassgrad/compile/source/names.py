@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable
 
-from glassgrad.compile.numpy.templates import HELPERS
+from glassgrad.compile.source.functions import NAMES
 
 # Functions of Python that a program calls, or that a reader would take for Python's own.
 _CALLED = {
@@ -14,7 +14,7 @@ _CALLED = {
     "print", "range", "reversed", "round", "slice", "str", "sum", "tuple", "zip",
 }  # fmt: skip  # a table
 # Names that no value of a program may have.
-RESERVED = {"np", "math", "main", "data", "gradients", *HELPERS, *_CALLED} | set(keyword.kwlist)
+RESERVED = {"np", "math", "main", "data", "gradients", *NAMES, *_CALLED} | set(keyword.kwlist)
 
 
 class Namer:

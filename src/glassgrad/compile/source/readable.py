@@ -24,6 +24,7 @@ from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source import document, torch_fx
 from glassgrad.compile.source.differentiate import Derived, Replay, tidy
 from glassgrad.compile.source.document import Source
+from glassgrad.compile.source.functions import is_defined
 from glassgrad.compile.source.hints import drawn_hint
 from glassgrad.compile.source.lines import Body, role_of
 from glassgrad.compile.source.names import input_names
@@ -286,12 +287,13 @@ def step_source(captured: Capture) -> Source:
     outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
     roller = Roller(body.lines, body.base, body.names.values(), outputs)
     rolled = roller.rolled()
+    entry = graph.name if graph.name.isidentifier() and not is_defined(graph.name) else "step"
     title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
     written = sorted(names[target] for target, _ in graph.updates if target not in slots)
     notes = [f"writes to {', '.join(written)}"] if written else []
     lines = [
         *document.head(title, [], body),
-        *document.signature(graph.name if graph.name.isidentifier() else "step", arguments),
+        *document.signature(entry, arguments),
         f'    """Return the results{"; " + notes[0] if notes else ""}."""'
         if len(str(notes)) < 90
         else '    """Return the results; state is written to in place."""',
@@ -299,4 +301,4 @@ def step_source(captured: Capture) -> Source:
         f"    return {', '.join(roller.now(one) for one in outputs) if outputs else 'None'}",
         "",
     ]
-    return Source("\n".join(lines), {}, arguments, (), graph.name if graph.name.isidentifier() else "step")
+    return Source("\n".join(lines), {}, arguments, (), entry)

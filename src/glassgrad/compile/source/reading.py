@@ -1,4 +1,4 @@
-"""Text of ops for programs that people read, where a running program calls the registry's faster code."""
+"""Text of ops that are no formulas, for programs that people read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from glassgrad.compile.ir.graph import Instr
-from glassgrad.compile.numpy.templates import HELPERS, TEMPLATES, Template, reduction_options
+from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.numpy import text
+from glassgrad.compile.numpy.templates import TEMPLATES, Template, reduction_options
 from glassgrad.compile.numpy.text import Text, call, method
+from glassgrad.compile.source.functions import HELPERS
 
 
 def _stated(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,17 +44,41 @@ def _mean(instr: Instr, xs: list[Text]) -> Text:
     return method(xs[0], "mean", **reduction_options(instr))
 
 
+def _put_add(instr: Instr, xs: list[Text]) -> Text:
+    spec = instr.params["spec"]
+    key = f"np.index_exp[{text.index(spec, xs[1:])}]" if len(xs) != 2 or len(spec) != 1 else xs[1].code
+    return call("put_add", xs[0], Text(key), instr.params["shape"])
+
+
+def _at_set(instr: Instr, xs: list[Text]) -> Text:
+    return call("at_set", xs[0], Text(f"np.index_exp[{text.index(instr.params['spec'], xs[2:])}]"), xs[1])
+
+
+def _take_along(instr: Instr, xs: list[Text]) -> Text:
+    x, positions = instr.inputs
+    axis = instr.params["axis"]
+    assert isinstance(x, Var)
+    assert isinstance(positions, Var)
+    alike = all(n == m for d, (n, m) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis)
+    # NumPy's own wants the other axes to agree; PyTorch's gather may leave some of x out.
+    return call("np.take_along_axis" if alike else "take_along_axis", xs[0], xs[1], axis=axis)
+
+
+def _put_along(instr: Instr, xs: list[Text]) -> Text:
+    return call("put_along_add", xs[0], xs[1], instr.params["shape"], axis=instr.params["axis"])
+
+
 READING: dict[str, Template] = {
     **TEMPLATES,
-    **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "leaky_relu", "elu", "mish", "hardswish", "lerp")},
+    **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "softmax", "log_softmax", "logsumexp")},
     "conv2d": _windowed("conv2d", shaped=True),
     "max_pool2d": _windowed("max_pool2d", shaped=True),
     "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
     "sum_pool2d": _windowed("sum_pool2d", shaped=True),
     "sum_spread2d": _windowed("sum_spread2d", shaped=False),
+    "put_add": _put_add, "at_set": _at_set, "take_along_axis": _take_along, "put_along_add": _put_along,
     "mean": _mean,
-    "round": lambda instr, xs: call("np.round", *xs),
     "inv": _linalg("inv"),
     "det": _linalg("det"),
     "cholesky": _linalg("cholesky"),
-}
+}  # fmt: skip  # a table

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.ops import elementwise, index, linalg
-from glassgrad.ops.core import INTERPRETERS, Array, Elementwise, Interpreter, Primitive
+from glassgrad.ops import elementwise, index
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Elementwise, Interpreter, Primitive
+from glassgrad.ops.operators import attach
 from glassgrad.ops.shape import astype, broadcast_to_p, concatenate_p, permute_p, reshape, reshape_p
 
 RANK = 50  # above arrays and Symbols, below Tensors
@@ -103,29 +104,7 @@ class Batched:
     __array__ = __bool__ = __float__ = __int__ = __index__ = item = tolist = __setitem__ = _no_number
 
 
-def _attach() -> None:
-    def reflected(prim: Primitive) -> Any:
-        return lambda self, other: prim(other, self)
-
-    binary = {
-        "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
-        "truediv": elementwise.divide, "floordiv": elementwise.floor_divide, "mod": elementwise.remainder,
-        "pow": elementwise.power, "matmul": linalg.matmul, "and": elementwise.bitwise_and,
-        "or": elementwise.bitwise_or, "xor": elementwise.bitwise_xor,
-    }  # fmt: skip  # a table
-    compare = {
-        "eq": elementwise.equal, "ne": elementwise.not_equal, "lt": elementwise.less, "le": elementwise.less_equal,
-        "gt": elementwise.greater, "ge": elementwise.greater_equal,
-    }  # fmt: skip  # a table
-    for name, prim in binary.items():
-        setattr(Batched, f"__{name}__", prim)  # a primitive in a class is a method
-        setattr(Batched, f"__r{name}__", reflected(prim))
-    unary = {"neg": elementwise.negative, "abs": elementwise.abs, "invert": elementwise.bitwise_not}
-    for name, prim in (compare | unary).items():
-        setattr(Batched, f"__{name}__", prim)
-
-
-_attach()
+attach(Batched, REGISTRY.__getitem__)
 
 
 def levels_of(array: Any) -> tuple[Level, ...]:

@@ -1,4 +1,4 @@
-"""Functions that NumPy lacks, for generated programs: their source is copied in front of a program that needs them.
+"""Functions that NumPy lacks, for printed programs: their source is copied in front of a program that needs them.
 
 So nothing here may use anything but `np`, `math` and the functions above it, and annotations are left out.
 """
@@ -18,21 +18,6 @@ def sigmoid(x):
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
-def softplus(x):
-    """log(1 + exp(x)), without overflow."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
-
-
-def log_sigmoid(x):
-    """log(sigmoid(x))."""
-    return -softplus(-x)
-
-
-def silu(x):
-    """x * sigmoid(x)."""
-    return x * sigmoid(x)
-
-
 def erf(x):
     """The error function, element by element."""
     return np.array([math.erf(v) for v in np.ravel(x).tolist()], dtype=x.dtype).reshape(x.shape)
@@ -41,16 +26,6 @@ def erf(x):
 def erfc(x):
     """1 - erf(x), accurate where erf(x) is close to 1."""
     return np.array([math.erfc(v) for v in np.ravel(x).tolist()], dtype=x.dtype).reshape(x.shape)
-
-
-def gelu(x):
-    """x times the normal distribution function."""
-    return x * 0.5 * erfc(-x * math.sqrt(0.5))
-
-
-def gelu_tanh(x):
-    """The approximation of gelu by a tanh."""
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def gammaln(x):
@@ -209,28 +184,3 @@ def sum_spread2d(g, *, size, kernel, stride, padding=((0, 0), (0, 0)), dilation=
     for _, place in taps(kernel, stride, dilation, g.shape[-2:]):
         full[place] += g
     return inside(full, border, size)
-
-
-def leaky_relu(x, slope):
-    """x where it is positive, slope * x elsewhere."""
-    return np.where(x > 0, x, slope * x)
-
-
-def elu(x, alpha):
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-
-
-def lerp(a, b, weight):
-    """From a to b, both ends met exactly."""
-    return np.where(np.abs(weight) < 0.5, a + weight * (b - a), b - (1 - weight) * (b - a))
-
-
-def mish(x):
-    """x * tanh(softplus(x))."""
-    return x * np.tanh(softplus(x))
-
-
-def hardswish(x):
-    """x * min(max(x + 3, 0), 6) / 6."""
-    return x * np.clip(x + 3, 0, 6) / 6

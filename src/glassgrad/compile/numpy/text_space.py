@@ -1,0 +1,179 @@
+"""Text of elementwise ops, from their forwards: `prim.forward(TextSpace(), *terms)` writes the formula.
+
+A forward is written against an array namespace. `TextSpace` is one whose arrays are pieces of a program, so that the
+formula of an op stands in its entry alone. A forward that asks for more than operators and elementwise functions has
+no text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.numpy import text
+from glassgrad.compile.numpy.text import Text
+from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.ops.operators import attach
+
+Writer = Callable[..., Text]
+
+
+class Term:
+    """An expression with the operators of an array.
+
+    It has no truth and is no array: a forward that asks for either has no text.
+
+    Attributes:
+        write: makes its text of the texts of its parts.
+        parts: what it is computed from: terms and numbers.
+    """
+
+    __slots__ = ("parts", "write")
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]  # equal terms are a comparison, not the same key
+
+    def __init__(self, write: Writer, *parts: Any) -> None:
+        self.write = write
+        self.parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        # Not an AttributeError: getattr(x, "dtype", None) would go on with a formula for another dtype.
+        raise TypeError(f"a piece of text has no {name}")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a piece of text is neither true nor false")
+
+
+def _infix(sign: str, level: int) -> Writer:
+    return lambda a, b: text.binary(a, sign, b, level)
+
+
+_SIGNS = {
+    "add": ("+", text.SUM), "subtract": ("-", text.SUM), "multiply": ("*", text.PRODUCT), "divide": ("/", text.PRODUCT),
+    "floor_divide": ("//", text.PRODUCT), "remainder": ("%", text.PRODUCT), "matmul": ("@", text.PRODUCT),
+    "left_shift": ("<<", text.SHIFT), "right_shift": (">>", text.SHIFT), "bitwise_and": ("&", text.AND),
+    "bitwise_xor": ("^", text.XOR), "bitwise_or": ("|", text.OR), "less": ("<", text.COMPARISON),
+    "less_equal": ("<=", text.COMPARISON), "greater": (">", text.COMPARISON), "greater_equal": (">=", text.COMPARISON),
+    "equal": ("==", text.COMPARISON), "not_equal": ("!=", text.COMPARISON),
+}  # fmt: skip  # a table
+OPERATORS: dict[str, Writer] = {
+    **{op: _infix(sign, level) for op, (sign, level) in _SIGNS.items()},
+    "power": text.power,
+    "square": lambda x: text.power(x, Text("2")),
+    "negative": partial(text.prefix, "-"),
+    "bitwise_not": partial(text.prefix, "~"),
+    "invert": partial(text.prefix, "~"),
+    "abs": partial(text.call, "np.abs"),
+}
+# Functions of NumPy that work element by element and are no ufuncs.
+_NO_UFUNCS = {"where", "clip", "round", "sinc", "nan_to_num"}
+
+
+class TextSpace:
+    """An array namespace whose arrays are `Term`s: operators, and functions of NumPy or that the program defines."""
+
+    def __init__(self, defines: Callable[[str], bool] = lambda name: False) -> None:
+        self.defines = defines
+
+    def __getattr__(self, name: str) -> Callable[..., Term]:
+        if name in OPERATORS:
+            return partial(Term, OPERATORS[name])
+        if name in _NO_UFUNCS or isinstance(getattr(np, name, None), np.ufunc):
+            return _calling(f"np.{name}")
+        if self.defines(name):
+            return _calling(name)
+        # Not an AttributeError, after which a forward would go on with SciPy's function.
+        raise TypeError(f"programs have no function {name}")
+
+
+def _calling(name: str) -> Callable[..., Term]:
+    def function(*args: Any, **options: Any) -> Term:
+        def write(*parts: Text) -> Text:
+            named = zip(options, parts[len(args) :], strict=True)
+            return text.call(name, *parts[: len(args)], **dict(named))
+
+        return Term(write, *args, *options.values())
+
+    return function
+
+
+attach(Term, lambda op: lambda *operands: Term(OPERATORS[op], *operands))
+
+
+def term(written: Text) -> Term:
+    """Return a piece of text as a term."""
+    return Term(lambda: written)
+
+
+def formula(prim: Primitive | None, operands: Sequence[Term], params: Mapping[str, Any], space: TextSpace) -> Any:
+    """Return an elementwise op applied to terms, by its forward; None where that is no formula."""
+    if not isinstance(prim, Elementwise):
+        return None
+    try:
+        found = prim.compute_in(space, tuple(operands), params)
+    except (TypeError, AttributeError, ValueError):
+        return None
+    return found if isinstance(found, Term) else None
+
+
+def _used(result: Term) -> Iterator[Term]:
+    """Yield the parts of a term, each as often as it is used."""
+    stack, seen = [result], set()
+    while stack:
+        for part in stack.pop().parts:
+            if isinstance(part, Term):
+                yield part
+                if id(part) not in seen:
+                    seen.add(id(part))
+                    stack.append(part)
+
+
+def is_short(result: Term) -> bool:
+    """Tell whether a term reads well where its value is used: two operations at most, and every operand once."""
+    used = list(_used(result))
+    return len(set(map(id, used))) == len(used) and sum(bool(part.parts) for part in used) < 2
+
+
+def written(result: Term) -> Text:
+    """Return a term as one expression."""
+    return _render(result, lambda part, code: code)
+
+
+def statements(result: Term, taken: Collection[str]) -> list[str]:
+    """Return the lines of a function that returns a term; parts that are used twice have lines of their own."""
+    uses = Counter(map(id, _used(result)))
+    lines: list[str] = []
+    names: dict[int, Text] = {}
+
+    def named(part: Term, code: Text) -> Text:
+        if uses[id(part)] < 2 or not part.parts:
+            return code
+        if id(part) not in names:
+            # The first letter of a function, as in e = np.exp(x).
+            letters = f"{code.code[3]}uvwst" if code.code.startswith("np.") else "uvwst"
+            gone = {*taken, *(one.code for one in names.values())}
+            names[id(part)] = Text(next(letter for letter in letters if letter not in gone))
+            lines.append(f"{names[id(part)].code} = {code.code}")
+        return names[id(part)]
+
+    returned = _render(result, named)
+    return [*lines, f"return {returned.code}"]
+
+
+def _render(part: Any, named: Callable[[Term, Text], Text]) -> Text:
+    if not isinstance(part, Term):
+        return _number(part)
+    return named(part, part.write(*[_render(one, named) for one in part.parts]))
+
+
+def _number(value: Any) -> Text:
+    """Write a number, a square root that formulas contain as one."""
+    for root, code in ((math.sqrt(0.5), "math.sqrt(0.5)"), (math.sqrt(2 / math.pi), "math.sqrt(2 / math.pi)")):
+        if isinstance(value, float) and abs(value) == root:
+            return Text(code) if value > 0 else text.prefix("-", Text(code))
+    return text.number(value)

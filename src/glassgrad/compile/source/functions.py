@@ -1,0 +1,73 @@
+"""Functions that a printed program defines: what NumPy lacks (`helpers`), and ops written from their forwards."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from glassgrad.compile.numpy.text import Text, call
+from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, statements, term, written
+from glassgrad.compile.source import helpers
+from glassgrad.ops import activation, special  # noqa: F401 - importing them fills the registry
+from glassgrad.ops.core import PRIMITIVES, REGISTRY, Elementwise
+
+HELPERS = {name: function for name, function in vars(helpers).items() if inspect.isfunction(function)}
+_CALL = re.compile(r"(?<![.\w])(\w+)\(")
+
+
+def is_defined(name: str) -> bool:
+    """Tell whether a program that calls this function has to define it."""
+    return name in HELPERS or definition(name) is not None
+
+
+def _space(op: str) -> TextSpace:
+    return TextSpace(lambda name: name != op and is_defined(name))
+
+
+@lru_cache(maxsize=1024)
+def definition(op: str) -> str | None:
+    """Return the function of an elementwise op, by its forward; None where that is short, or no formula."""
+    prim = PRIMITIVES.get(op)
+    if not isinstance(prim, Elementwise) or isinstance(prim.forward, str) or op in HELPERS:
+        return None
+    _, *arguments = inspect.signature(prim.forward).parameters.values()
+    terms = {argument.name: term(Text(argument.name)) for argument in arguments}
+    options = {one.name: terms.pop(one.name) for one in arguments if one.kind is one.KEYWORD_ONLY}
+    found = formula(prim, list(terms.values()), options, _space(op))
+    if found is None or is_short(found):
+        return None
+    names = [argument.name for argument in arguments]
+    body = "".join(f"    {line}\n" for line in statements(found, names))
+    return f'def {op}({", ".join(names)}):\n    """{prim.formula}."""\n{body}'
+
+
+def applied(op: str, operands: Sequence[Text], params: Mapping[str, Any]) -> Text | None:
+    """Return an elementwise op applied to pieces of text; None where its forward is no formula."""
+    if is_defined(op):
+        return call(op, *operands, **params)
+    found = formula(PRIMITIVES.get(op), list(map(term, operands)), params, _space(op))
+    return None if found is None else written(found)
+
+
+def definitions(names: Iterable[str]) -> str:
+    """Return the source of functions, each behind those that it calls."""
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        source = inspect.getsource(HELPERS[name]) if name in HELPERS else definition(name) or ""
+        for other in _CALL.findall(source.rpartition('"""')[2]):
+            if other != name and other not in found and is_defined(other):
+                add(other)
+        found[name] = source
+
+    order = list(HELPERS)
+    for name in sorted(names, key=lambda name: (order.index(name) if name in HELPERS else -1, name)):
+        add(name)
+    return "\n\n".join(found.values())
+
+
+# The names of all of them, which no value of a program may have.
+NAMES = {*HELPERS, *filter(is_defined, REGISTRY)}

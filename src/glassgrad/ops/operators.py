@@ -1,0 +1,31 @@
+"""Python's operators on arrays: one table, for every class that stands for an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from glassgrad.ops import elementwise, linalg  # noqa: F401 - importing them fills the registry
+
+# What Python calls an operator -> the op of the table.
+BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip  # a table
+COMPARISONS = {
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip  # a table
+UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
+
+
+def attach(cls: type, function_of: Callable[[str], Callable[..., Any]]) -> None:
+    """Give a class every operator; `function_of` returns the function that computes an op, a method of the class."""
+
+    def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda b, a: function(a, b)
+
+    for name, op in {**BINARY, **COMPARISONS, **UNARY}.items():
+        setattr(cls, f"__{name}__", function_of(op))
+    for name, op in BINARY.items():
+        setattr(cls, f"__r{name}__", reflected(function_of(op)))

@@ -139,7 +139,7 @@ import numpy as np
 
 from glassgrad.data import RandomBatches
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.task import KEPT, TaskKind, settled
+from glassgrad.tasks.task import KEPT, CommandTask, TaskKind, settled
 from glassgrad.train.config import option, resolve
 
 
@@ -158,27 +158,28 @@ class ParabolaConfig:
     save_every: float = shared.save_every()
 
 
-class ParabolaTask:
+class ParabolaTask(CommandTask):
     """Points on the parabola, the network and its optimizer."""
 
-    epoch_steps = 0
+    held_out = "test"
 
     def __init__(self, config: ParabolaConfig) -> None:
         from glassgrad import nn, optim
         from glassgrad.engine.random import manual_seed
         from glassgrad.train.engine_learner import EngineLearner, StepOptions
 
-        self.config, self.steps, self.eval_every = config, config.steps, config.eval_every
+        self.steps, self.eval_every = config.steps, config.eval_every
         self.x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
         self.batch_at = RandomBatches(self.x, self.x**2, 16, config.seed).at
         manual_seed(config.seed)
         model = nn.Sequential(nn.Linear(1, config.hidden), nn.Tanh(), nn.Linear(config.hidden, 1))
-        self.learner = EngineLearner(
+        learner = EngineLearner(
             model,
             optim.SGD(model.parameters(), lr=config.rate),
             loss_fn=nn.functional.mse_loss,
             options=StepOptions(config.engine == "compiled"),
         )
+        super().__init__(config, learner)
 
     def rate_at(self, step: int) -> float:
         return self.config.rate
@@ -189,12 +190,6 @@ class ParabolaTask:
     def description(self) -> dict[str, Any]:
         return {"task": "parabola", "config": settled(self.config)}
 
-    def facts(self) -> dict[str, Any]:
-        return {"config": settled(self.config)}
-
-    def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Nothing is left to check: the points are always the same."""
-
     def introduction(self) -> Iterator[str]:
         yield f"points     {len(self.x)}"
 
@@ -204,9 +199,6 @@ class ParabolaTask:
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         yield f"final loss {final['test_loss']:.6f}"
 
-    def farewell(self, run: Path) -> Iterator[str]:
-        yield from ()
-
 
 KINDS = (
     TaskKind(
@@ -215,7 +207,6 @@ KINDS = (
         ParabolaConfig,
         lambda layers: resolve(ParabolaConfig, layers),
         ParabolaTask,
-        held_out="test",
         axis="squared error",
     ),
 )

@@ -13,7 +13,6 @@ import pytest
 from glassgrad.data import Examples, WordList
 from glassgrad.data.names import IGNORED
 from glassgrad.data.text import TextData
-from glassgrad.tasks import runner
 from glassgrad.tasks.names import NAMES, NamesTask
 from glassgrad.tasks.plane import MOONS, XOR
 from glassgrad.tasks.task import TaskKind
@@ -124,8 +123,7 @@ def test_dropout_makes_a_difference_and_begins_with_the_seed(make: Make) -> None
 def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(
     engine: str, name: str, text_file: Path, tmp_path: Path
 ) -> None:
-    kind = KINDS.get(name, NAMES)
-    make = text(text_file) if name == "text" else plane(kind) if name in KINDS else names(name)
+    make = text(text_file) if name == "text" else plane(KINDS[name]) if name in KINDS else names(name)
     options = {"dropout": 0.3} if name in WITH_DROPOUT else {}
 
     def trained(folder: Path, stops: tuple[int, ...]) -> dict[str, Any]:
@@ -133,17 +131,17 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(
         run = RunDirectory(folder)
         for stop_at in (*stops, 10**9):
             task = make(engine=engine, **options)
-            loop, stop = Loop(runner._plan(kind, task)), StopSignals()
+            loop, stop = Loop(task), StopSignals()
             if run.state.exists():
                 loop.load(run)
-            rate_at = loop.plan.rate_at
+            rate_at = task.rate_at
 
             def asking(step: int, stop_at: int = stop_at, rate_at: Any = rate_at, stop: Any = stop) -> float:
                 if step == stop_at:
                     stop.request()
                 return rate_at(step)
 
-            object.__setattr__(loop.plan, "rate_at", asking)
+            task.rate_at = asking
             loop.run(run, PlainDisplay(io.StringIO()), stop)
         return task.learner.weights()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from glassgrad.data import WordList
-from glassgrad.tasks import learners, runner
+from glassgrad.tasks import learners
 from glassgrad.tasks.images import DIGITS
 from glassgrad.tasks.names import NAMES, NamesTask
 from glassgrad.train.config import command_line
@@ -86,17 +86,17 @@ def test_fifty_steps_on_digits_agree(engine: str, options: dict[str, Any]) -> No
 @pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize("kind", ["names", "digits"])
 def test_a_checkpoint_of_one_engine_is_gone_on_with_by_another(engine: str, kind: str, tmp_path: Path) -> None:
-    make, plan = (names, NAMES) if kind == "names" else (digits, DIGITS)
+    make = names if kind == "names" else digits
     options = {"momentum": 0.5} | ({"steps": 40} if kind == "names" else {"epochs": 2})
     whole = losses(make("eager", **options), 40)
     for before, after in (("eager", engine), (engine, "eager"), (engine, engine)):
         first, second = make(before, **options), make(after, **options)
         losses_before = losses(first, 20)
         run = RunDirectory(tmp_path)
-        trainer = Loop(runner._plan(plan, first))
+        trainer = Loop(first)
         trainer.step = 20
         trainer.save(run)
-        Loop(runner._plan(plan, second)).load(run)
+        Loop(second).load(run)
         rest = []
         for step in range(20, 40):
             second.learner.set_rate(second.rate_at(step))
@@ -111,17 +111,17 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(engine: s
         run = RunDirectory(folder)
         for stop_at in (*stops, 10**9):
             task = names(engine, steps=300)
-            trainer, stop = Loop(runner._plan(NAMES, task)), StopSignals()
+            trainer, stop = Loop(task), StopSignals()
             if run.state.exists():
                 trainer.load(run)
-            rate_at = trainer.plan.rate_at
+            rate_at = task.rate_at
 
             def asking(step: int, stop_at: int = stop_at, rate_at: Any = rate_at, stop: Any = stop) -> float:
                 if step == stop_at:
                     stop.request()
                 return rate_at(step)
 
-            object.__setattr__(trainer.plan, "rate_at", asking)
+            task.rate_at = asking
             trainer.run(run, PlainDisplay(io.StringIO()), stop)
         return task.learner.weights()
 

@@ -6,7 +6,6 @@ of the kills came before the first step, between the first and the last, and too
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import shutil
@@ -39,7 +38,7 @@ def make(folder: Path) -> Trainer:
         log_to="jsonl,csv",
         best=2,
     )
-    made.loop.plan = dataclasses.replace(made.loop.plan, save_share=0.9)  # checkpoints after almost every step
+    made.save_share = 0.9  # checkpoints after almost every step
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +13,7 @@ import pytest
 from glassgrad.data import WordList
 from glassgrad.errors import InputError, RunError
 from glassgrad.nn import functional as F
-from glassgrad.tasks import runner
-from glassgrad.tasks.names import NAMES, NamesTask, configure
+from glassgrad.tasks.names import NamesTask, configure
 from glassgrad.train import Callback, Loop, RunDirectory, RunState, StopSignals, read_metrics
 from glassgrad.train.config import command_line
 from glassgrad.train.show.display import PlainDisplay
@@ -27,7 +25,8 @@ def loop(callbacks: list[Callback], **options: Any) -> tuple[NamesTask, Loop]:
     given = {"steps": 20, "hidden": 8, "engine": "eager", "log_every": 5, "eval_every": 10, **options}
     words = WordList(tuple(WORDS.split()), "text")
     task = NamesTask(configure([command_line(given)]), words)
-    return task, Loop(dataclasses.replace(runner._plan(NAMES, task, callbacks), epoch_steps=8))
+    task.epoch_steps = 8
+    return task, Loop(task, callbacks)
 
 
 def go(made: Loop, path: Path, stop: StopSignals | None = None) -> bool:
@@ -150,7 +149,7 @@ def test_the_gradients_shown_are_those_of_the_coming_batch(tmp_path: Path) -> No
 
     go(loop([Look()], steps=1)[1], tmp_path)
     task, made = loop([])
-    inputs, targets = made.plan.batch_at(0)
+    inputs, targets = made.task.batch_at(0)
     from glassgrad import tensor
 
     loss = F.cross_entropy(task.learner.model(tensor(inputs)), tensor(targets))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import itertools
 import json
@@ -11,6 +10,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from glassgrad.errors import InputError, RunError
 from glassgrad.train.kept.checkpoint import load_checkpoint
 from glassgrad.train.kept.metrics import read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
-from glassgrad.train.loop import Loop, Plan
+from glassgrad.train.loop import Loop
 from glassgrad.train.show.progress import Progress
 from glassgrad.train.signals import StopSignals
+from glassgrad.train.task import Task
 
 
 class Line:
@@ -78,33 +79,33 @@ def make(steps: int = 1_000, **changes: Any) -> tuple[Line, Loop]:
     generator = np.random.default_rng(3)
     inputs = generator.standard_normal((300, 4))
     targets = inputs @ np.array([1.0, -2.0, 3.0, 0.5]) + 0.1 * generator.standard_normal(300)
-    line = Line()
-    plan = Plan(
-        step=line.step,
-        batch_at=RandomBatches(inputs, targets, batch=8, seed=5).at,
-        steps=steps,
-        rate_at=lambda step: 0.01 if step < steps // 2 else 0.001,
-        set_rate=line.set_rate,
-        evaluate=lambda: float(((inputs @ line.weight - targets) ** 2).mean()),
-        save_model=lambda run: run.model.write_bytes(line.weight.tobytes()),
-        parts={"line": line},
-        log_every=30,
-        eval_every=250,
-        save_every=1e9,
-    )
-    return line, Loop(dataclasses.replace(plan, **changes))
+    line, task = Line(), Task()
+    task.config = SimpleNamespace(log_every=changes.pop("log_every", 30), save_every=changes.pop("save_every", 1e9))
+    given = {
+        "step": line.step,
+        "batch_at": RandomBatches(inputs, targets, batch=8, seed=5).at,
+        "steps": steps,
+        "rate_at": lambda step: 0.01 if step < steps // 2 else 0.001,
+        "set_rate": line.set_rate,
+        "evaluate": lambda: float(((inputs @ line.weight - targets) ** 2).mean()),
+        "save_model": lambda run: run.model.write_bytes(line.weight.tobytes()),
+        "parts": {"line": line},
+        "eval_every": 250,
+    }
+    vars(task).update(given | changes)
+    return line, Loop(task)
 
 
 def stop_after(trainer: Loop, step: int, stop: StopSignals, number: int = signal.SIGINT) -> None:
     """Ask to stop while the step of this number runs."""
-    plan_step, count = trainer.plan.step, iter(range(trainer.step + 1, 10**9))
+    own_step, count = trainer.task.step, iter(range(trainer.step + 1, 10**9))
 
     def counting(inputs: Any, targets: Any) -> Any:
         if next(count) == step:
             stop.request(number)
-        return plan_step(inputs, targets)
+        return own_step(inputs, targets)
 
-    trainer.plan = dataclasses.replace(trainer.plan, step=counting)
+    trainer.task.step = counting
 
 
 def by_hand(steps: int = 1_000) -> tuple[Line, list[float]]:
@@ -113,7 +114,7 @@ def by_hand(steps: int = 1_000) -> tuple[Line, list[float]]:
     losses = []
     for step in range(steps):
         line.rate = 0.01 if step < steps // 2 else 0.001
-        losses.append(line.step(*trainer.plan.batch_at(step)))
+        losses.append(line.step(*trainer.task.batch_at(step)))
     return line, losses
 
 
@@ -135,7 +136,7 @@ def test_the_loop_trains_as_a_plain_loop_does(tmp_path: Path) -> None:
         assert record["loss"] == pytest.approx(np.mean(losses[begin : record["step"]]), rel=1e-12)
         assert record["rate"] == (0.01 if record["step"] <= 500 else 0.001)
     assert [record["step"] for record in records if record["event"] == "validation"] == [250, 500, 750, 1_000]
-    assert records[-1]["loss"] == trainer.plan.evaluate()
+    assert records[-1]["loss"] == trainer.task.evaluate()
 
 
 @pytest.mark.parametrize("stops", [[1], [30], [250], [499, 500, 501], [7, 8, 300, 990], [999]], ids=str)
@@ -167,15 +168,15 @@ def test_a_kill_loses_only_what_came_after_the_checkpoint(tmp_path: Path) -> Non
 
     run = RunDirectory(tmp_path)
     _, trainer = make(save_every=1e-9)
-    plan_step, count = trainer.plan.step, iter(range(10**9))
+    own_step, count = trainer.task.step, iter(range(10**9))
 
     def killed(inputs: Any, targets: Any) -> Any:
         time.sleep(0.0005)
         if next(count) == 640:
             raise Killed
-        return plan_step(inputs, targets)
+        return own_step(inputs, targets)
 
-    trainer.plan = dataclasses.replace(trainer.plan, step=killed)
+    trainer.task.step = killed
     with pytest.raises(Killed):
         trainer.run(run, Recorder(), StopSignals())
     with run.metrics.open("a") as file:
@@ -212,9 +213,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(tmp_p
     line, trainer = make()
     trainer.load(run)
     count = iter(range(101, 10**9))
-    trainer.plan = dataclasses.replace(
-        trainer.plan, step=lambda inputs, targets: bad if next(count) == 130 else line.step(inputs, targets)
-    )
+    trainer.task.step = lambda inputs, targets: bad if next(count) == 130 else line.step(inputs, targets)
     display = Recorder()
     with pytest.raises(RunError) as caught:
         trainer.run(run, display, StopSignals())
@@ -273,16 +272,18 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_facts_are_checked_before_anything_is_taken_over(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    make(steps=10, facts={"words": "abc"})[1].run(run, Recorder(), StopSignals())
+    make(steps=10, facts=lambda: {"words": "abc"})[1].run(run, Recorder(), StopSignals())
     line, trainer = make()
     seen = []
 
-    def check(facts: Any) -> None:
+    def check(facts: Any, checked: RunDirectory) -> None:
+        assert checked is run
         seen.append(facts)
         raise KeyError
 
+    trainer.task.check = check
     with pytest.raises(KeyError):
-        trainer.load(run, check)
+        trainer.load(run)
     assert seen == [{"words": "abc"}]
     assert not line.weight.any()
 

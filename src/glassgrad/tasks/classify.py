@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.train.learner import HasArrays, measure
+from glassgrad.train.learner import HasArrays, Learner, measure
 
 Array = Any
 
@@ -25,6 +25,12 @@ def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
         spread = math.sqrt((0.1 if name == last else 2.0) / math.prod(array.shape[1:]))
         found[name] = (spread * generator.standard_normal(array.shape)).astype(array.dtype)
     return found
+
+
+def begun(learner: Learner, seed: int) -> Learner:
+    """Return a learner with its initial weights, which depend on the seed alone."""
+    learner.load_weights(first_weights(learner.weights(), seed))
+    return learner
 
 
 def loss_and_accuracy(logits: Callable[[Array], Array], examples: HasArrays, chunk: int) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from glassgrad.data.download import fetch_mnist
 from glassgrad.data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import final_lines, final_measures, first_weights, loss_and_accuracy
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, TaskKind, settled
-from glassgrad.train.config import Layer, option, resolve
+from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
+from glassgrad.train.config import option
 from glassgrad.train.learner import Learner
 
 Array = Any
@@ -66,50 +66,29 @@ class MnistConfig(ImagesConfig):
     data: str = option("", "folder with idx files, gzipped or not; empty to fetch MNIST into a cache", resumable=True)
 
 
-# What the models do not have, and the defaults of `mnist` that suit the cnn better.
-_WITHOUT = {"mlp": ("channels",), "cnn": ("layers",)}
-_CNN_DEFAULTS = {"hidden": 128, "batch": 128, "epochs": 10, "rate": 0.0005}
-
-
-def _configure(cls: type[Any], layers: list[Layer], cnn_defaults: Mapping[str, Any]) -> Any:
-    """Put layers together. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
-    chosen = [
-        Layer({key: layer.values[key] for key in ("model",) if key in layer.values}, layer.name) for layer in layers
-    ]
-    model = resolve(cls, chosen).model
-    config = resolve(cls, [Layer(cnn_defaults if model == "cnn" else {}, str), *layers])
-    for layer in layers:
-        for key in layer.values:
-            if key in _WITHOUT[model]:
-                raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
-    return config
+_MODELS = {"mlp": ModelKind(without=("channels",)), "cnn": ModelKind(without=("layers",))}
+_MNIST_MODELS = _MODELS | {
+    "cnn": ModelKind(without=("layers",), defaults={"hidden": 128, "batch": 128, "epochs": 10, "rate": 0.0005})
+}
 
 
 def build_learner(config: ImagesConfig, size: tuple[int, int]) -> Learner:
     """Build the model of a configuration with its initial weights, which depend on the seed alone."""
-    learner: Learner
-    if config.engine == "manual":
-        from glassgrad.tasks import learners_by_hand
-
-        learner = learners_by_hand.images_learner(config, size, CLASSES)
-    else:
-        from glassgrad.tasks import learners
-
-        learner = learners.images_learner(config, size, CLASSES)
-    learner.load_weights(first_weights(learner.weights(), config.seed))
-    return learner
+    return begun(learners_of(config.engine).images_learner(config, size, CLASSES), config.seed)
 
 
-class ImagesTask:
+class ImagesTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+
+    held_out = "test"
 
     def __init__(self, kind: str, config: ImagesConfig, data: ImageData) -> None:
         if config.batch > len(data.train_labels):
             raise errors.IMAGES_BATCH(name="batch", count=len(data.train_labels), given=config.batch)
         if config.model == "cnn" and min(data.size) < 4:
             raise errors.IMAGES_SMALL(size=" x ".join(map(str, data.size)))
-        self.kind, self.config, self.data = kind, config, data
-        self.learner = build_learner(config, data.size)
+        super().__init__(config, build_learner(config, data.size))
+        self.kind, self.data = kind, data
         self._mean, self._spread = float(data.train_images.mean()), max(float(data.train_images.std()), 1e-6)
         self.batches = EpochBatches(data.train_images, data.train_labels, config.batch, config.seed, self._prepare)
         self.batch_at = self.batches.at
@@ -147,7 +126,7 @@ class ImagesTask:
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""
-        return {"config": settled(self.config), "images": self.data.digest}
+        return {**super().facts(), "images": self.data.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the images are those that a run was begun with."""
@@ -173,14 +152,6 @@ class ImagesTask:
         """Yield the final losses and accuracies."""
         yield from final_lines(final)
 
-    def farewell(self, run: Path) -> Iterator[str]:
-        """There is nothing to draw from a classifier."""
-        yield from ()
-
-
-def _without(config: ImagesConfig) -> Sequence[str]:
-    return _WITHOUT[config.model]
-
 
 def _build_digits(config: ImagesConfig) -> ImagesTask:
     return ImagesTask("digits", config, shipped_digits())
@@ -197,19 +168,17 @@ DIGITS = TaskKind(
     "digits",
     f"Train a classifier on the 1,797 handwritten digits of 8 x 8 pixels that come with glassgrad.\n\n{KEPT}",
     ImagesConfig,
-    lambda layers: _configure(ImagesConfig, layers, {}),
+    lambda layers: resolve_for_model(ImagesConfig, layers, _MODELS),
     _build_digits,
-    _without,
-    "test",
+    _MODELS,
 )
 MNIST = TaskKind(
     "mnist",
     "Train a classifier on the handwritten digits of MNIST, 28 x 28 pixels, read from --data or fetched once."
     f"\n\n{KEPT}",
     MnistConfig,
-    lambda layers: _configure(MnistConfig, layers, _CNN_DEFAULTS),
+    lambda layers: resolve_for_model(MnistConfig, layers, _MNIST_MODELS),
     _build_mnist,
-    _without,
-    "test",
+    _MNIST_MODELS,
 )
 KINDS = (DIGITS, MNIST)

@@ -149,8 +149,11 @@ def _batch_norms(model: Any) -> list[BatchNorm1d]:
     return found
 
 
-def names_learner(config: NamesConfig, tokens: int) -> ManualLearner:
-    """Return the model of a configuration with the initial weights that the other engines begin with."""
+def names_learner(config: NamesConfig, tokens: int, longest: int) -> ManualLearner:
+    """Return the model of a configuration with the initial weights that the other engines begin with.
+
+    None of these models depends on the length of the longest word.
+    """
     model: Any
     if config.model == "bigram":
         model = Bigram(tokens)

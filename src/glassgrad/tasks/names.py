@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from glassgrad.data import Examples, NamesData, RandomBatches, WordList, read_wo
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, TaskKind, settled
-from glassgrad.train.config import Layer, check_divides, name_of, option, resolve
+from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
+from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.learner import Learner, measure
 
 Array = Any
@@ -73,14 +73,9 @@ class NamesConfig:
 
 
 @dataclass(frozen=True)
-class ModelKind:
-    """A model on offer: the hyperparameters it does not have, and defaults that suit it better.
+class NamesKind(ModelKind):
+    """`whole`: trained on whole words, each place predicting the next, with AdamW and a smooth schedule."""
 
-    `whole` says that it is trained on whole words, each place predicting the next, with AdamW and a smooth schedule.
-    """
-
-    without: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
     batch_norm: bool = False
     whole: bool = False
 
@@ -90,18 +85,18 @@ _NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
 _WHOLE_DEFAULTS = {
     "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
 }  # fmt: skip  # a table
-_RECURRENT = ModelKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
+_RECURRENT = NamesKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
 
 MODELS = {
-    "mlp": ModelKind(without=_ONLY_WHOLE, batch_norm=True),
+    "mlp": NamesKind(without=_ONLY_WHOLE, batch_norm=True),
     "rnn": _RECURRENT,
     "lstm": _RECURRENT,
     "gru": _RECURRENT,
-    "gpt": ModelKind(
+    "gpt": NamesKind(
         without=(*_NEVER_WHOLE, "hidden"), defaults={**_WHOLE_DEFAULTS, "embedding": 64, "layers": 3}, whole=True
     ),
     # A row of the table is touched by one example in about thirty, hence the large rates.
-    "bigram": ModelKind(
+    "bigram": NamesKind(
         without=("context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
@@ -116,13 +111,8 @@ def configure(layers: list[Layer]) -> NamesConfig:
 
     Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
     """
-    model = resolve(NamesConfig, [_only(layer, "model") for layer in layers]).model
-    kind = MODELS[model]
-    config = resolve(NamesConfig, [Layer(kind.defaults, str), *layers])
-    for layer in layers:
-        for key in layer.values:
-            if key in kind.without:
-                raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
+    config: NamesConfig = resolve_for_model(NamesConfig, layers, MODELS)
+    kind, model = MODELS[config.model], config.model
     if kind.batch_norm and config.batch < 2:
         raise errors.CONFIG_BATCH_NORM(name=name_of("batch", layers), model=model, given=config.batch)
     if config.engine == "manual" and model not in BY_HAND:
@@ -130,10 +120,6 @@ def configure(layers: list[Layer]) -> NamesConfig:
     if model == "gpt":
         check_divides("heads", config.heads, "embedding", config.embedding, layers)
     return config
-
-
-def _only(layer: Layer, key: str) -> Layer:
-    return Layer({key: layer.values[key]} if key in layer.values else {}, layer.name)
 
 
 def load_words(config: NamesConfig) -> WordList:
@@ -147,24 +133,20 @@ def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
 
     Arguments: how many tokens there are, and the length of the longest word.
     """
-    if config.engine == "manual":
-        from glassgrad.tasks import learners_by_hand
-
-        return learners_by_hand.names_learner(config, tokens)
-    from glassgrad.tasks import learners
-
-    return learners.names_learner(config, tokens, longest)
+    learner: Learner = learners_of(config.engine).names_learner(config, tokens, longest)
+    return learner
 
 
-class NamesTask:
+class NamesTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
+    config: NamesConfig
+
     def __init__(self, config: NamesConfig, words: WordList) -> None:
-        self.config = config
         self._whole = MODELS[config.model].whole
         self.data = NamesData.build(words, config.context, self._whole)
-        self.learner = build_learner(config, self.data.tokenizer.size, self.data.longest)
-        self.steps, self.eval_every, self.epoch_steps = config.steps, config.eval_every, 0
+        super().__init__(config, build_learner(config, self.data.tokenizer.size, self.data.longest))
+        self.steps, self.eval_every = config.steps, config.eval_every
         train = self.data.train
         self.batch_at = RandomBatches(train.inputs, train.targets, config.batch, config.seed).at
         self._drop_step = int(config.steps * config.drop_at)
@@ -195,7 +177,7 @@ class NamesTask:
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""
-        return {"config": settled(self.config), "words": self.data.words.digest}
+        return {**super().facts(), "words": self.data.words.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the words are those that a run was begun with."""
@@ -245,17 +227,13 @@ def build(config: NamesConfig) -> NamesTask:
     return NamesTask(config, words)
 
 
-def _without(config: NamesConfig) -> Sequence[str]:
-    return MODELS[config.model].without
-
-
 NAMES = TaskKind(
     TASK,
     f"Train a character model on names, then print names of its own making.\n\n{KEPT}",
     NamesConfig,
     configure,
     build,
-    _without,
+    MODELS,
     axis="cross entropy, nats per character",
 )
 KINDS = (NAMES,)

@@ -13,10 +13,9 @@ from glassgrad.data import RandomBatches
 from glassgrad.data.names import Examples
 from glassgrad.data.plane import plane_data
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import final_lines, final_measures, first_weights, loss_and_accuracy
-from glassgrad.tasks.task import TaskKind, settled
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
+from glassgrad.tasks.task import CommandTask, TaskKind, learners_of, settled
 from glassgrad.train.config import Layer, option, resolve
-from glassgrad.train.learner import Learner
 
 Array = Any
 
@@ -56,30 +55,16 @@ class MoonsConfig(PlaneConfig):
     layers: int = option(2, "hidden layers", low=1, high=100)
 
 
-def build_learner(config: PlaneConfig) -> Learner:
-    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
-    learner: Learner
-    if config.engine == "manual":
-        from glassgrad.tasks import learners_by_hand
-
-        learner = learners_by_hand.plane_learner(config, CLASSES)
-    else:
-        from glassgrad.tasks import learners
-
-        learner = learners.plane_learner(config, CLASSES)
-    learner.load_weights(first_weights(learner.weights(), config.seed))
-    return learner
-
-
-class PlaneTask:
+class PlaneTask(CommandTask):
     """Points, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
-    epoch_steps = 0
+    config: PlaneConfig
+    held_out = "test"
 
     def __init__(self, shape: str, config: PlaneConfig) -> None:
-        self.shape, self.config = shape, config
+        super().__init__(config, begun(learners_of(config.engine).plane_learner(config, CLASSES), config.seed))
+        self.shape = shape
         self.data = plane_data(shape, config.points, config.noise, config.seed)
-        self.learner = build_learner(config)
         self.steps, self.eval_every = config.steps, config.eval_every
         self._train = Examples(self.data.train_points, self.data.train_labels)
         self._test = Examples(self.data.test_points, self.data.test_labels)
@@ -96,13 +81,6 @@ class PlaneTask:
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to use them."""
         return {"task": self.shape, "config": settled(self.config)}
-
-    def facts(self) -> dict[str, Any]:
-        """Return what must be the same for a resumed run to be the same run; the points follow from it."""
-        return {"config": settled(self.config)}
-
-    def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Nothing is left to check: the points are drawn anew from the configuration."""
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""
@@ -131,17 +109,13 @@ class PlaneTask:
         except (ImportError, OSError) as error:
             yield f"\nboundary   no picture: {error}"
 
-    def farewell(self, run: Path) -> Iterator[str]:
-        """There is nothing to draw from a classifier."""
-        yield from ()
-
 
 def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
     def configure(layers: list[Layer]) -> Any:
         return resolve(config, layers)
 
     about += "\n\nThe run directory holds a picture of the boundary it draws between the two classes."
-    return TaskKind(shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen), held_out="test")
+    return TaskKind(shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen))
 
 
 _XOR = "Train a classifier on points around the corners of a square, where opposite corners belong together."

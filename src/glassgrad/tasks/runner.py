@@ -13,21 +13,17 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.data.atomic import write_atomically
-from glassgrad.tasks.task import Task, TaskKind, with_data_in
+from glassgrad.tasks.task import CommandTask, TaskKind, with_data_in
 from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Layer, command_line, flag, read_toml, rules, to_toml
 from glassgrad.train.kept import rundir
 from glassgrad.train.kept.metrics import MetricsLog
 from glassgrad.train.kept.rundir import RunDirectory
-from glassgrad.train.kept.weights import write_weights
-from glassgrad.train.loop import Loop, Plan
+from glassgrad.train.loop import Loop
 from glassgrad.train.show import choose_display
-from glassgrad.train.show.display import Display
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
-from glassgrad.train.transaction import named_as_damaged
 
 
 def start(
@@ -47,21 +43,10 @@ def start(
     layers = [command_line(options)]
     if config_file is not None:
         layers.insert(0, with_data_in(read_toml(config_file, kind.config, kind.name), config_file.parent))
-    task = kind.build(kind.configure(layers))
-    loop = Loop(_plan(kind, task, callbacks))
-    stop = StopSignals()
-    display = choose_display(lambda: stop.request(_closed_output()))
-
-    def fill(run: RunDirectory) -> None:
-        toml = to_toml(task.config, kind.name, leave_out=kind.without(task.config))
-        write_atomically(run.config, toml.encode())
-        loop.save(run)
-
-    run = rundir.create(path, kind.name, fill)
-    _introduce(task, display)
-    display.say(f"run        {run.path}\n")
+    session = _Session(kind, kind.build(kind.configure(layers)), callbacks)
+    run = session.start(path)
     with run.lock():
-        return _Session(kind, task, loop, run, display, stop).train()
+        return session.train(run, "")
 
 
 def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()) -> int:
@@ -75,41 +60,9 @@ def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Se
         given = command_line(options)
         _refuse_changes(kind, kind.configure([stored]), given)
         changed = {key: value for key, value in given.values.items() if rules(kind.config)[key][1].resumable}
-        task = kind.build(kind.configure([stored, Layer(changed, flag)]))
-        loop = Loop(_plan(kind, task, callbacks))
-        loop.load(run, lambda facts: _check_facts(facts, task, run))
-        stop = StopSignals()
-        display = choose_display(lambda: stop.request(_closed_output()))
-        _introduce(task, display)
-        display.say(f"run        {run.path}, going on at step {loop.step:,}\n")
-        return _Session(kind, task, loop, run, display, stop).train()
-
-
-def _plan(kind: TaskKind, task: Task, callbacks: Sequence[Callback] = ()) -> Plan:
-    config = task.config
-    return Plan(
-        step=task.learner.step,
-        batch_at=task.batch_at,
-        steps=task.steps,
-        rate_at=task.rate_at,
-        set_rate=task.learner.set_rate,
-        evaluate=task.evaluate,
-        save_model=lambda run: save_model(run, task),
-        parts=task.learner.parts,
-        facts=task.facts(),
-        log_every=config.log_every,
-        eval_every=task.eval_every,
-        save_every=config.save_every,
-        held_out=kind.held_out,
-        epoch_steps=task.epoch_steps,
-        learner=task.learner,
-        callbacks=callbacks,
-    )
-
-
-def save_model(run: RunDirectory, task: Task) -> None:
-    """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
-    write_weights(run.model, task.learner.weights(), task.description())
+        session = _Session(kind, kind.build(kind.configure([stored, Layer(changed, flag)])), callbacks)
+        session.loop.load(run)
+        return session.train(run, f", going on at step {session.loop.step:,}")
 
 
 def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
@@ -119,36 +72,31 @@ def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
             raise errors.RUN_CHANGED(name=given.name(key), before=before, after=value)
 
 
-def _check_facts(facts: Mapping[str, Any], task: Task, run: RunDirectory) -> None:
-    with named_as_damaged(run.state):
-        before = dict(facts["config"])
-    for key, value in task.facts()["config"].items():
-        if before.get(key) != value:
-            raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
-    with named_as_damaged(run.state):
-        task.check_data(facts)
-
-
-def _introduce(task: Task, display: Display) -> None:
-    for line in task.introduction():
-        display.say(line)
-
-
 class _Session:
     """One process's part of a run, from the first step it makes to the goodbye."""
 
-    def __init__(
-        self, kind: TaskKind, task: Task, loop: Loop, run: RunDirectory, display: Display, stop: StopSignals
-    ) -> None:
-        self.kind, self.task, self.loop = kind, task, loop
-        self.run, self.display, self.stop = run, display, stop
-        self.begun = (loop.step, loop.seconds)
+    run: RunDirectory
 
-    def train(self) -> int:
-        """Train and finish; return the exit code."""
+    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback]) -> None:
+        self.kind, self.task, self.loop = kind, task, Loop(task, callbacks)
+        self.stop = StopSignals()
+        self.display = choose_display(lambda: self.stop.request(_closed_output()))
+
+    def start(self, path: Path | None) -> RunDirectory:
+        """Make the directory of a new run."""
+        name, config, models = self.kind.name, self.task.config, self.kind.models
+        without = models[config.model].without if models else ()
+        return self.loop.start(path, name, to_toml(config, name, leave_out=without))
+
+    def train(self, run: RunDirectory, going_on: str) -> int:
+        """Say what is trained, train and finish; return the exit code."""
+        self.run, self.begun = run, (self.loop.step, self.loop.seconds)
+        for line in self.task.introduction():
+            self.display.say(line)
+        self.display.say(f"run        {run.path}{going_on}\n")
         try:
             with self.stop:
-                if not self.loop.run(self.run, self.display, self.stop):
+                if not self.loop.run(run, self.display, self.stop):
                     return self._stopped()
                 self.stop.at_once = True  # everything is saved: what follows can be done again
                 self._finish()
@@ -160,7 +108,7 @@ class _Session:
     def _stopped(self) -> int:
         requested, loop = self.stop.requested, self.loop
         cause = {_closed_output(): "output closed", signal.SIGINT: "interrupted"}.get(requested, "asked to stop")
-        self._tell(f"{cause}: stopped after step {loop.step:,} of {loop.plan.steps:,} and saved it")
+        self._tell(f"{cause}: stopped after step {loop.step:,} of {loop.task.steps:,} and saved it")
         return 128 + requested
 
     def _interrupted(self) -> int:
@@ -180,13 +128,13 @@ class _Session:
         for name, value in final.items():
             if not math.isfinite(value):
                 raise errors.RUN_ENDED_DIVERGED(
-                    name=name.replace("_", " "), value=value, rate=loop.plan.rate_at(0), step=loop.step, path=run.path
+                    name=name.replace("_", " "), value=value, rate=task.rate_at(0), step=loop.step, path=run.path
                 )
         try:
             with MetricsLog(run.metrics) as log:
                 log.write(event="final", step=loop.step, **final, seconds=round(loop.seconds, 3))
                 log.sync()
-            save_model(run, task)
+            task.save_model(run)
         except OSError as error:
             raise loop.not_saved(run, error) from None
         steps, seconds = loop.step - self.begun[0], loop.seconds - self.begun[1]
@@ -203,7 +151,8 @@ class _Session:
         """Draw the picture and return its path, or why there is none: a run is no failure for want of a picture."""
         kind, run = self.kind, self.run
         try:
-            draw_loss(run.metrics, run.picture, f"{kind.name}: {self.task.config.model}", kind.held_out, kind.axis)
+            title = f"{kind.name}: {self.task.config.model}"
+            draw_loss(run.metrics, run.picture, title, self.task.held_out, kind.axis)
         except (ImportError, OSError) as error:
             return f"no picture: {error}"
         return str(run.picture)

@@ -2,60 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from glassgrad.train.config import Layer, rules
+from glassgrad import errors
+from glassgrad.train.config import Layer, resolve, rules
+from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.kept.weights import write_weights
 from glassgrad.train.learner import Learner
-
-Array = Any
+from glassgrad.train.task import Task
+from glassgrad.train.transaction import named_as_damaged
 
 KEPT = (
     "Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been."
 )
 
 
-class Task(Protocol):
+class CommandTask(Task, ABC):
     """Data and learner of one configuration, and what a run does and says around the training steps."""
 
-    config: Any
     learner: Learner
-    steps: int
-    eval_every: int
-    epoch_steps: int
-    """Steps to an epoch; 0 for a task without epochs."""
 
-    def batch_at(self, step: int) -> tuple[Array, Array]:
-        """Return the batch of a step, counted from 0, which depends on the seed and the step alone."""
+    def __init__(self, config: Any, learner: Learner) -> None:
+        self.config, self.learner = config, learner
+        self.parts, self.step, self.set_rate = learner.parts, learner.step, learner.set_rate
 
-    def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step."""
-
+    @abstractmethod
     def evaluate(self) -> Mapping[str, float]:
         """Measure on the examples set aside: "loss", and what else there is to say."""
 
+    @abstractmethod
     def description(self) -> dict[str, Any]:
         """Return what has to stand beside the weights to use them."""
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run; "config" is one of the keys."""
+        return {"config": settled(self.config)}
+
+    def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
+        """Raise `errors.InputError` unless a checkpoint is of this configuration and of these data."""
+        with named_as_damaged(run.state):
+            before = dict(facts["config"])
+        for key, value in settled(self.config).items():
+            if before.get(key) != value:
+                raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
+        with named_as_damaged(run.state):
+            self.check_data(facts)
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the data are those that `facts` tells of."""
+        """Raise `errors.InputError` unless the data are those that `facts` tells of, where it tells of any."""
 
+    def save_model(self, run: RunDirectory) -> None:
+        """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
+        write_weights(run.model, self.learner.weights(), self.description())
+
+    @abstractmethod
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""
 
+    @abstractmethod
     def settle(self) -> dict[str, float]:
         """Make the trained model ready for use and return "train_loss", that of the examples set aside, and others."""
 
+    @abstractmethod
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the lines that say what came out."""
 
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the lines that say what can be done with the run."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model on offer: the hyperparameters that it does not have, and defaults that suit it better."""
+
+    without: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,8 +94,7 @@ class TaskKind:
         config: the class of its configuration.
         configure: puts layers of configuration together.
         build: reads the data.
-        without: the hyperparameters that a configuration lacks.
-        held_out: what the examples set aside are called.
+        models: what is special about models that its configurations can name.
         axis: the axis of the picture.
     """
 
@@ -77,10 +102,37 @@ class TaskKind:
     about: str
     config: type[Any]
     configure: Callable[[list[Layer]], Any]
-    build: Callable[[Any], Task]
-    without: Callable[[Any], Sequence[str]] = lambda config: ()
-    held_out: str = "validation"
+    build: Callable[[Any], CommandTask]
+    models: Mapping[str, ModelKind] = field(default_factory=dict)
     axis: str = "cross entropy, nats"
+
+
+def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, ModelKind]) -> Any:
+    """Put layers of configuration together, over the defaults of the model that they choose.
+
+    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    """
+    chosen = [
+        Layer({key: layer.values[key] for key in ("model",) if key in layer.values}, layer.name) for layer in layers
+    ]
+    model = resolve(cls, chosen).model
+    config = resolve(cls, [Layer(models[model].defaults, str), *layers])
+    for layer in layers:
+        for key in layer.values:
+            if key in models[model].without:
+                raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
+    return config
+
+
+def learners_of(engine: str) -> Any:
+    """Return the module with the learners of an engine; that of `manual` loads no automatic differentiation."""
+    if engine == "manual":
+        from glassgrad.tasks import learners_by_hand
+
+        return learners_by_hand
+    from glassgrad.tasks import learners
+
+    return learners
 
 
 def settled(config: Any) -> dict[str, Any]:

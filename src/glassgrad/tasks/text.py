@@ -15,7 +15,7 @@ from glassgrad.data.text import TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, TaskKind, settled
+from glassgrad.tasks.task import KEPT, CommandTask, TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.learner import Learner, measure
 
@@ -74,14 +74,12 @@ def build_learner(config: TextConfig, tokens: int) -> Learner:
     return learners.text_learner(config, tokens)
 
 
-class TextTask:
+class TextTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
-    epoch_steps = 0
-
     def __init__(self, config: TextConfig, data: TextData) -> None:
-        self.config, self.data = config, data
-        self.learner = build_learner(config, data.tokenizer.size)
+        super().__init__(config, build_learner(config, data.tokenizer.size))
+        self.data = data
         self.steps, self.eval_every = config.steps, config.eval_every
         windows = all_windows(data.train, config.context)
         self.batch_at = RandomBatches(windows.inputs, windows.targets, config.batch, config.seed).at
@@ -110,7 +108,7 @@ class TextTask:
 
     def facts(self) -> dict[str, Any]:
         """Return what must be the same for a resumed run to be the same run."""
-        return {"config": settled(self.config), "text": self.data.digest}
+        return {**super().facts(), "text": self.data.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the text is that which a run was begun with."""

@@ -14,5 +14,6 @@ from glassgrad.train.rate_finder import *
 from glassgrad.train.show.monitoring import *
 from glassgrad.train.signals import *
 from glassgrad.train.stopping import *
+from glassgrad.train.task import *
 from glassgrad.train.trainer import *
 from glassgrad.train.training_config import *

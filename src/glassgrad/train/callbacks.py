@@ -15,7 +15,8 @@ from glassgrad import errors
 
 if TYPE_CHECKING:
     from glassgrad.train.kept.rundir import RunDirectory
-    from glassgrad.train.loop import Loop, Plan
+    from glassgrad.train.loop import Loop
+    from glassgrad.train.task import Task
 
 
 class RunState:
@@ -35,14 +36,14 @@ class RunState:
         self.directory = run.path if run is not None else None
         self.batch: tuple[Any, ...] | None = None
         self.loss: float | None = None
-        learner = loop.plan.learner
+        learner = loop.task.learner
         self.model: Any = getattr(learner, "model", None)
         self.optimizer: Any = getattr(learner, "optimizer", None)
 
     @property
-    def plan(self) -> Plan:
-        """What the run does and when."""
-        return self._loop.plan
+    def task(self) -> Task:
+        """What is run, and when what is due."""
+        return self._loop.task
 
     @property
     def step(self) -> int:
@@ -52,18 +53,18 @@ class RunState:
     @property
     def steps(self) -> int:
         """How many steps the run has."""
-        return self._loop.plan.steps
+        return self._loop.task.steps
 
     @property
     def epoch(self) -> int:
         """How many epochs are done; 0 throughout where there are none."""
-        every = self._loop.plan.epoch_steps
+        every = self._loop.task.epoch_steps
         return self._loop.step // every if every else 0
 
     @property
     def rate(self) -> float:
         """The learning rate of the coming step."""
-        return self._loop.plan.rate_at(self._loop.step)
+        return self._loop.task.rate_at(self._loop.step)
 
     @property
     def measures(self) -> Mapping[str, float]:
@@ -93,7 +94,7 @@ class RunState:
 
         Raises `errors.RunError` for a model without gradients to look at (the engine `manual`).
         """
-        learner = self._loop.plan.learner
+        learner = self._loop.task.learner
         if learner is None:
             raise errors.CALLBACK_NO_GRADIENTS(reason="the loop was given a bare function and no `learner`")
         if self.batch is None:
@@ -102,7 +103,7 @@ class RunState:
 
     def clip(self) -> float | None:
         """Within `gradients`, clip as the run does; return the norm before, or None if the run does not clip."""
-        clip = getattr(self._loop.plan.learner, "clip", None)
+        clip = getattr(self._loop.task.learner, "clip", None)
         norm = clip() if clip is not None else None
         return None if norm is None else float(norm)
 

@@ -1,8 +1,7 @@
 """The training loop: steps, and around them rate, metrics, validation, checkpoints, display and a clean stop.
 
-The loop knows nothing of models. It is given `step(inputs, targets) -> loss`, which may be an eager function or a
-compiled one, and `batch_at(step)`, from which a resumed run gets the batches it would have had. `Trainer` makes a plan
-of a user's model and loader, `glassgrad train` makes one of a task; both end up here.
+The loop knows nothing of models. What it runs is a `Task`: a `Trainer` is one of a user's model and loader, and each
+command of `glassgrad train` has one.
 """
 
 from __future__ import annotations
@@ -11,21 +10,23 @@ import contextlib
 import math
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.data.atomic import write_atomically
 from glassgrad.train.callbacks import Callback, Callbacks, RunState
-from glassgrad.train.kept.checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
+from glassgrad.train.kept import rundir
+from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
 from glassgrad.train.kept.metrics import Logger, MetricsLog, drop_after, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
-from glassgrad.train.learner import Learner
 from glassgrad.train.show.display import Display
 from glassgrad.train.show.progress import History, Progress, Speedometer
 from glassgrad.train.signals import StopSignals
+from glassgrad.train.task import Task
 from glassgrad.train.transaction import all_or_nothing, named_as_damaged, named_as_unfit
 
 Array = Any
@@ -36,50 +37,18 @@ PHASES = ("data", "step", "validation", "checkpoint")
 """What the time of a run goes into; metrics.jsonl has each in seconds since the line before."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What the loop does and when. `save_every` is in seconds, the others in steps.
-
-    `evaluate` returns the loss on the examples set aside, or a mapping with "loss" and what else was measured;
-    `held_out` is what these examples are called. `epoch_steps` is 0 where there are no epochs. `learner` is what
-    callbacks see of the model. `extras` gives what a line of the metrics says besides the loss. `skips`: `step` leaves
-    out what is not finite by itself, so that a loss of NaN is no reason to stop. Saving takes at most about
-    `save_share` of the time, however large the model and slow the disk.
-    """
-
-    step: Callable[..., Any]
-    batch_at: Callable[[int], tuple[Array, ...]]
-    steps: int
-    rate_at: Callable[[int], float]
-    set_rate: Callable[[float], None]
-    evaluate: Callable[[], float | Mapping[str, float]] | None
-    save_model: Callable[[RunDirectory], None]
-    parts: Mapping[str, Stateful]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    log_every: int = 100
-    eval_every: int = 10_000
-    save_every: float = 5.0
-    held_out: str = "validation"
-    epoch_steps: int = 0
-    learner: Learner | None = None
-    callbacks: Sequence[Callback] = ()
-    extras: Callable[[], Mapping[str, float]] | None = None
-    skips: bool = False
-    save_share: float = 0.05
-    resume_by: str = "--resume {path}"
-
-
 class Loop:
-    """Runs a `Plan` in a run directory, from its beginning or from its last checkpoint."""
+    """Runs a `Task` in a run directory, from its beginning or from its last checkpoint; tells `callbacks` of it."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, task: Task, callbacks: Sequence[Callback] = ()) -> None:
+        self.task = task
+        self.facts = dict(task.facts())
         self.step = 0
         self.seconds = 0.0
         self.measures: dict[str, float] = {}
         self.ended: str | None = None
         """Why a callback has ended the run before its last step."""
-        self.callbacks = Callbacks(plan.callbacks)
+        self.callbacks = Callbacks(callbacks)
         self._loss: float | None = None
         self._window_sum = 0.0
         self._window_steps = 0
@@ -90,14 +59,26 @@ class Loop:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to be done."""
-        return self.step >= self.plan.steps or self.ended is not None
+        return self.step >= self.task.steps or self.ended is not None
 
     # --- checkpoints ---
+
+    def start(self, path: Path | None, name: str, config: str) -> RunDirectory:
+        """Make the directory of a new run, which appears with its configuration and first checkpoint or not at all.
+
+        Without a path, the next free `runs/NAME-NNN` is taken. Raises `errors.InputError` when it cannot be made.
+        """
+
+        def fill(run: RunDirectory) -> None:
+            write_atomically(run.config, config.encode())
+            self.save(run)
+
+        return rundir.create(path, name, fill)
 
     def save(self, run: RunDirectory) -> None:
         """Write a checkpoint. Raises `OSError`; the checkpoint before then stays whole."""
         arrays: dict[str, Array] = {}
-        parts = {name: pack(part.state_dict(), name, arrays) for name, part in self.plan.parts.items()}
+        parts = {name: pack(part.state_dict(), name, arrays) for name, part in self.task.parts.items()}
         rest = {
             "format": _FORMAT,
             "step": self.step,
@@ -106,30 +87,30 @@ class Loop:
             "loss": self._loss,
             "measures": self.measures,
             "ended": self.ended,
-            "facts": dict(self.plan.facts),
+            "facts": self.facts,
             "parts": parts,
             "callbacks": pack(self.callbacks.state_dict(), "callbacks", arrays),
         }
         save_checkpoint(run.state, arrays, rest)
-        self.plan.save_model(run)
+        self.task.save_model(run)
         self.saved_step = self.step
 
-    def load(self, run: RunDirectory, check: Callable[[Mapping[str, Any]], None] = lambda facts: None) -> None:
-        """Take over the last checkpoint and drop the metrics of later steps; `check` may object to its facts first.
+    def load(self, run: RunDirectory) -> None:
+        """Take over the last checkpoint and drop the metrics of later steps.
 
-        Raises `errors.InputError` when it is damaged or belongs to another model; no part is changed then.
+        Raises `errors.InputError` when it is damaged or belongs to another task; no part is changed then.
         """
         arrays, rest = load_checkpoint(run.state)
         if rest.get("format") != _FORMAT:
             raise errors.RUN_DAMAGED(path=run.state, reason="it is no checkpoint that this version of glassgrad reads")
-        check(rest.get("facts", {}))
+        self.task.check(rest.get("facts", {}), run)
         with named_as_damaged(run.state):
             step, seconds = operator.index(rest["step"]), float(rest["seconds"])
             window_sum, window_steps = rest["window"]
             loss, measures, ended = rest["loss"], dict(rest["measures"]), rest["ended"]
             callbacks = unpack(rest["callbacks"], arrays)
-        with all_or_nothing(self.plan.parts):
-            for name, part in self.plan.parts.items():
+        with all_or_nothing(self.task.parts):
+            for name, part in self.task.parts.items():
                 with named_as_unfit(run.state, name):
                     part.load_state_dict(unpack(rest["parts"][name], arrays))
             with named_as_damaged(run.state):
@@ -166,7 +147,7 @@ class Loop:
                     with self.saving(run):
                         loggers = [stack.enter_context(MetricsLog(run.metrics)), *loggers]
                 stack.enter_context(np.errstate(all="ignore"))  # a loss that is no number ends the run with a message
-                last = self.plan.steps if until is None else min(until, self.plan.steps)
+                last = self.task.steps if until is None else min(until, self.task.steps)
                 _Running(self, run, display, stop, loggers, last).go()
         finally:
             display.stop()
@@ -179,12 +160,12 @@ class Loop:
             loss = self._window_sum / self._window_steps
         return Progress(
             self.step,
-            self.plan.steps,
+            self.task.steps,
             loss,
             self.measures.get("loss"),
             steps_per_second,
             self._history.points,
-            self.plan.held_out,
+            self.task.held_out,
             self.measures.get("accuracy"),
         )
 
@@ -202,7 +183,7 @@ class Loop:
         """Return the error to raise when something of the run could not be written."""
         kept = ""
         if self.saved_step is not None:
-            how = self.plan.resume_by.format(path=run.path)
+            how = self.task.resume_by.format(path=run.path)
             kept = f"; the checkpoint of step {self.saved_step:,} is whole: make room, then use {how}"
         return errors.RUN_NOT_SAVED(path=run.path, reason=error.strerror or error, kept=kept)
 
@@ -222,7 +203,7 @@ class _Running:
         self.loop = loop
         self.last = last
         self.loggers = loggers
-        self.plan = loop.plan
+        self.task = loop.task
         self.callbacks = loop.callbacks
         self.state = RunState(loop, run, self.write)
         self.run = run
@@ -245,7 +226,7 @@ class _Running:
         self.display.start(loop.progress())
         self.callbacks.call("on_train_start", self.state)
         if self.run is not None:
-            self.next_save = time.perf_counter() + self.plan.save_every
+            self.next_save = time.perf_counter() + self.task.config.save_every
         while loop.step < self.last and not loop.finished and not self.stop.requested:
             self.advance(self.next_stop())
             loop.seconds = time.perf_counter() - self.began
@@ -257,28 +238,28 @@ class _Running:
 
     def next_stop(self) -> int:
         """Return the next step after which something is due."""
-        step, plan = self.loop.step, self.plan
-        due = [self.last, _next_multiple(step, plan.log_every), _next_multiple(step, plan.eval_every)]
-        if plan.epoch_steps:
-            due.append(_next_multiple(step, plan.epoch_steps))
+        step, task = self.loop.step, self.task
+        due = [self.last, _next_multiple(step, task.config.log_every), _next_multiple(step, task.eval_every)]
+        if task.epoch_steps:
+            due.append(_next_multiple(step, task.epoch_steps))
         return min(due if (called := self.callbacks.due(step)) is None else [*due, called])
 
     def advance(self, until: int) -> None:
         """Train up to a step, or less if something else is due. Everything a step costs besides itself is in here."""
         loop, stop, clock = self.loop, self.stop, time.perf_counter
-        train_step, batch_at, rate_at = self.plan.step, self.plan.batch_at, self.plan.rate_at
+        train_step, batch_at, rate_at = self.task.step, self.task.batch_at, self.task.rate_at
         step = loop.step
         total, waiting, working = loop._window_sum, 0.0, 0.0
         limit = min(self.next_tick, self.next_save)
         rate = rate_at(step)
-        self.plan.set_rate(rate)
+        self.task.set_rate(rate)
         counted = 0
         last = clock()
         watching = self.callbacks.starting(step)
         while step < until:
             if rate_at(step) != rate:
                 rate = rate_at(step)
-                self.plan.set_rate(rate)
+                self.task.set_rate(rate)
             batch = batch_at(step)
             now = clock()
             waiting += now - last
@@ -291,7 +272,7 @@ class _Running:
             if loss - loss == 0.0:
                 total += loss
                 counted += 1
-            elif not self.plan.skips:
+            elif not self.task.skips:
                 raise self.diverged(loss, step, rate)
             if last >= limit or stop.requested:
                 break
@@ -311,18 +292,18 @@ class _Running:
 
     def settle(self) -> None:
         """Do what is due at the step reached; what callbacks remember is then part of the checkpoint."""
-        loop, plan = self.loop, self.plan
+        loop, task = self.loop, self.task
         now = time.perf_counter()
-        last = loop.step == plan.steps
-        if loop.step % plan.log_every == 0 or last:
+        last = loop.step == task.steps
+        if loop.step % task.config.log_every == 0 or last:
             self.log_window()
         for callback in self.callbacks.ending(loop.step):
             callback.on_step_end(self.state)
-        if loop.step % plan.eval_every == 0 or last:
+        if loop.step % task.eval_every == 0 or last:
             self.measure()
         elif now >= self.next_tick:
             self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
-        if plan.epoch_steps and loop.step % plan.epoch_steps == 0:
+        if task.epoch_steps and loop.step % task.epoch_steps == 0:
             self.callbacks.call("on_epoch_end", self.state)
         if now >= self.next_tick:
             self.next_tick = now + _TICK_SECONDS
@@ -340,7 +321,7 @@ class _Running:
                 loss=loop._loss,
                 rate=self.rate,
                 seconds=round(loop.seconds, 3),
-                **(self.plan.extras() if self.plan.extras is not None else {}),
+                **self.task.extras(),
                 **{f"{phase}_seconds": round(seconds, 6) for phase, seconds in loop._phases.items()},
             )
         loop._window_sum, loop._window_steps = 0.0, 0
@@ -348,15 +329,15 @@ class _Running:
 
     def measure(self) -> None:
         loop = self.loop
-        if self.plan.evaluate is None:
+        if not self.task.validates:
             return
         began = time.perf_counter()
-        found = self.plan.evaluate()
+        found = self.task.evaluate()
         loop._phases["validation"] += time.perf_counter() - began
         measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
         if math.isfinite(measures["loss"]):
             loop.measures = measures
-            self.write(event=self.plan.held_out, step=loop.step, **measures)
+            self.write(event=self.task.held_out, step=loop.step, **measures)
         self.display.milestone(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
         self.callbacks.call("on_validation_end", self.state, measures)
 
@@ -370,7 +351,7 @@ class _Running:
             self.loop.save(self.run)
         ended = time.perf_counter()
         self.loop._phases["checkpoint"] += ended - began
-        self.next_save = ended + max(self.plan.save_every, (ended - began) / self.plan.save_share)
+        self.next_save = ended + max(self.task.config.save_every, (ended - began) / self.task.save_share)
 
     def diverged(self, loss: float, step: int, rate: float) -> Exception:
         """Return the error to raise for a loss that is no number; weights that became NaN are never saved."""
@@ -388,4 +369,4 @@ def _next_multiple(step: int, every: int) -> int:
     return step - step % every + every
 
 
-__all__ = ["Loop", "Plan"]
+__all__ = ["Loop"]

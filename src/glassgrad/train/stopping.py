@@ -126,8 +126,8 @@ class BestWeights(Callback):
         ranking = sorted([*self._ranking, entry])[: self.count]
         if entry not in ranking:
             return
-        if run.directory is not None and run.plan.learner is not None:
-            learner = run.plan.learner
+        if run.directory is not None and run.task.learner is not None:
+            learner = run.task.learner
             weights = getattr(learner, "best_weights", learner.weights)()
             path = self.path(run.directory, run.step)
             with run.saving():

@@ -1,4 +1,4 @@
-"""`Trainer`: a user's own model, optimizer, loss and loader, made into a plan for the loop of every run."""
+"""`Trainer`: the task of a user's own model, optimizer, loss and loader, and the loop that runs it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.metrics import Logger, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
-from glassgrad.train.loop import Loop, Plan
+from glassgrad.train.loop import Loop
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
 from glassgrad.train.signals import StopSignals
 from glassgrad.train.stopping import BestWeights, EarlyStopping, measured
+from glassgrad.train.task import Task
 from glassgrad.train.training_config import TASK, TrainingConfig
 from glassgrad.train.transaction import named_as_damaged
 
@@ -67,7 +68,7 @@ class FitResult:
     directory: Path | None = None
 
 
-class Trainer:
+class Trainer(Task):
     """Trains a model: batches, steps, schedule, validation, checkpoints, logs, progress, a clean stop and resume.
 
     Args:
@@ -102,6 +103,10 @@ class Trainer:
         >>> result.step, result.loss < 0.2
         (160, True)
     """
+
+    learner: EngineLearner
+    save_share = 0.02
+    resume_by = "fit(resume=True)"
 
     def __init__(
         self,
@@ -143,9 +148,10 @@ class Trainer:
             scheduler is not None and config.schedule == "step" and not isinstance(scheduler, ReduceLROnPlateau)
         )
         self._validation = self.learner.program(self.learner.outputs_and_loss)
-        self.loop = Loop(self._plan(callbacks))
+        self._schedule()
+        self.loop = Loop(self, [*self._own_callbacks(), *callbacks])
 
-    # --- what the loop is given -----------------------------------------------------------------------
+    # --- what the loop asks ---------------------------------------------------------------------------
 
     def _check(self, config: TrainingConfig) -> None:
         for option in ("patience", "eval_every"):
@@ -158,36 +164,50 @@ class Trainer:
             known = [name for name in known if name != "jsonl"]
         self._logger_names = known
 
-    def _plan(self, callbacks: Sequence[Callback]) -> Plan:
+    def _schedule(self) -> None:
+        """Set what the loop asks about a run: when things are due, and what a checkpoint keeps."""
         config, feed = self.config, self.feed
-        per_epoch = feed.steps or 0
-        if not config.steps and not per_epoch:
+        self.epoch_steps = feed.steps or 0
+        if not config.steps and not self.epoch_steps:
             raise errors.FIT_NEEDS_STEPS(what="train_loader")
+        self.steps = config.steps or config.epochs * self.epoch_steps
+        self.eval_every = config.eval_every or self.epoch_steps or _NEVER
+        self.skips = self.learner.options.skip_nonfinite
+        self.batch_at, self.extras = feed.at, self.learner.extras
+        self.rate_at = lambda step: float(self.optimizer.param_groups[0]["lr"])
+        self.set_rate = lambda rate: None  # the scheduler does
         parts: dict[str, Stateful] = {**self.learner.parts, "feed": feed}
         if self.scheduler is not None:
             parts["scheduler"] = AsArrays(self.scheduler)
-        parts["random"] = feed.random  # last, as going back to a place in an epoch may draw
-        return Plan(
-            step=self._step,
-            batch_at=feed.at,
-            steps=config.steps or config.epochs * per_epoch,
-            rate_at=lambda step: float(self.optimizer.param_groups[0]["lr"]),
-            set_rate=lambda rate: None,
-            evaluate=self.evaluate if self.val_loader is not None else None,
-            save_model=lambda run: None,
-            parts=parts,
-            facts={"shapes": shapes_of(self.model), "options": self._options()},
-            log_every=config.log_every,
-            eval_every=config.eval_every or per_epoch or _NEVER,
-            save_every=config.save_every,
-            save_share=0.02,
-            resume_by="fit(resume=True)",
-            epoch_steps=per_epoch,
-            learner=self.learner,
-            callbacks=[*self._own_callbacks(), *callbacks],
-            extras=self.learner.extras,
-            skips=self.learner.options.skip_nonfinite,
-        )
+        self.parts = {**parts, "random": feed.random}  # last, as going back to a place in an epoch may draw
+
+    @property
+    def validates(self) -> bool:
+        """Whether there are examples set aside; a loader may be set later."""
+        return self.val_loader is not None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what has to be the same for a checkpoint to fit."""
+        config = self.config
+        options = {
+            "optimizer": type(self.optimizer).__name__,
+            "scheduler": type(self.scheduler).__name__ if self.scheduler is not None else None,
+            "accumulate": config.accumulate,
+            "dtype": config.dtype,
+            "ema": config.ema,
+            "loss_scale": bool(config.loss_scale),
+        }
+        return {"shapes": shapes_of(self.model), "options": options}
+
+    def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
+        """Raise `errors.InputError` if a checkpoint is of another model, or was made with other options."""
+        with named_as_damaged(run.state):
+            check_shapes(self.model, facts.get("shapes", {}), run.state)
+            options = dict(facts.get("options", {}))
+        for name, value in self.facts()["options"].items():
+            before = options.get(name)
+            if before != value:
+                raise errors.RUN_CHANGED(name=name, before=before, after=value)
 
     def _own_callbacks(self) -> Iterator[Callback]:
         config = self.config
@@ -198,19 +218,7 @@ class Trainer:
         if self.val_loader is not None and config.best:
             yield self._best
 
-    def _options(self) -> dict[str, Any]:
-        """What has to be the same for a checkpoint to fit."""
-        config = self.config
-        return {
-            "optimizer": type(self.optimizer).__name__,
-            "scheduler": type(self.scheduler).__name__ if self.scheduler is not None else None,
-            "accumulate": config.accumulate,
-            "dtype": config.dtype,
-            "ema": config.ema,
-            "loss_scale": bool(config.loss_scale),
-        }
-
-    def _step(self, *batch: Any) -> Any:
+    def step(self, *batch: Any) -> Any:
         """Make a step; the first is tried out first, so that what cannot work is said in the user's own terms."""
         try:
             if not self._tried:
@@ -302,7 +310,7 @@ class Trainer:
             stack.enter_context(self.run.lock())
             return
         if not any(path.glob("*")):
-            self.run = rundir.create(path, TASK, self._fill)
+            self.run = self.loop.start(path, TASK, self.config.to_toml())
             stack.enter_context(self.run.lock())
             return
         if not resume:
@@ -312,23 +320,10 @@ class Trainer:
         run = RunDirectory.existing(path)
         stack.enter_context(run.lock())
         with self.loop.saving(run):
-            self.loop.load(run, lambda facts: self._check_facts(facts, run.state))
+            self.loop.load(run)
             self._records.all = read_metrics(run.metrics)
             write_atomically(run.config, self.config.to_toml().encode())
         self.run = run
-
-    def _fill(self, run: RunDirectory) -> None:
-        write_atomically(run.config, self.config.to_toml().encode())
-        self.loop.save(run)
-
-    def _check_facts(self, facts: Mapping[str, Any], path: Path) -> None:
-        with named_as_damaged(path):
-            check_shapes(self.model, facts.get("shapes", {}), path)
-            options = dict(facts.get("options", {}))
-        for name, value in self._options().items():
-            before = options.get(name)
-            if before != value:
-                raise errors.RUN_CHANGED(name=name, before=before, after=value)
 
     def _named_loggers(self, stack: contextlib.ExitStack) -> list[Any]:
         directory = self.run.path if self.run is not None else None
@@ -355,7 +350,7 @@ class Trainer:
         loop = self.loop
         return FitResult(
             step=loop.step,
-            epoch=loop.step // loop.plan.epoch_steps if loop.plan.epoch_steps else self.feed.epoch,
+            epoch=loop.step // self.epoch_steps if self.epoch_steps else self.feed.epoch,
             loss=loop.progress().loss,
             measures=dict(loop.measures),
             finished=finished,

@@ -23,9 +23,9 @@ from glassgrad.compile.front.interrupts import opened, shielded
 from glassgrad.compile.front.parameters import parameter_names, placed, plain_parameters
 from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.portable import Portable
-from glassgrad.compile.report import Stats
 from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import MODE, TRACING
 

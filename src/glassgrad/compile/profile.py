@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.llvm import support
-from glassgrad.compile.native.rows import Row
 from glassgrad.compile.stages import native
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)

@@ -4,48 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Graph, Instr, Var, type_text
+from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.ops.core import PRIMITIVES
-
-
-@dataclass(frozen=True)
-class Stats:
-    """Totals of a program.
-
-    Attributes:
-        flops: floating-point operations of one call; a multiplication and an addition are two.
-        bytes: memory traffic of one call, if every unit of work reads and writes each of its arrays once.
-        kernels: units of work: loop nests and products of native code, instructions of a NumPy program.
-        peak_bytes: memory for values between them.
-        instructions: of the graph, after the passes.
-        threads: among how many the work is shared.
-        trace_seconds, compile_seconds: what making it took.
-    """
-
-    flops: int
-    bytes: int
-    kernels: int
-    peak_bytes: int
-    instructions: int
-    threads: int
-    trace_seconds: float
-    compile_seconds: float
 
 
 def stats(call: Any) -> Stats:
     """Return the totals of a trace's program."""
-    native = getattr(call.program, "stats", None)
-    if native is not None:
-        totals = (native.flops, native.bytes, native.kernels, native.peak_bytes, native.instructions, native.threads)
-    else:
+    found: Stats | None = getattr(call.program, "stats", None)
+    if found is None:
         graph: Graph = call.graph
         work = [instr for instr in graph.instrs if not is_view(instr)]
-        totals = (sum(map(flops, work)), sum(map(traffic, work)), len(work), peak(graph), len(graph.instrs), 1)
-    return Stats(*totals, call.trace_seconds, call.compile_seconds)
+        found = Stats(sum(map(flops, work)), sum(map(traffic, work)), len(work), peak(graph), len(graph.instrs))
+    return replace(found, trace_seconds=call.trace_seconds, compile_seconds=call.compile_seconds)
 
 
 def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) -> str:
@@ -58,8 +33,7 @@ def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) ->
         f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s",
         "",
     ]
-    rows = _native_rows(call.program.explain()) if hasattr(call.program, "explain") else _rows(call.graph)
-    lines += _aligned([_Row("kind", "result", "flop", "bytes", ["ops"], "from"), *rows], width)
+    lines += _aligned(call.program.explain() if hasattr(call.program, "explain") else _rows(call.graph), width)
     if retraces:
         lines += ["", "traced again because:", *(f"  {reason}" for reason in retraces)]
     for edge, now in call.capture.changed:
@@ -67,26 +41,20 @@ def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) ->
     return "\n".join(lines) + "\n"
 
 
-class _Row(NamedTuple):
-    kind: str
-    result: str
-    flop: str
-    moved: str
-    ops: Sequence[str]
-    where: str
-
-
-def _aligned(rows: Sequence[_Row], width: int) -> list[str]:
-    """Return rows under each other, columns as wide as they must be; the names of ops get what is left."""
-    kind, result, flop, moved = (max(len(row[at]) for row in rows) for at in range(4))
-    taken = kind + result + flop + moved + max(len(row.where) for row in rows) + 7
-    ops = [_joined(row.ops, max(width - taken, 20)) for row in rows]
+def _aligned(rows: Sequence[Row], width: int) -> list[str]:
+    """Return a heading and rows under each other, columns as wide as they must be; the names of ops get the rest."""
+    cells: list[tuple[str, str, str, str, Sequence[str], str]] = [("kind", "result", "flop", "bytes", ("ops",), "from")]
+    for row in rows:
+        where = row.where[0] if row.where else ""
+        cells.append((row.kind, row.result, count(row.flops), count(row.bytes), row.ops, where))
+    kind, result, flop, moved = (max(len(row[at]) for row in cells) for at in range(4))
+    taken = kind + result + flop + moved + max(len(row[-1]) for row in cells) + 7
+    ops = [_joined(row[4], max(width - taken, 20)) for row in cells]
     room = max(map(len, ops))
-    lines = []
-    for row, text in zip(rows, ops, strict=True):
-        amounts = f"{row.flop:>{flop}} {row.moved:>{moved}}"
-        lines.append(f"{row.kind:<{kind}} {row.result:<{result}} {amounts}  {text:<{room}}  {row.where}".rstrip())
-    return lines
+    return [
+        f"{row[0]:<{kind}} {row[1]:<{result}} {row[2]:>{flop}} {row[3]:>{moved}}  {text:<{room}}  {row[5]}".rstrip()
+        for row, text in zip(cells, ops, strict=True)
+    ]
 
 
 def _joined(ops: Sequence[str], room: int) -> str:
@@ -99,21 +67,22 @@ def _joined(ops: Sequence[str], room: int) -> str:
     return ops[0] + (f"+{len(ops) - 1} more" if len(ops) > 1 else "")
 
 
-def _native_rows(rows: Sequence[Any]) -> list[_Row]:
+def _rows(graph: Graph) -> list[Row]:
+    """Return a row for every instruction of a NumPy program that does some work."""
     return [
-        _Row(row.kind, row.result, count(row.flops), count(row.bytes), row.ops, row.where[0] if row.where else "")
-        for row in rows
+        Row(
+            0,
+            "numpy",
+            (instr.op,),
+            type_text(instr.outputs[0]),
+            flops(instr),
+            traffic(instr),
+            "",
+            (instr.where,) if isinstance(instr.where, Origin) else (),
+        )
+        for instr in graph.instrs
+        if not is_view(instr)
     ]
-
-
-def _rows(graph: Graph) -> list[_Row]:
-    rows = []
-    for instr in graph.instrs:
-        if not is_view(instr):
-            where = str(instr.where) if isinstance(instr.where, Origin) else ""
-            amounts = count(flops(instr)), count(traffic(instr))
-            rows.append(_Row("numpy", type_text(instr.outputs[0]), *amounts, [instr.op], where))
-    return rows
 
 
 def count(number: float) -> str:

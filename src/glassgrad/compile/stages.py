@@ -13,13 +13,13 @@ from typing import Any
 
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.abilities import abilities
 from glassgrad.compile.llvm.step import StepModule
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
-from glassgrad.compile.native.rows import Row, Stats
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.index_checks import find_checks, with_guards
 from glassgrad.compile.plan.kernels import make_plan

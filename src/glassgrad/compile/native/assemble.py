@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.llvm.step import StepModule
 from glassgrad.compile.native.executable import HostCall, Layout
-from glassgrad.compile.native.rows import Row, Stats, rows_of
+from glassgrad.compile.native.rows import rows_of
 from glassgrad.compile.plan.index_checks import Computed, IndexCheck
 from glassgrad.compile.plan.indices import row_strides
 from glassgrad.compile.plan.kernels import Kernel

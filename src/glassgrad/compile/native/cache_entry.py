@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import Layout, NativeStep
-from glassgrad.compile.native.rows import Stats
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
 
@@ -83,7 +83,7 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
         "guards": len(layout.guards),
         "checks": [[number[check.var], check.extent, check.low, check.spare] for check in layout.checks],
         "sizes": [layout.shares, layout.phases, layout.arena, layout.scratch],
-        "stats": {one.name: getattr(stats, one.name) for one in fields(stats) if one.name != "extra"},
+        "stats": asdict(stats),
     }
 
 

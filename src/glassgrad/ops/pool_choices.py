@@ -7,25 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import argmax
 from glassgrad.ops.scatter import scatter
 from glassgrad.ops.shape import broadcast_to_p, movedim, reshape_p
-from glassgrad.ops.spatial import Ints, _several, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from glassgrad.ops.spatial import Ints, _is_alone, _several, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from glassgrad.ops.volumes import _sizes_of, avg_pool3d, max_pool3d
 
 _MAX = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 _MEAN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
-_NAMES = ("depth", "height", "width")
-
-
-def _check_dims(x: Array, dims: int, op: str) -> None:
-    if len(x.shape) not in (dims + 1, dims + 2):
-        sizes = "length" if dims == 1 else ", ".join(_NAMES[-dims:])
-        raise errors.IMAGE_DIMS(op=op, given=tuple(x.shape), sizes=sizes, where=provenance.here(2))
 
 
 # --- parts of about equal size --------------------------------------------------------------------
@@ -48,7 +40,7 @@ def _along(x: Array, index: Array, axis: int, count: int) -> tuple[Array, Array]
 
 def _adaptive_max(dims: int, x: Array, output_size: Any, indices: bool) -> Any:
     op = f"adaptive_max_pool{dims}d"
-    _check_dims(x, dims, op)
+    _is_alone(x, dims, op)
     before = tuple(x.shape[-dims:])
     if not all(before):
         raise bad_option(op, "input", tuple(x.shape), "at least one element along each dimension")
@@ -107,7 +99,7 @@ def _unpooled_size(dims: int, x: Array, kernel: Ints, stride: Any, padding: Ints
 
 def _unpool(dims: int, x: Array, index: Array, kernel: Ints, stride: Any, padding: Ints, size: Any) -> Array:
     op = f"max_unpool{dims}d"
-    _check_dims(x, dims, op)
+    _is_alone(x, dims, op)
     if tuple(index.shape) != tuple(x.shape):
         raise bad_option(op, "indices", tuple(index.shape), f"the shape {tuple(x.shape)} of the input")
     after = _unpooled_size(dims, x, kernel, stride, padding, size)

@@ -16,7 +16,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.compound import divide
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.ops.kernels.windows import Pads, out_size
+from glassgrad.ops.kernels.windows import out_size
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
@@ -45,18 +45,18 @@ def _several(value: Any, count: int, name: str, op: str) -> tuple[int, ...]:
 _POSITIVE = {"kernel_size", "stride", "dilation"}
 
 
-def _checked_dims(x: Array, dims: int, op: str) -> bool:
+def _is_alone(x: Array, dims: int, op: str) -> bool:
     """Return whether `x` has no batch dimension; raise unless it has `dims` + 1 or + 2 dimensions."""
     ndim = len(x.shape)
     if ndim not in (dims + 1, dims + 2):
-        sizes = ", ".join(("length",) if dims == 1 else ("height", "width"))
+        sizes = "length" if dims == 1 else ", ".join(("depth", "height", "width")[-dims:])
         raise errors.IMAGE_DIMS(op=op, given=tuple(x.shape), sizes=sizes, where=provenance.here())
     return ndim == dims + 1
 
 
 def _as_images(x: Array, dims: int, op: str) -> tuple[Array, Callable[[Array], Array]]:
     """Return `x` as (N, C, H, W), and how to give a result the dimensions that `x` has."""
-    alone = _checked_dims(x, dims, op)
+    alone = _is_alone(x, dims, op)
     shape = tuple(x.shape)
     full = ((1,) if alone else ()) + shape
     full = full if dims == 2 else (*full[:2], 1, full[2])
@@ -70,29 +70,48 @@ def _as_images(x: Array, dims: int, op: str) -> tuple[Array, Callable[[Array], A
     return image, back
 
 
-def _with_height(values: tuple[int, ...], height: int) -> tuple[int, int]:
-    return (height, values[0]) if len(values) == 1 else (values[0], values[1])
+Window = dict[str, tuple[Any, ...]]
+"""How windows lie along each axis, as the primitives take it: kernel, stride, padding and dilation."""
+
+ALONE = {"kernel": 1, "stride": 1, "padding": (0, 0), "dilation": 1}
+"""The windows of an axis that nothing happens to."""
 
 
-def _paddings(padding: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], op: str) -> Pads:
-    """Return the border before and after each axis; "same" puts the odd one behind, as PyTorch does."""
-    dims = len(kernel)
+def _flat(window: Window, dims: int) -> dict[str, Any]:
+    """Return the windows of a signal as those of an image of height 1."""
+    return window if dims == 2 else {key: (ALONE[key], *along) for key, along in window.items()}
+
+
+def _conv_window(dims: int, op: str, kernel: Sequence[int], stride: Ints, padding: Any, dilation: Ints) -> Window:
+    steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
     if isinstance(padding, str):
-        if padding == "valid":
-            pairs = [(0, 0)] * dims
-        elif padding == "same":
-            if any(step != 1 for step in stride):
-                raise bad_option(op, "padding", padding, "a stride of 1 with 'same'")
-            totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-            pairs = [(total // 2, total - total // 2) for total in totals]
-        else:
-            raise bad_option(op, "padding", padding, "a number, 'same' or 'valid'")
+        pads = _named_padding(padding, kernel, steps, spread, op)
     else:
-        pairs = [(p, p) for p in _several(padding, dims, "padding", op)]
-    return (pairs[0], pairs[1]) if dims == 2 else ((0, 0), pairs[0])
+        pads = [(p, p) for p in _several(padding, dims, "padding", op)]
+    return {"stride": steps, "padding": tuple(pads), "dilation": spread}
+
+
+def _named_padding(
+    padding: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], op: str
+) -> list[tuple[int, int]]:
+    """Return the border before and after each axis; "same" puts the odd one behind, as PyTorch does."""
+    if padding not in ("same", "valid"):
+        raise bad_option(op, "padding", padding, "a number, 'same' or 'valid'")
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    if any(step != 1 for step in stride):
+        raise bad_option(op, "padding", padding, "a stride of 1 with 'same'")
+    totals = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
 
 
 # --- convolution ----------------------------------------------------------------------------------
+
+
+def _kernel_of(weight: Array, dims: int, op: str) -> tuple[int, ...]:
+    if len(weight.shape) != dims + 2:
+        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=dims + 2, where=provenance.here())
+    return tuple(weight.shape[2:])
 
 
 def _conv(
@@ -100,19 +119,9 @@ def _conv(
 ) -> Array:
     op = f"conv{dims}d"
     image, back = _as_images(x, dims, op)
-    kernel = tuple(weight.shape[2:])
-    if len(kernel) != dims:
-        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=dims + 2, where=provenance.here())
-    steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
+    kernel = _kernel_of(weight, dims, op)
     w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
-    y = conv2d_p(
-        image,
-        w,
-        stride=_with_height(steps, 1),
-        padding=_paddings(padding, kernel, steps, spread, op),
-        dilation=_with_height(spread, 1),
-        groups=int(groups),
-    )
+    y = conv2d_p(image, w, **_flat(_conv_window(dims, op, kernel, stride, padding, dilation), dims), groups=int(groups))
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
 
 
@@ -165,31 +174,36 @@ def _conv_transpose(
 ) -> Array:
     op = f"conv_transpose{dims}d"
     image, back = _as_images(x, dims, op)
-    kernel = tuple(weight.shape[2:])
-    if len(kernel) != dims:
-        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=dims + 2, where=provenance.here())
+    kernel = _kernel_of(weight, dims, op)
+    size, window = _transposed(dims, op, image.shape[4 - dims :], kernel, stride, padding, output_padding, dilation)
+    w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
+    size = size if dims == 2 else (1, *size)
+    y = conv2d_input_p(image, w, size=size, **_flat(window, dims), groups=int(groups))
+    return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
+
+
+def _transposed(
+    dims: int,
+    op: str,
+    before: Sequence[int],
+    kernel: Sequence[int],
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+) -> tuple[tuple[int, ...], Window]:
+    """Return what sizes the transpose makes of `before`, and the windows of the convolution that it transposes."""
     steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
     border, extra = _several(padding, dims, "padding", op), _several(output_padding, dims, "output_padding", op)
     if any(e >= max(s, d) for e, s, d in zip(extra, steps, spread, strict=True)):
         raise bad_option(op, "output_padding", output_padding, "less than the stride or the dilation")
-    before = image.shape[4 - dims :]
     size = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, s, p, d, k, e in zip(before, steps, border, spread, kernel, extra, strict=True)
     )
     # The extra rows at the end are ones that the convolution would not see.
     pads = tuple((p, p - e) for p, e in zip(border, extra, strict=True))
-    w = weight if dims == 2 else reshape_p(weight, shape=(*weight.shape[:2], 1, kernel[0]))
-    y = conv2d_input_p(
-        image,
-        w,
-        size=_with_height(size, 1),
-        stride=_with_height(steps, 1),
-        padding=pads if dims == 2 else ((0, 0), *pads),
-        dilation=_with_height(spread, 1),
-        groups=int(groups),
-    )
-    return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1)))
+    return size, {"stride": steps, "padding": pads, "dilation": spread}
 
 
 @takes_complex
@@ -228,7 +242,7 @@ def conv_transpose2d(
 # --- pooling --------------------------------------------------------------------------------------
 
 
-def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> dict[str, Any]:
+def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> Window:
     size = _several(kernel, dims, "kernel_size", op)
     steps = size if stride is None or stride in ([], ()) else _several(stride, dims, "stride", op)
     border = _several(padding, dims, "padding", op)
@@ -236,12 +250,7 @@ def _pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, d
     if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(border, size, spread, strict=True)):
         raise bad_option(op, "padding", padding, "at most half of kernel_size")
     pads = [(p, p) for p in border]
-    return {
-        "kernel": _with_height(size, 1),
-        "stride": _with_height(steps, 1),
-        "padding": (pads[0], pads[1]) if dims == 2 else ((0, 0), pads[0]),
-        "dilation": _with_height(spread, 1),
-    }
+    return {"kernel": size, "stride": steps, "padding": tuple(pads), "dilation": spread}
 
 
 def _max_pool(
@@ -249,7 +258,7 @@ def _max_pool(
 ) -> Any:
     op = f"max_pool{dims}d"
     image, back = _as_images(x, dims, op)
-    window = _pool_window(dims, op, kernel, stride, padding, dilation) | {"ceil": bool(ceil)}
+    window = _flat(_pool_window(dims, op, kernel, stride, padding, dilation), dims) | {"ceil": bool(ceil)}
     y = max_pool2d_p(image, **window)
     return (back(y), back(max_pool2d_index_p(image, y, **window))) if indices else back(y)
 
@@ -293,7 +302,7 @@ def _avg_pool(
 ) -> Array:
     op = f"avg_pool{dims}d"
     image, back = _as_images(x, dims, op)
-    window = _pool_window(dims, op, kernel, stride, padding, 1) | {"ceil": bool(ceil)}
+    window = _flat(_pool_window(dims, op, kernel, stride, padding, 1), dims) | {"ceil": bool(ceil)}
     _expect_averages(x, op)
     total = sum_pool2d_p(image, **window)
     if divisor is not None:

@@ -20,24 +20,31 @@ from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.pool import max_pool2d_index_p, max_pool2d_p, sum_pool2d_p
 from glassgrad.ops.resize import _averaged
 from glassgrad.ops.shape import pad_p, permute_p, reshape_p
-from glassgrad.ops.spatial import Ints, _expect_averages, _mean_of, _several, _window_sizes
+from glassgrad.ops.spatial import (
+    ALONE,
+    Ints,
+    Window,
+    _conv_window,
+    _expect_averages,
+    _is_alone,
+    _kernel_of,
+    _mean_of,
+    _pool_window,
+    _transposed,
+    _window_sizes,
+)
 from glassgrad.ops.strided import overlap_add_p, unfold_p
-
-Triple = tuple[int, ...]
 
 
 def _as_volumes(x: Array, op: str) -> tuple[Array, Callable[[Array], Array]]:
     """Return `x` as (N, C, D, H, W), and how to give a result the dimensions that `x` has."""
-    shape = tuple(x.shape)
-    if len(shape) not in (4, 5):
-        raise errors.IMAGE_DIMS(op=op, given=shape, sizes="depth, height, width", where=provenance.here())
-    if len(shape) == 5:
+    if not _is_alone(x, 3, op):
         return x, lambda y: y
-    return reshape_p(x, shape=(1, *shape)), lambda y: reshape_p(y, shape=tuple(y.shape[1:]))
+    return reshape_p(x, shape=(1, *x.shape)), lambda y: reshape_p(y, shape=tuple(y.shape[1:]))
 
 
 class _Along(NamedTuple):
-    """How windows lie along one axis."""
+    """How windows lie along the depth."""
 
     kernel: int
     stride: int
@@ -49,26 +56,22 @@ class _Along(NamedTuple):
         return self.dilation * (self.kernel - 1) + 1
 
 
+def _within(window: Window) -> dict[str, Any]:
+    """Return the windows of each slice."""
+    return {key: along[1:] for key, along in window.items()}
+
+
 # --- convolution ----------------------------------------------------------------------------------
 
 
-def _borders(padding: Any, kernel: Triple, stride: Triple, dilation: Triple) -> list[tuple[int, int]]:
-    """The border before and after each axis; "same" puts the odd one behind, as PyTorch does."""
-    if not isinstance(padding, str):
-        return [(p, p) for p in _several(padding, 3, "padding", "conv3d")]
-    if padding not in {"same", "valid"} or (padding == "same" and set(stride) != {1}):
-        raise bad_option("conv3d", "padding", padding, "a number, 'valid', or 'same' with a stride of 1")
-    totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)]
-    return [(total // 2, total - total // 2) for total in totals]
-
-
-def _check_weight(op: str, x: Array, weight: Array, groups: int, turned: bool) -> None:
-    if len(weight.shape) != 5:
-        raise errors.CONV_WEIGHT(op=op, given=tuple(weight.shape), dims=5, where=provenance.here())
+def _check_weight(op: str, x: Array, weight: Array, groups: int, turned: bool) -> tuple[int, ...]:
+    """Return the sizes of the windows; the channels are checked here, as the images below have others."""
+    kernel = _kernel_of(weight, 3, op)
     channels = weight.shape[0] if turned else weight.shape[1] * groups
     if x.shape[1] != channels or weight.shape[0] % groups:
         expected = f"{channels} channels for a weight {tuple(weight.shape)} with groups={groups}"
         raise bad_option(op, "input", tuple(x.shape), expected)
+    return kernel
 
 
 def _slices(x: Array, along: _Along) -> Array:
@@ -104,27 +107,18 @@ def conv3d(
         (1, 2, 2, 2, 1)
     """
     volume, back = _as_volumes(input, "conv3d")
-    _check_weight("conv3d", volume, weight, groups, turned=False)
-    kernel = tuple(weight.shape[2:])
-    steps, spread = _several(stride, 3, "stride", "conv3d"), _several(dilation, 3, "dilation", "conv3d")
-    pads = _borders(padding, kernel, steps, spread)
-    images = _slices(volume, _Along(kernel[0], steps[0], pads[0], spread[0]))
+    kernel = _check_weight("conv3d", volume, weight, groups, turned=False)
+    window = _conv_window(3, "conv3d", kernel, stride, padding, dilation)
+    images = _slices(volume, _Along(kernel[0], *[along[0] for along in window.values()]))
     flat = reshape_p(weight, shape=(weight.shape[0], weight.shape[1] * kernel[0], *kernel[1:]))
-    y = conv2d_p(
-        images,
-        flat,
-        stride=(steps[1], steps[2]),
-        padding=(pads[1], pads[2]),
-        dilation=(spread[1], spread[2]),
-        groups=int(groups),
-    )
+    y = conv2d_p(images, flat, **_within(window), groups=int(groups))
     n = volume.shape[0]
     count = images.shape[0] // n if n else 0
     y = permute_p(reshape_p(y, shape=(n, count, *y.shape[1:])), axes=(0, 2, 1, 3, 4))
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1, 1)))
 
 
-def _stacked_up(y: Array, along: _Along, extra: int) -> Array:
+def _stacked_up(y: Array, along: _Along) -> Array:
     """Add the slices (N, O, D, H, W, kernel) where windows reach, without the border."""
     kernel, dilation = along.kernel, along.dilation
     if dilation > 1:
@@ -133,7 +127,7 @@ def _stacked_up(y: Array, along: _Along, extra: int) -> Array:
         y = reshape_p(apart, shape=(*y.shape[:5], kernel * dilation))[..., : along.reach]
     length = (y.shape[2] - 1) * along.stride + along.reach
     total = overlap_add_p(y, axis=2, step=along.stride, length=length)
-    before, after = along.pad[0], along.pad[0] - extra
+    before, after = along.pad
     total = total[:, :, before : length - max(after, 0)]
     return pad_p(total, widths=((0, 0), (0, 0), (0, -after), (0, 0), (0, 0)), value=0) if after < 0 else total
 
@@ -155,56 +149,25 @@ def conv_transpose3d(
     """
     op = "conv_transpose3d"
     volume, back = _as_volumes(input, op)
-    _check_weight(op, volume, weight, groups, turned=True)
-    kernel = tuple(weight.shape[2:])
-    steps, spread = _several(stride, 3, "stride", op), _several(dilation, 3, "dilation", op)
-    border, extra = _several(padding, 3, "padding", op), _several(output_padding, 3, "output_padding", op)
-    if any(e >= max(s, d) for e, s, d in zip(extra, steps, spread, strict=True)):
-        raise bad_option(op, "output_padding", output_padding, "less than the stride or the dilation")
+    kernel = _check_weight(op, volume, weight, groups, turned=True)
+    sizes, window = _transposed(3, op, volume.shape[2:], kernel, stride, padding, output_padding, dilation)
     n, c, depth, *before = volume.shape
     images = reshape_p(permute_p(volume, axes=(0, 2, 1, 3, 4)), shape=(n * depth, c, *before))
-    size = tuple(
-        (before[a - 1] - 1) * steps[a] - 2 * border[a] + spread[a] * (kernel[a] - 1) + extra[a] + 1 for a in (1, 2)
-    )
     flat = reshape_p(weight, shape=(c, weight.shape[1] * kernel[0], *kernel[1:]))
-    y = conv2d_input_p(
-        images,
-        flat,
-        size=size,
-        stride=(steps[1], steps[2]),
-        dilation=(spread[1], spread[2]),
-        groups=int(groups),
-        padding=((border[1], border[1] - extra[1]), (border[2], border[2] - extra[2])),
-    )
-    y = reshape_p(y, shape=(n, depth, weight.shape[1] * groups, kernel[0], *size))
-    along = _Along(kernel[0], steps[0], (border[0], border[0]), spread[0])
-    y = _stacked_up(permute_p(y, axes=(0, 2, 1, 4, 5, 3)), along, extra[0])
+    y = conv2d_input_p(images, flat, size=sizes[1:], **_within(window), groups=int(groups))
+    y = reshape_p(y, shape=(n, depth, weight.shape[1] * groups, kernel[0], *sizes[1:]))
+    along = _Along(kernel[0], *[along[0] for along in window.values()])
+    y = _stacked_up(permute_p(y, axes=(0, 2, 1, 4, 5, 3)), along)
     return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], 1, 1, 1)))
 
 
 # --- pooling --------------------------------------------------------------------------------------
 
 
-def _windows(op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> list[_Along]:
-    size = _several(kernel, 3, "kernel_size", op)
-    steps = size if stride is None or stride in ([], ()) else _several(stride, 3, "stride", op)
-    border, spread = _several(padding, 3, "padding", op), _several(dilation, 3, "dilation", op)
-    if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(border, size, spread, strict=True)):
-        raise bad_option(op, "padding", padding, "at most half of kernel_size")
-    return [_Along(k, s, (p, p), d) for k, s, p, d in zip(size, steps, border, spread, strict=True)]
-
-
-def _as_window(rows: _Along, columns: _Along, ceil: bool) -> dict[str, Any]:
-    return {
-        "kernel": (rows.kernel, columns.kernel),
-        "stride": (rows.stride, columns.stride),
-        "padding": (rows.pad, columns.pad),
-        "dilation": (rows.dilation, columns.dilation),
-        "ceil": ceil,
-    }
-
-
-_ALONE = _Along(1, 1, (0, 0), 1)
+def _in_turn(window: Window, ceil: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the windows of each slice, and those of the slices with height and width as one axis."""
+    deep = {key: (along[0], ALONE[key]) for key, along in window.items()}
+    return _within(window) | {"ceil": ceil}, deep | {"ceil": ceil}
 
 
 def max_pool3d(
@@ -222,8 +185,8 @@ def max_pool3d(
     """
     volume, back = _as_volumes(input, "max_pool3d")
     n, c, depth, height, width = volume.shape
-    deep, *flat = _windows("max_pool3d", kernel_size, stride, padding, dilation)
-    first, second = _as_window(flat[0], flat[1], bool(ceil_mode)), _as_window(deep, _ALONE, bool(ceil_mode))
+    window = _pool_window(3, "max_pool3d", kernel_size, stride, padding, dilation)
+    first, second = _in_turn(window, bool(ceil_mode))
     images = reshape_p(volume, shape=(n, c * depth, height, width))
     inner = max_pool2d_p(images, **first)
     rows, columns = inner.shape[2:]
@@ -251,18 +214,18 @@ def avg_pool3d(
     volume, back = _as_volumes(input, "avg_pool3d")
     _expect_averages(volume, "avg_pool3d")
     n, c, depth, height, width = volume.shape
-    windows = _windows("avg_pool3d", kernel_size, stride, padding, 1)
-    ceil = bool(ceil_mode)
+    window, ceil = _pool_window(3, "avg_pool3d", kernel_size, stride, padding, 1), bool(ceil_mode)
+    first, second = _in_turn(window, ceil)
     images = reshape_p(volume, shape=(n, c * depth, height, width))
-    inner = sum_pool2d_p(images, **_as_window(windows[1], windows[2], ceil))
+    inner = sum_pool2d_p(images, **first)
     rows, columns = inner.shape[2:]
-    y = sum_pool2d_p(reshape_p(inner, shape=(n, c, depth, rows * columns)), **_as_window(windows[0], _ALONE, ceil))
+    y = sum_pool2d_p(reshape_p(inner, shape=(n, c, depth, rows * columns)), **second)
     total = reshape_p(y, shape=(n, c, y.shape[2], rows, columns))
     if divisor_override is not None:
         return back(_mean_of(total, np.asarray(divisor_override)))
     counts = [
-        _window_sizes(size, one.kernel, one.stride, one.pad, ceil, count_include_pad)
-        for size, one in zip((depth, height, width), windows, strict=True)
+        _window_sizes(size, kernel, step, pad, ceil, count_include_pad)
+        for size, kernel, step, pad, _ in zip((depth, height, width), *window.values(), strict=True)
     ]
     return back(_mean_of(total, counts[0][:, None, None] * counts[1][:, None] * counts[2]))
 

@@ -45,7 +45,7 @@ TOWER: tuple[str, ...] = (
     "data doctor report models utils serialization",
     "train",
     "tasks",
-    "compat backends cuda",
+    "compat",
     "cli",
     "__main__",
 )
@@ -212,7 +212,6 @@ ROOMS = {
         "amp autograd checkpoint fft linalg optimize public random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
         "names",
     ),
-    **dict.fromkeys(("backends", "cuda"), "compat"),
     **dict.fromkeys(("provenance", "_version", "_families"), "errors"),
     "scalar_tools": "scalar",
     "__main__": "cli",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -28,10 +29,29 @@ _ELSEWHERE = {
     "plot_gradient_histograms": "report", "plot_total_norm": "report",
 }  # fmt: skip  # a table
 
+# Modules of PyTorch's that are tables in `compat`, and are imported by their names all the same.
+_HOMES = {"glassgrad.backends": "backends", "glassgrad.cuda": "cuda"}
+
+
+class _Homes:
+    """Finds them for `import glassgrad.cuda`, and loads them: the import system takes what is then in sys.modules."""
+
+    @staticmethod
+    def find_spec(name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        return ModuleSpec(name, _Homes) if name in _HOMES else None  # type: ignore[arg-type]  # it loads without state
+
+    @staticmethod
+    def create_module(_spec: ModuleSpec) -> None:
+        """Leave it to the import system, which asks for this."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        sys.modules[module.__name__] = importlib.import_module("glassgrad.compat").NAMES[_HOMES[module.__name__]]
+
 
 def _modules() -> list[str]:
     found = pkgutil.iter_modules([str(Path(__file__).parent)])
-    return [module.name for module in found if not module.name.startswith("_")]
+    return [module.name for module in found if not module.name.startswith("_")] + [*_HOMES.values()]
 
 
 class _Front(ModuleType):
@@ -66,3 +86,4 @@ class _Front(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Front
+sys.meta_path.append(_Homes)

@@ -182,6 +182,17 @@ def test_devices_are_named_and_compared() -> None:
     assert gg.accelerator.current_accelerator() is None
 
 
+@pytest.mark.parametrize("name", ["cuda", "backends"])
+def test_modules_that_are_tables_are_imported_like_files(name: str) -> None:
+    lines = f"import glassgrad.{name} as one", f"from glassgrad import {name} as two", f"import glassgrad.{name}"
+    found: dict[str, Any] = {}
+    for line in lines:
+        exec(line, found)  # noqa: S102 - the statement is the subject
+    assert found["one"] is found["two"] is getattr(gg, name) is importlib.import_module(f"glassgrad.{name}")
+    assert name in dir(gg)
+    assert not found["one"].cuda.is_built() if name == "backends" else not found["one"].is_available()
+
+
 def test_a_sampler_of_ten_billion_takes_no_memory() -> None:
     data = gg.utils.data.TensorDataset(gg.arange(5))
     sampler = gg.utils.data.RandomSampler(data, replacement=True, num_samples=int(1e10))

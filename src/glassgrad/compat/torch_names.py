@@ -9,14 +9,15 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import amp, errors, provenance
 from glassgrad.engine import creation, devices, random, tree
 from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.errors.missing import missing
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
@@ -26,13 +27,13 @@ VERSION = "2.5.0+glassgrad"
 
 
 class Namespace(ModuleType):
-    """A module made of a table, whose other names are looked up in a second module."""
+    """A module made of a table; other names are looked up in a second module, or refused with advice (`otherwise`)."""
 
-    def __init__(self, name: str, names: dict[str, Any], home: str = "") -> None:
+    def __init__(self, name: str, names: dict[str, Any], home: str = "", otherwise: str = "") -> None:
         # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
         super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
         self.__path__: list[str] = []
-        self._home = home
+        self._home, self._otherwise = home, otherwise
         self._function: Any = None
         self.__dict__.update(names)
 
@@ -48,7 +49,10 @@ class Namespace(ModuleType):
     def __getattr__(self, name: str) -> Any:
         home = self.__dict__.get("_home")
         if not home or name.startswith("__"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+            otherwise = self.__dict__.get("_otherwise")
+            instead = {name: otherwise} if otherwise and not name.startswith("_") else None
+            known = [one for one in vars(self) if not one.startswith("_")]
+            raise missing(self.__name__.replace("torch", "glassgrad", 1), name, known, instead)
         if name in _BASES and home == "glassgrad.nn":
             file, _, base = _BASES[name].partition(":")
             return getattr(importlib.import_module(f"glassgrad.nn.{file}"), base)
@@ -85,20 +89,36 @@ def _zero(*_args: Any, **_kwargs: Any) -> int:
     return 0
 
 
-def _device(name: str) -> Namespace:
-    """Return the namespace of a kind of device that is not there."""
+def _device(name: str, **names: Any) -> Namespace:
+    """Return the namespace of a kind of device that is not there, with more names of it."""
     return Namespace(name, {
         "is_available": _no, "is_built": _no, "device_count": _zero, "synchronize": _nothing,
-        "empty_cache": _nothing, "manual_seed": _nothing, "manual_seed_all": _nothing, "seed": _nothing,
-    })  # fmt: skip  # a table
+        "empty_cache": _nothing, "manual_seed": _nothing, "manual_seed_all": _nothing, "seed": _nothing, **names,
+    }, otherwise="there is no GPU to ask; is_available() is False.")  # fmt: skip  # a table
 
 
 def current_accelerator(check_available: bool = False) -> None:
     """Return None: there is only the processor."""
 
 
-accelerator = _device("accelerator")
-accelerator.__dict__["current_accelerator"] = current_accelerator
+def _no_gpu(*_args: Any) -> None:
+    """Raise: there is no GPU."""
+    raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
+
+
+cuda = _device(
+    "cuda", amp=amp, is_bf16_supported=_no, is_initialized=_no,
+    **dict.fromkeys(("current_device", "set_device", "get_device_name", "get_device_properties"), _no_gpu),
+)  # fmt: skip  # a table
+# Switches for hardware that is not used here: they can be read and set, and change nothing.
+backends = Namespace("backends", {
+    "cuda": SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False), is_built=_no),
+    "cudnn": SimpleNamespace(
+        deterministic=True, benchmark=False, enabled=False, allow_tf32=False, is_available=_no, version=_nothing
+    ),
+    "mps": SimpleNamespace(is_available=_no, is_built=_no),
+    "mkldnn": SimpleNamespace(is_available=_no), "openmp": SimpleNamespace(is_available=_no),
+})  # fmt: skip  # a table
 
 # --- compilers ------------------------------------------------------------------------------------
 
@@ -292,7 +312,8 @@ def _assert_close(
 
 # Names below torch that no module of ours has: where programs find them.
 NAMES: dict[str, Any] = {
-    "jit": jit, "compiler": compiler, "accelerator": accelerator, "mps": _device("mps"), "xpu": _device("xpu"),
+    "jit": jit, "compiler": compiler, "accelerator": _device("accelerator", current_accelerator=current_accelerator),
+    "mps": _device("mps"), "xpu": _device("xpu"), "cuda": cuda, "backends": backends,
     "multiprocessing": Namespace(
         "multiprocessing", {"spawn": spawn, "set_sharing_strategy": _nothing}, "multiprocessing"
     ),

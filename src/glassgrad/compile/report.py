@@ -18,7 +18,7 @@ def stats(call: Any) -> Stats:
     found: Stats | None = getattr(call.program, "stats", None)
     if found is None:
         graph: Graph = call.graph
-        work = [instr for instr in graph.instrs if not is_view(instr)]
+        work = [instr for instr in graph.instrs if not instr.is_view]
         found = Stats(sum(map(flops, work)), sum(map(traffic, work)), len(work), peak(graph), len(graph.instrs))
     return replace(found, trace_seconds=call.trace_seconds, compile_seconds=call.compile_seconds)
 
@@ -81,7 +81,7 @@ def _rows(graph: Graph) -> list[Row]:
             (instr.where,) if isinstance(instr.where, Origin) else (),
         )
         for instr in graph.instrs
-        if not is_view(instr)
+        if not instr.is_view
     ]
 
 
@@ -95,12 +95,6 @@ def count(number: float) -> str:
 
 
 # --- estimates from the graph ---------------------------------------------------------------------
-
-
-def is_view(instr: Instr) -> bool:
-    """Tell whether an instruction only looks at memory in another way."""
-    basic = instr.op == "getitem" and len(instr.inputs) == 1
-    return basic or PRIMITIVES[instr.op].is_view
 
 
 def flops(instr: Instr) -> int:
@@ -145,7 +139,7 @@ def peak(graph: Graph) -> int:
             last[var] = at
     for var in graph.results():
         last[var] = len(graph.instrs)
-    made = {var for instr in graph.instrs if not is_view(instr) for var in instr.outputs}
+    made = {var for instr in graph.instrs if not instr.is_view for var in instr.outputs}
     now = most = 0
     for at, instr in enumerate(graph.instrs):
         now += sum(var.nbytes for var in instr.outputs if var in made)

@@ -24,14 +24,14 @@ from glassgrad.engine.node import Node, describe, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.views import placeholders
-from glassgrad.engine.writes import MUTATIONS, memory_owner, spare_result
+from glassgrad.engine.writes import MUTATIONS, spare_result
 from glassgrad.ops import names
-from glassgrad.ops.complexes import view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.operators import BINARY
 from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
-from glassgrad.ops.vmap.batched import enter_p, exit_p
+from glassgrad.ops.views import memory_owner
+from glassgrad.ops.vmap.batched import enter_p
 
 _ndarray = np.ndarray
 
@@ -106,8 +106,11 @@ def _store(x: Tensor, array: Any, op: str) -> None:
 def _check_writeable(memory: Any, op: str) -> None:
     if not memory.flags.writeable:
         repeated = any(step == 0 and n > 1 for step, n in zip(memory.strides, memory.shape, strict=True))
-        reason = "several elements of an expanded tensor are one number in memory" if repeated else "it is read-only"
+        reason = _REPEATED if repeated else "it is read-only"
         raise errors.INPLACE_READ_ONLY(op=op, reason=reason, where=provenance.here())
+
+
+_REPEATED = "several elements of an expanded tensor are one number in memory"
 
 
 # --- ops in place ---------------------------------------------------------------------------------
@@ -237,18 +240,11 @@ def _rebind(x: Tensor, array: Any) -> None:
 
 def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: Tensor) -> Tensor:
     """Return the base with the view written into it, as far as the tape is concerned."""
-    other_way = {view_as_real_p: view_as_complex_p, view_as_complex_p: view_as_real_p}.get(prim)  # type: ignore[call-overload]  # a primitive like any
-    if other_way is not None:
-        return other_way(view)  # type: ignore[no-any-return]  # arrays are typed Any
-    if prim.name == "getitem":
-        return _set(base, view, [], params["spec"])
-    if prim is enter_p:
-        return exit_p(view, **params)  # type: ignore[no-any-return]  # arrays are typed Any
-    transposed: Any = prim.vjps[0] if prim.vjps is not None else None
-    if prim.name in {"reshape", "permute_dims", "alias"}:
-        return transposed(view, None, base, **params)  # type: ignore[no-any-return]  # all of the base is rewritten
-    old = transposed(prim(base, **params), None, base, **params)
-    return base - old + transposed(view, None, base, **params)  # type: ignore[no-any-return]  # arrays are typed Any
+    assert prim.write_back is not None
+    new: Tensor | None = prim.write_back(base, view, _set, **params)
+    if new is None:
+        raise errors.INPLACE_READ_ONLY(op=prim.name, reason=_REPEATED, where=provenance.here())
+    return new
 
 
 def _refresh(base: Tensor, path: set[int], taped: bool) -> None:

@@ -24,9 +24,10 @@ from glassgrad.engine.mode import (
 from glassgrad.engine.node import PICK, Freed, Node, record, unpack
 from glassgrad.engine.plain_walk import run_plain
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import complexes, reduce, shape
 from glassgrad.ops.core import Array
+from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap import batched
 from glassgrad.ops.vmap.batched import Level
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine.node import Node, describe, next_sequence
+from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
 
@@ -139,13 +140,6 @@ def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]
             yield at if position is None else position, value
         elif isinstance(value, tuple):
             yield from _arrays(value, at if position is None else position)
-
-
-def memory_owner(array: Any) -> Any:
-    """Return the array that owns the memory which `array` is a view of."""
-    while isinstance(getattr(array, "base", None), np.ndarray):
-        array = array.base
-    return array
 
 
 MUTATIONS = _Mutations()

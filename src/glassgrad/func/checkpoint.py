@@ -19,8 +19,9 @@ from glassgrad.engine.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_e
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.core import REGISTRY, Primitive
+from glassgrad.ops.views import memory_owner
 
 Function = Callable[..., Any]
 

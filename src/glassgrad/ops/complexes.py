@@ -36,12 +36,14 @@ def _as_complex(xp: Any, pairs: Array) -> Array:
 
 view_as_complex_p: Linear = linear(
     "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
-    formula="re + i im", derivative="re(g), -im(g)", is_view=True, register=False,
+    formula="re + i im", derivative="re(g), -im(g)", register=False,
+    write_back=lambda x, view, assign: view_as_real_p(view),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 view_as_real_p: Linear = linear(
     "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
-    formula="(re, im)", derivative="g_re - i g_im", is_view=True, register=False,
+    formula="(re, im)", derivative="g_re - i g_im", register=False,
+    write_back=lambda x, view, assign: view_as_complex_p(view),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 conj_p: Linear = linear(

@@ -82,7 +82,10 @@ class Primitive:
             `joint_vjp` ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
         jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp`
             ``(tangents, y, *x, **params)`` serves all at once.
-        outputs: 1, or 0 when `evaluate` returns a tuple.
+        indices: of an op that only moves elements: ``rule(at, x, **params)``, from one index a dimension of the result
+            (numbers, or what adds and multiplies as they do) to one a dimension of the first argument.
+        write_back: of a view: ``rule(x, view, assign, **params)``, the first argument after a write to the view, where
+            ``assign(x, value, arrays, spec)`` is x with x[index] = value. None is a refusal.
         is_view: whether the result may share memory with the first argument.
         takes_complex: whether value and rules are right for complex numbers, which are refused otherwise.
         visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``.
@@ -109,7 +112,8 @@ class Primitive:
         multiple: bool = False,
         shape: Callable[..., tuple[Any, ...]] | None = None,
         batch: Rule | None = None,
-        is_view: bool = False,
+        indices: Rule | None = None,
+        write_back: Rule | None = None,
         takes_complex: bool = False,
         tolerance: float = 1.0,
         notes: str = "",
@@ -134,7 +138,7 @@ class Primitive:
         self.multiple = multiple
         self.shape_rule = shape
         self.batch = batch
-        self.is_view = is_view
+        self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
         self.takes_complex = takes_complex or not register  # what is not registered runs the code of users
         self.tolerance, self.notes = tolerance, notes
         self.vjps: tuple[Rule | None, ...] | None = None
@@ -388,7 +392,7 @@ class Linear(Primitive):
         return jvp
 
     def _jvp_of_all(self, tangents: Sequence[Array | None], _y: Array, *x: Array, **params: Any) -> Array:
-        full = [_zeros(like) if t is None else t for t, like in zip(tangents, x, strict=True)]
+        full = [np.zeros(like.shape, like.dtype) if t is None else t for t, like in zip(tangents, x, strict=True)]
         return self(*full, **params)
 
 
@@ -400,10 +404,6 @@ def _without_output(rule: Rule, alone: bool) -> Rule:
 
 def _without_output_joint(rule: Rule) -> Rule:
     return lambda g, needs, _y, *x, **params: rule(g, needs, *x, **params)
-
-
-def _zeros(like: Any) -> Any:
-    return np.zeros(like.shape, like.dtype)
 
 
 # --- custom and fused ---------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from glassgrad.ops.places import (
     check_spec,
     in_two_steps,
     join_index,
+    spec_entries,
     split_index,
 )
 from glassgrad.ops.samples import S, distinct, integers
@@ -95,11 +96,27 @@ def _first_jvp(primitive: Any) -> Any:
     return lambda tangents, y, x, *arrays, **params: primitive()(tangents[0], *arrays, **params)
 
 
+def _sliced_places(at: Any, x: Any, *, spec: Spec) -> Any:
+    """Of an index without arrays: a slice moves along its dimension, an integer stays where it is."""
+    found: list[Any] = []
+    places = iter(at)
+    for entry in spec_entries(spec, x.shape):
+        if entry is None:
+            next(places)
+        elif type(entry) is Slice:
+            start, _, step = slice(*entry).indices(x.shape[len(found)])
+            found.append(next(places) * step + start)
+        else:
+            found.append(int(entry) % x.shape[len(found)])
+    return tuple(found)
+
+
 getitem_p = linear(
     "getitem", _getitem,
     joint_transpose=_getitem_transpose,
-    saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS, is_view=True,
-    shape=_indexed,
+    saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS,
+    shape=_indexed, indices=_sliced_places,
+    write_back=lambda x, view, assign, *, spec: assign(x, view, [], spec),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)

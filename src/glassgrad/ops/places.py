@@ -182,6 +182,14 @@ def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
+    """Return the entries of a spec with the ellipsis written out, one for each dimension of `shape` or new axis."""
+    named = sum(part is not None and part is not Ellipsis for part in spec)
+    filler = [EVERYTHING] * (len(shape) - named)
+    at = next((place for place, part in enumerate(spec) if part is Ellipsis), len(spec))
+    return [*spec[:at], *filler, *(part for part in spec[at:] if part is not Ellipsis)]
+
+
 def check_places(index: Array, size: int, axis: int) -> None:
     """Raise `IndexError` for a negative place; one behind the end is found where it is used."""
     if index.size and least(index) < 0:

@@ -17,6 +17,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.samples import S
+from glassgrad.ops.views import broadcast_indices, in_order, read_only
 
 Shape = tuple[int, ...]
 
@@ -29,7 +30,8 @@ def _reshape_back(g: Array, x: Any, *, shape: Shape) -> Array:
 
 reshape_p: Linear = linear(
     "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (_reshape_back,),
-    formula="the same numbers in another shape", derivative="reshape back", is_view=True,
+    formula="the same numbers in another shape", derivative="reshape back", indices=in_order,
+    write_back=lambda x, view, assign, *, shape: reshape_p(view, shape=x.shape),
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
@@ -42,7 +44,9 @@ def _inverse(axes: Shape) -> Shape:
 permute_p: Linear = linear(
     "permute_dims", lambda xp, x, *, axes: x.transpose(axes) if xp is np else xp.permute_dims(x, axes),
     (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),), formula="axes in another order",
-    derivative="the inverse order", is_view=True, shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
+    derivative="the inverse order", shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
+    indices=lambda at, x, *, axes: tuple([at[axes.index(axis)] for axis in range(len(axes))]),
+    write_back=lambda x, view, assign, *, axes: permute_p(view, axes=_inverse(axes)),
     samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
@@ -54,7 +58,8 @@ def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
 
 broadcast_to_p = linear(
     "broadcast_to", lambda xp, x, *, shape: xp.broadcast_to(x, shape), (_unbroadcast,),
-    formula="x repeated along new and size-1 axes", derivative="sum over them", is_view=True,
+    formula="x repeated along new and size-1 axes", derivative="sum over them",
+    indices=lambda at, x, *, shape: broadcast_indices(at, x.shape), write_back=read_only,
     shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
@@ -96,12 +101,12 @@ view_bits_p = custom(
 )  # fmt: skip  # an entry of the table
 copy_p = linear(
     "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
-    formula="x", derivative="1", samples=(S((2, 3)),),
+    formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 alias_p = linear(
-    "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), is_view=True,
-    notes="the same memory under a new place on the tape",
+    "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
+    write_back=lambda x, view, assign: view, notes="the same memory under a new place on the tape",
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
@@ -116,6 +121,9 @@ _ALL, _BACKWARDS = slice(None), slice(None, None, -1)
 flip_p: Linear = linear(
     "flip", _flip, (lambda g, x, *, axis: flip_p(g, axis=axis),),
     formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
+    indices=lambda at, x, *, axis: tuple([
+        place * -1 + (x.shape[number] - 1) if number in axis else place for number, place in enumerate(at)
+    ]),
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table

@@ -11,8 +11,10 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.memory import own_memory
+from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import reshape_p
+from glassgrad.ops.shape import movedim, reshape_p
+from glassgrad.ops.views import memory_owner, read_only
 from glassgrad.ops.vmap.rules import shifted
 
 Shape = tuple[int, ...]
@@ -39,8 +41,24 @@ def _put_diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int, sha
     return out
 
 
+def _diagonal_places(at: Any, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
+    rest = iter(at)
+    ends = {axis1: at[-1] + max(-offset, 0), axis2: at[-1] + max(offset, 0)}
+    return tuple([ends[axis] if axis in ends else next(rest) for axis in range(len(at) + 1)])
+
+
+def _set_diagonal(x: Array, view: Array, assign: Any, *, offset: int, axis1: int, axis2: int) -> Array:
+    steps = np.arange(view.shape[-1])
+    spec = [ARRAY if axis in {axis1, axis2} else EVERYTHING for axis in range(len(x.shape))]
+    rows_first = [steps + max(-offset, 0), steps + max(offset, 0)][:: 1 if axis1 < axis2 else -1]
+    # The elements at arrays side by side come where these stand, of arrays apart in front.
+    place = min(axis1, axis2) if abs(axis1 - axis2) == 1 else 0
+    return assign(x, movedim(view, -1, place), rows_first, tuple(spec))
+
+
 diagonal_p: Linear = linear(
-    "diagonal", _diagonal, (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),), is_view=True,
+    "diagonal", _diagonal, (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),),
+    indices=_diagonal_places, write_back=_set_diagonal,
     formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape, batch=shifted,
     samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
              S((4, 2, 3), offset=1, axis1=0, axis2=2)),
@@ -88,6 +106,8 @@ unfold_p: Linear = linear(
     formula="y[i, k] = x[i * step + k]",
     derivative="windows added where they overlap",
     shape=_windows_shape,
+    indices=lambda at, x, *, axis, size, step: (*at[:axis], at[axis] * step + at[-1], *at[axis + 1 : -1]),
+    write_back=read_only,
     batch=shifted,
     samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
     takes_complex=True,
@@ -134,7 +154,7 @@ as_strided_p: Linear = linear(
     "as_strided", _as_strided,
     (lambda g, x, *, size, stride, offset: add_strided_p(g, shape=tuple(x.shape), stride=stride, offset=offset),),
     formula="y[i, j] = element offset + i stride[0] + j stride[1] of x", derivative="g added at these elements",
-    shape=lambda x, *, size, stride, offset: size, batch=_strided_batch, takes_complex=True,
+    shape=lambda x, *, size, stride, offset: size, write_back=read_only, batch=_strided_batch, takes_complex=True,
     samples=(S((12,), size=(3, 4), stride=(2, 1), offset=1), S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
              S((2, 3), size=(), stride=(), offset=4)),
 )  # fmt: skip  # an entry of the table
@@ -223,13 +243,6 @@ def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
     return x
 
 
-def _owner(memory: Any) -> Any:
-    """The array whose memory this one shows."""
-    while isinstance(memory.base, np.ndarray):
-        memory = memory.base
-    return memory
-
-
 @takes_complex
 def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
@@ -245,7 +258,7 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
     memory = concrete(x, "as_strided")
     if not memory.flags.c_contiguous:
         raise bad_option("as_strided", "input", f"strides {memory.strides}", "a contiguous tensor: call .contiguous()")
-    if storage_offset is not None and _owner(memory).size > memory.size:
+    if storage_offset is not None and memory_owner(memory).size > memory.size:
         expected = "None for a part of a larger tensor, or .clone()"
         raise bad_option("as_strided", "storage_offset", storage_offset, expected)
     sizes, steps = tuple(map(int, size)), tuple(map(int, stride))

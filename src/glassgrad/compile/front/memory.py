@@ -16,11 +16,11 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.writes import memory_owner
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import EVERYTHING, Slice
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
+from glassgrad.ops.views import memory_owner
 
 Step = tuple[Primitive, dict[str, Any]]
 

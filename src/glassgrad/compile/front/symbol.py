@@ -22,6 +22,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import index, names, operators, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.places import split_index
+from glassgrad.ops.views import in_order
 
 if TYPE_CHECKING:
     from glassgrad.compile.front.tracer import Tracer
@@ -354,7 +355,7 @@ _attach()
 def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
     """Tell whether a reshape looks at the memory of its source; of what lies there in another order it is a copy."""
     source, steps = _origin_of(source)
-    if all(step.prim.name in {"reshape", "alias"} for step in steps):
+    if all(step.prim.indices is in_order for step in steps):
         return True
     like = _shown(source, steps)
     return bool(np.may_share_memory(like, like.reshape(shape)))
@@ -377,19 +378,6 @@ def _shown(root: Symbol, steps: list[View]) -> Any:
     return like
 
 
-def undo_view(view: View, value: Any) -> Any:
-    """Return what the source of a view holds after `value` was written to the view."""
-    source, params = view.source, view.params
-    match view.prim.name:
-        case "reshape":
-            return REGISTRY["reshape"](value, shape=source.shape)
-        case "permute_dims":
-            order = tuple(int(axis) for axis in np.argsort(params["axes"]))
-            return REGISTRY["permute_dims"](value, axes=order)
-        case "alias":
-            return value
-        case "getitem":
-            return index.at_set_p(source, value, spec=params["spec"])
-        case "flip":
-            return REGISTRY["flip"](value, axis=params["axis"])
-    return None
+def assigned(x: Any, value: Any, arrays: Sequence[Any], spec: Any) -> Any:
+    """Return x with x[index] = value, for the `write_back` of a view."""
+    return index.at_set_p(x, value, *arrays, spec=spec)

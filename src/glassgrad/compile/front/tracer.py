@@ -29,13 +29,12 @@ from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.writes import MUTATIONS, memory_owner
+from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
+from glassgrad.ops.views import in_order, memory_owner
 
 _OPTIMIZERS = f"{provenance.PACKAGE}optim"
-# Views in eager mode too, though the tape does not follow writes through them.
-_LOOKING = {"getitem", "sliding_window"}
 _SMALL = 4096  # constants up to this many bytes are copied and shared by content
 
 
@@ -130,8 +129,8 @@ class Tracer(Observer):
         if prim.multiple:
             return tuple(self._symbol(var) for var in outputs)
         result = self._symbol(outputs[0], weak)
-        looks = (prim.is_view or prim.name in _LOOKING) and len(args) == 1 and isinstance(args[0], Symbol)
-        if looks and (prim.name != "reshape" or symbol.is_in_order(args[0], params["shape"])):
+        looks = prim.is_view and len(args) == 1 and isinstance(args[0], Symbol)
+        if looks and (prim.indices is not in_order or symbol.is_in_order(args[0], result.shape)):
             result.view = View(args[0], prim, params)
         return result
 
@@ -259,13 +258,13 @@ class Tracer(Observer):
         """Let `target` hold `value` from now on, and whatever it is a view of."""
         value = self._fitted(target, value)
         if target.view is not None:
-            undone = symbol.undo_view(target.view, value)
-            if undone is None:
-                raise errors.TRACE_VIEW_WRITE(
-                    where=provenance.here(2), what=target.described(), op=target.view.prim.name
-                )
-            self.write(target.view.source, undone)
-            target.view.seen = target.view.source.stamp
+            view, source = target.view, target.view.source
+            assert view.prim.write_back is not None
+            written = view.prim.write_back(source, value, symbol.assigned, **view.params)
+            if written is None:
+                raise errors.TRACE_VIEW_WRITE(where=provenance.here(2), what=target.described(), op=view.prim.name)
+            self.write(source, written)
+            view.seen = source.stamp
         target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
         target.version += 1
         where = origin.look(2, self.calls, self.rules).origin

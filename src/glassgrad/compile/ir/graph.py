@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import PRIMITIVES
+
 Scalar = bool | int | float | complex
 Shape = tuple[int, ...]
 
@@ -71,6 +73,11 @@ class Instr:
     def output(self) -> Var:
         """The only result."""
         return self.outputs[0]
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result may be memory of the first operand; index arrays make copies."""
+        return len(self.inputs) == 1 and PRIMITIVES[self.op].is_view
 
     def reads(self) -> tuple[Var, ...]:
         """Return the operands that are Vars."""

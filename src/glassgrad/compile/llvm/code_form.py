@@ -7,7 +7,6 @@ from glassgrad.compile.llvm.composite import COMPOSITES
 from glassgrad.compile.llvm.solid import SOLIDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
-from glassgrad.compile.plan.indices import VIEWS
 from glassgrad.compile.plan.native_form import RULES
 from glassgrad.ops.core import Primitive
 
@@ -17,8 +16,8 @@ def forms_of(prim: Primitive) -> list[str]:
     name = prim.name
     forms = {
         "forward": name in COMPOSITES,
-        "view": name in VIEWS,
-        "loop": name in LOOPS and name not in COMPOSITES and name not in VIEWS,
+        "view": prim.indices is not None,
+        "loop": name in LOOPS and name not in COMPOSITES and prim.indices is None,
         "kernel": name in SOLIDS,
         "parts": prim.decompose is not None or name in DECOMPOSITIONS or (name in RULES and name not in LOOPS),
         "host": name in WITHOUT_CODE,

@@ -19,11 +19,12 @@ from glassgrad.compile.llvm.scalar import ELEMENTWISE, emit_elementwise
 from glassgrad.compile.llvm.without_code import WITHOUT_CODE
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
-from glassgrad.compile.plan.indices import Indices, broadcast
+from glassgrad.compile.plan.indices import Indices
 from glassgrad.compile.plan.nests import Expr, Expressions
 from glassgrad.ops import activation, special  # noqa: F401 - importing them fills the registry
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.ops.operators import attach
+from glassgrad.ops.views import broadcast_indices
 
 _BOOLEAN = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
@@ -168,7 +169,7 @@ def _composite(prim: Primitive) -> LoopLowering:
         wide = "f32" if kind == "f16" else kind
         terms = []
         for operand in instr.inputs:
-            at = broadcast(out, operand.shape) if isinstance(operand, Var) else ()
+            at = broadcast_indices(out, operand.shape) if isinstance(operand, Var) else ()
             terms.append(Term(builder.exprs, builder.exprs.cast(builder.read(operand, at, kind), wide)))
         result: Term = prim.within(TermSpace(instr.output.dtype), *terms, **instr.params)
         return result.cast(kind).expr

@@ -1,7 +1,7 @@
 """How every op is lowered: one entry an op.
 
 *Loops* become expressions in a loop nest: elementwise ops, reductions, and ops that read their operand at other
-places (pad, concat, gather, roll, ...). *Views* (in `plan/indices.py`) only move indices. Everything in `solid` is
+places (pad, concat, gather, roll, ...). *Views* (ops with `indices`) only move indices. Everything in `solid` is
 code of its own: matrix products, scatters, windows. What has no entry anywhere is computed by the host, see `host`.
 """
 
@@ -17,9 +17,12 @@ from glassgrad.compile.llvm.composite import COMPOSITES
 from glassgrad.compile.llvm.scalar import ELEMENTWISE, identity_of
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
-from glassgrad.compile.plan.indices import VIEWS, Extents, Index, Indices, broadcast, slice_indices, spec_entries
+from glassgrad.compile.plan.indices import Extents, Index, Indices, source_indices
 from glassgrad.compile.plan.nests import Expr
-from glassgrad.ops.places import IndexArray, Slice
+from glassgrad.compile.plan.view_chains import keeps_order
+from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.places import IndexArray, Slice, spec_entries
+from glassgrad.ops.views import broadcast_indices
 
 KindRule = Callable[[NestBuilder, Instr], str]
 
@@ -48,7 +51,7 @@ def _elementwise(kind_of: KindRule = result_kind, data: Callable[[Instr], Any] |
 
 
 def _at(operand: Operand, out: Indices) -> Indices:
-    return broadcast(out, operand.shape) if isinstance(operand, Var) else ()
+    return broadcast_indices(out, operand.shape) if isinstance(operand, Var) else ()
 
 
 _TESTS = {"isnan", "isinf", "isfinite", "signbit"}
@@ -105,20 +108,15 @@ def _in_memory(instr: Instr, position: int, out: Indices, extents: Extents) -> I
 def _copied_view() -> LoopLowering:
     """A view whose result has to lie in memory in order: a loop that reads its source through the view."""
 
-    def reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-        source = instr.inputs[0]
-        assert isinstance(source, Var)
-        return VIEWS[instr.op](instr, out, source.shape, extents)
-
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         source = instr.inputs[0]
         assert isinstance(source, Var)
-        if builder.fusion.chain.in_order(source) and instr.op == "reshape":
+        if keeps_order(instr) and builder.fusion.chain.in_order(source):
             # Memory in order stays in order: only the position counts, which every index expresses.
             return builder.read_in_order(source, instr.output, out)
-        return builder.read(source, VIEWS[instr.op](instr, out, source.shape, builder.group.extents))
+        return builder.read(source, source_indices(instr, out, builder.group.extents))
 
-    return LoopLowering(reads, build=build)
+    return LoopLowering(lambda instr, position, out, extents: source_indices(instr, out, extents), build=build)
 
 
 def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -126,7 +124,7 @@ def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     assert isinstance(source, Var)
     shifted, mask = [], None
     for index, (before, after), extent in zip(out, instr.params["widths"], source.shape, strict=True):
-        shifted.append(index.shifted(-before))
+        shifted.append(index + -before)
         if before or after:
             mask = _both(builder, mask, builder.exprs.within(shifted[-1], 0, extent))
     kind = builder.kind(instr.output.dtype)
@@ -149,7 +147,7 @@ def _concat(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         if extent == 0:
             continue
         mask = builder.exprs.within(out[axis], start, start + extent)
-        indices = [*out[:axis], out[axis].shifted(-start), *out[axis + 1 :]]
+        indices = [*out[:axis], out[axis] + -start, *out[axis + 1 :]]
         value = builder.exprs.cast(builder.read_at_computed(part, indices, mask), kind)
         result = value if result is None else builder.exprs.apply("where", [mask, value, result], kind)
         start += extent
@@ -177,7 +175,7 @@ def _triangle(lower: bool) -> LoopLowering:
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         kind = builder.kind(instr.output.dtype)
         value = builder.read(instr.inputs[0], out, kind)
-        row = builder.exprs.counter(out[-2].shifted(instr.params["diagonal"]))
+        row = builder.exprs.counter(out[-2] + instr.params["diagonal"])
         column = builder.exprs.counter(out[-1])
         keep = builder.exprs.apply("less_equal" if lower else "greater_equal", [column, row], "b1")
         return builder.exprs.apply("where", [keep, value, builder.exprs.const(0, kind)], kind)
@@ -243,7 +241,7 @@ def gather_indices(
             found.append(Index(part % extent))
         else:
             first, _, step = slice(*part).indices(extent)
-            found.append(next(plain).scaled(step).shifted(first))
+            found.append(next(plain) * step + first)
     return found
 
 
@@ -251,7 +249,7 @@ def _getitem(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     source, *arrays = instr.inputs
     assert isinstance(source, Var)
     if not arrays:
-        return builder.read(source, slice_indices(instr.params["spec"], out, source.shape))
+        return builder.read(source, source_indices(instr, out, builder.group.extents))
     return builder.read_at_computed(source, gather_indices(builder, instr, arrays, out, source.shape))
 
 
@@ -259,7 +257,7 @@ def _getitem_reads(instr: Instr, position: int, out: Indices, extents: Extents) 
     source = instr.inputs[0]
     assert isinstance(source, Var)
     if len(instr.inputs) == 1:
-        return slice_indices(instr.params["spec"], out, source.shape)
+        return source_indices(instr, out, extents)
     if position == 0:
         return None
     _, start, rank = array_layout(instr, source.shape)
@@ -271,7 +269,7 @@ def _take_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     source, index = instr.inputs
     axis = instr.params["axis"]
     assert isinstance(source, Var)
-    indices: list[Index | Expr] = list(broadcast(out, source.shape))
+    indices: list[Index | Expr] = list(broadcast_indices(out, source.shape))
     indices[axis] = wrapped_index(builder, index, _at(index, out), source.shape[axis])
     return builder.read_at_computed(source, indices)
 
@@ -324,16 +322,16 @@ def _window(builder: NestBuilder, instr: Instr, out: Indices) -> tuple[Expr | No
         index, extent = out[axis], shape[axis]
         axis += 1
         if type(part) is not Slice:
-            mask = _both(builder, mask, builder.exprs.within(index.shifted(-(int(part) % extent)), 0, 1))
+            mask = _both(builder, mask, builder.exprs.within(index + -(int(part) % extent), 0, 1))
             continue
         start, stop, step = slice(*part).indices(extent)
         count = len(range(start, stop, step))
         if abs(step) == 1:
-            place: Index | Expr = index.shifted(-start).scaled(step)
+            place: Index | Expr = (index + -start) * step
             if (start, count) != (0, extent):
-                mask = _both(builder, mask, builder.exprs.within(index.shifted(-start).scaled(step), 0, count))
+                mask = _both(builder, mask, builder.exprs.within((index + -start) * step, 0, count))
         else:
-            place, hit = _strided_place(builder, index.shifted(-start), step, count)
+            place, hit = _strided_place(builder, index + -start, step, count)
             mask = _both(builder, mask, hit)
         inside.append(place)
     return mask, inside
@@ -378,7 +376,7 @@ def _taps(builder: NestBuilder, instr: Instr, out: Indices) -> Iterable[tuple[Ex
             for axis, tap in ((0, i), (1, j)):
                 extent = source.shape[axis - 2]
                 shift = tap * p["dilation"][axis] - p["padding"][axis][0]
-                index = out[axis - 2].scaled(p["stride"][axis]).shifted(shift)
+                index = out[axis - 2] * p["stride"][axis] + shift
                 last = (instr.output.shape[axis - 2] - 1) * p["stride"][axis] + shift
                 if shift < 0 or last >= extent:
                     mask = _both(builder, mask, builder.exprs.within(index, 0, extent))
@@ -436,7 +434,7 @@ LOOPS: dict[str, LoopLowering] = {
     "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
     "getitem": LoopLowering(_getitem_reads, build=_getitem),
     "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),
-    **{op: _copied_view() for op in VIEWS if op != "getitem"},
+    **{op: _copied_view() for op, prim in PRIMITIVES.items() if prim.indices is not None and op != "getitem"},
     "full": LoopLowering(same_point, build=_full),
     "arange": LoopLowering(same_point, build=_arange),
 }  # fmt: skip  # a table

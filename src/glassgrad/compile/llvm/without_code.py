@@ -34,8 +34,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "overlap_add", "add_strided", "col2im", "resample_back", "sparse_product", "scatter_extreme", "put_along_axis",
     ),
     _GATHERED: (
-        "diagonal", "put_diagonal", "sliding_window", "as_strided", "im2col", "resample", "mirror",
-        "max_pool2d_gather",
+        "put_diagonal", "as_strided", "im2col", "resample", "mirror", "max_pool2d_gather",
     ),
     _BITS: ("view_bits",),
     _INNER: ("pick",),

@@ -11,7 +11,7 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.plan.fusion import Fusion, Group, LoopOp, reduction_indices
-from glassgrad.compile.plan.indices import VIEWS, Axis, Index, Indices, NeedsSplit, flatten, row_strides
+from glassgrad.compile.plan.indices import Axis, Index, Indices, NeedsSplit, flatten, reshaped, row_strides
 from glassgrad.compile.plan.nests import Access, Expr, Expressions, Nest, Reduction, Store, operands
 
 KindOf = Callable[[np.dtype[Any]], str | None]
@@ -78,7 +78,7 @@ class NestBuilder:
         computed = []
         for index, stride in zip(indices, strides, strict=True):
             if isinstance(index, Index):
-                flat = flat.plus(index.scaled(stride))
+                flat += index * stride
             else:
                 computed.append((index, stride))
         return self.exprs.load(self.root(operand), flat, self.kind(operand.dtype), computed, mask)
@@ -87,7 +87,7 @@ class NestBuilder:
         """Read a source that lies in memory in order at the position of an element of its reshaped `result`."""
         base = self.fusion.base(source)
         if base in self.group.indices or base in self.inlined:
-            at = VIEWS["reshape"](self.fusion.producer[result], indices, source.shape, self.group.extents)
+            at = reshaped(indices, result.shape, source.shape, self.group.extents)
             return self._value(*self.fusion.chain.indices(source, at, self.group.extents))
         return self.exprs.load(base, flatten(indices, row_strides(result.shape)), self.kind(base.dtype))
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
-from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine, broadcast
+from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
 from glassgrad.compile.plan.view_chains import ViewChain
+from glassgrad.ops.views import broadcast_indices
 
 # A group with a reduction over many elements and few independent results must not also hold the consumers of
 # those results: only the results are independent work, and threads would have nothing to share.
@@ -39,7 +40,7 @@ Reads = Callable[[Instr, int, Indices, Extents], Indices | None]
 def same_point(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
     """The rule of elementwise ops: every operand is read where NumPy's broadcasting puts it."""
     operand = instr.inputs[position]
-    return broadcast(out, operand.shape) if isinstance(operand, Var) else None
+    return broadcast_indices(out, operand.shape) if isinstance(operand, Var) else None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
-from glassgrad.compile.plan.indices import spec_entries
 from glassgrad.compile.plan.view_chains import is_view
 from glassgrad.ops.core import PRIMITIVES
-from glassgrad.ops.places import PLACES, IndexArray
+from glassgrad.ops.places import PLACES, IndexArray, spec_entries
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ at indices computed here; no view is ever a loop of its own unless somebody need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from glassgrad.compile.ir.graph import Instr, Shape
-from glassgrad.ops.places import Slice
-
-_WHOLE = Slice(None, None, None)
+from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.views import in_order
 
 Axis = int
 Extents = Mapping[Axis, int]
@@ -27,19 +26,11 @@ class Index:
     offset: int = 0
     terms: tuple[tuple[Axis, int], ...] = ()
 
-    def shifted(self, offset: int) -> Index:
-        return Index(self.offset + offset, self.terms)
-
-    def scaled(self, factor: int) -> Index:
-        if factor == 1:
-            return self
-        if factor == 0:
-            return Index()
-        return Index(self.offset * factor, tuple((axis, stride * factor) for axis, stride in self.terms))
-
-    def plus(self, other: Index) -> Index:
+    def __add__(self, other: Index | int) -> Index:
+        if not isinstance(other, Index):
+            return Index(self.offset + other, self.terms) if other else self
         if not other.terms:
-            return self.shifted(other.offset) if other.offset else self
+            return self + other.offset
         strides = dict(self.terms)
         for axis, stride in other.terms:
             strides[axis] = strides.get(axis, 0) + stride
@@ -47,13 +38,20 @@ class Index:
             self.offset + other.offset, tuple(sorted((axis, stride) for axis, stride in strides.items() if stride))
         )
 
+    def __mul__(self, factor: int) -> Index:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Index()
+        return Index(self.offset * factor, tuple((axis, stride * factor) for axis, stride in self.terms))
+
     def substituted(self, replacement: Mapping[Axis, Index]) -> Index:
         """Replace counters by indices in other counters."""
         if not any(axis in replacement for axis, _ in self.terms):
             return self
         result = Index(self.offset)
         for axis, stride in self.terms:
-            result = result.plus(replacement.get(axis, Index(0, ((axis, 1),))).scaled(stride))
+            result += replacement.get(axis, Index(0, ((axis, 1),))) * stride
         return result
 
     @property
@@ -89,7 +87,7 @@ def flatten(indices: Indices, strides: Sequence[int]) -> Index:
     """Return the position in memory of an element."""
     total = Index()
     for index, stride in zip(indices, strides, strict=True):
-        total = total.plus(index.scaled(stride))
+        total += index * stride
     return total
 
 
@@ -134,11 +132,19 @@ def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> 
 # --- views --------------------------------------------------------------------------------------
 
 
-def _reshape(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    matched = _same_dimensions(out, instr.output.shape, source)
-    if matched is not None:
-        return matched
-    return unflatten(flatten(out, row_strides(instr.output.shape)), source, extents)
+def source_indices(instr: Instr, out: Indices, extents: Extents) -> Indices:
+    """Return where an element of a view lies in its source; raises `NeedsSplit` or `NotAffine`."""
+    source: Any = instr.inputs[0]
+    rule: Any = PRIMITIVES[instr.op].indices
+    if rule is in_order:
+        return reshaped(out, instr.output.shape, source.shape, extents)
+    return tuple([at if isinstance(at, Index) else Index(at) for at in rule(out, source, **instr.params)])
+
+
+def reshaped(out: Indices, shape: Shape, source: Shape, extents: Extents) -> Indices:
+    """Return the indices along another shape of an element that stays in its place in the order of memory."""
+    matched = _same_dimensions(out, shape, source)
+    return unflatten(flatten(out, row_strides(shape)), source, extents) if matched is None else matched
 
 
 def _same_dimensions(out: Indices, shape: Shape, source: Shape) -> Indices | None:
@@ -148,71 +154,3 @@ def _same_dimensions(out: Indices, shape: Shape, source: Shape) -> Indices | Non
         return None
     remaining = iter(kept)
     return tuple(Index() if extent == 1 else next(remaining) for extent in source)
-
-
-def _permute(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    found: list[Index] = [Index()] * len(out)
-    for position, axis in enumerate(instr.params["axes"]):
-        found[axis] = out[position]
-    return tuple(found)
-
-
-def broadcast(out: Indices, source: Shape) -> Indices:
-    """Return the indices of an operand of shape `source` that NumPy broadcasts to the indices `out`."""
-    lead = len(out) - len(source)
-    return tuple(Index() if extent == 1 else out[lead + position] for position, extent in enumerate(source))
-
-
-def _broadcast(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    return broadcast(out, source)
-
-
-def _same(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    return out
-
-
-def _flip(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    axes = instr.params["axis"]
-    return tuple(
-        index.scaled(-1).shifted(source[position] - 1) if position in axes else index
-        for position, index in enumerate(out)
-    )
-
-
-def spec_entries(spec: Sequence[Any], source: Shape) -> list[Any]:
-    """Return the entries of an index spec with the ellipsis written out, one for each dimension or new axis."""
-    named = sum(part is not None and part is not Ellipsis for part in spec)
-    filler = [_WHOLE] * (len(source) - named)
-    at = next((place for place, part in enumerate(spec) if part is Ellipsis), len(spec))
-    return [*spec[:at], *filler, *(part for part in spec[at:] if part is not Ellipsis)]
-
-
-def slice_indices(spec: Sequence[Any], out: Indices, source: Shape) -> Indices:
-    """Return the source's indices of an element of ``source[spec]`` for a spec of slices, ints and None."""
-    found: list[Index] = []
-    position = 0
-    for entry in spec_entries(spec, source):
-        if entry is None:
-            position += 1
-            continue
-        extent = source[len(found)]
-        if type(entry) is Slice:
-            start, _, step = slice(*entry).indices(extent)
-            found.append(out[position].scaled(step).shifted(start))
-            position += 1
-        else:
-            found.append(Index(int(entry) % extent))
-    return tuple(found)
-
-
-def _getitem(instr: Instr, out: Indices, source: Shape, extents: Extents) -> Indices:
-    return slice_indices(instr.params["spec"], out, source)
-
-
-View = Callable[[Instr, Indices, Shape, Extents], Indices]
-
-# op -> the indices of its source at given indices of its result
-VIEWS: dict[str, View] = {
-    "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "alias": _same, "copy": _same,
-    "flip": _flip, "getitem": _getitem,
-}  # fmt: skip  # a table

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.plan.indices import VIEWS, Extents, Index, Indices, NeedsSplit, NotAffine, flatten, row_strides
-
-# Views that keep the elements in the order in which memory holds them.
-_IN_ORDER = {"reshape", "alias", "copy"}
+from glassgrad.compile.plan.indices import (
+    Extents,
+    Index,
+    Indices,
+    NeedsSplit,
+    NotAffine,
+    flatten,
+    row_strides,
+    source_indices,
+)
+from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.views import in_order
 
 
 @dataclass(frozen=True)
@@ -31,9 +39,13 @@ class Strided:
 
 def is_view(instr: Instr) -> bool:
     """Tell whether an instruction may be read through instead of run."""
-    if instr.op == "getitem":
-        return len(instr.inputs) == 1
-    return instr.op in VIEWS
+    prim = PRIMITIVES.get(instr.op)
+    return prim is not None and prim.indices is not None and len(instr.inputs) == 1
+
+
+def keeps_order(instr: Instr) -> bool:
+    """Tell whether an instruction leaves the elements in the order in which memory holds them."""
+    return PRIMITIVES[instr.op].indices is in_order
 
 
 class ViewChain:
@@ -66,7 +78,7 @@ class ViewChain:
     def in_order(self, var: Var) -> bool:
         """Tell whether the elements of a view are all those of its base, in the order of memory."""
         while (found := self.step(var)) is not None:
-            if found[0].op not in _IN_ORDER:
+            if not keeps_order(found[0]):
                 return False
             var = found[1]
         return True
@@ -76,7 +88,7 @@ class ViewChain:
         while (found := self.step(var)) is not None:
             instr, source = found
             self.failed = instr
-            at = VIEWS[instr.op](instr, at, source.shape, extents)
+            at = source_indices(instr, at, extents)
             var = source
         self.failed = None
         return var, at
@@ -88,10 +100,10 @@ class ViewChain:
         """
         while (found := self.step(var)) is not None:
             instr, source = found
-            if instr.op in _IN_ORDER and self.in_order(source):
+            if keeps_order(instr) and self.in_order(source):
                 break
             self.failed = instr
-            at = VIEWS[instr.op](instr, at, source.shape, extents)
+            at = source_indices(instr, at, extents)
             var = source
         self.failed = None
         return self.base(var), flatten(at, row_strides(var.shape))

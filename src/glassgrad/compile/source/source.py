@@ -16,7 +16,6 @@ from glassgrad.compile.source.lines import Body, Line, role_of, rule_text
 from glassgrad.compile.source.recognise import FORMULAS
 from glassgrad.compile.source.runs import Run, assigned, forward_runs
 from glassgrad.compile.source.statements import span_of, unnumbered
-from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import IndexArray
 
 _LARGE = 16  # an expression of more operations than this is not put into another one
@@ -189,7 +188,7 @@ class BodyWriter(ExpressionWriter):
     def _owns(self, var: Var) -> bool:
         """Tell whether a value has memory of its own, so that adding to it in place changes nothing else."""
         instr = self.producer.get(var)
-        return instr is not None and not PRIMITIVES[instr.op].is_view and instr.op not in {"getitem", "astype"}
+        return instr is not None and not instr.is_view and instr.op != "astype"
 
     def _goes_inline(self, instr: Instr) -> bool:
         out = instr.outputs[0]

@@ -279,6 +279,7 @@ reenter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
 reenter_p.jvps = enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 enter_p.joint_vjp = lambda g, needs, y, x, **params: (exit_p(g, **params),)
 exit_p.joint_vjp = lambda g, needs, y, x, **params: (enter_p(g, **params),)
+enter_p.write_back = lambda x, view, assign, **params: exit_p(view, **params)
 exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
 
 

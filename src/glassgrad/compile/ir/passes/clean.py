@@ -6,7 +6,6 @@ from typing import Any
 
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter, frozen
-from glassgrad.ops.core import PRIMITIVES
 
 
 def eliminate_dead(graph: Graph) -> Graph:
@@ -77,8 +76,7 @@ def _shares(value: Var, rewriter: Rewriter) -> bool:
         instr = rewriter.producer.get(value)
         if instr is None:
             return True
-        basic = instr.op == "getitem" and len(instr.inputs) == 1
-        if not (PRIMITIVES[instr.op].is_view or basic or instr.op == "astype"):
+        if not (instr.is_view or instr.op == "astype"):
             return False
         source = instr.inputs[0]
         if not isinstance(source, Var):

@@ -234,8 +234,8 @@ RECIPES: dict[str, list[Edit]] = {
         Edit(f"{SOURCE}compile/ir/passes/rules.py", '    ("abs(abs(x))", "abs(x)"),\n', "    # powers\n"),
     ],
     "A finding of the doctor": [
-        Edit(f"{SOURCE}doctor/rules.py", FINDING, "RULES: tuple"),
-        Edit(f"{SOURCE}doctor/rules.py", FINDING_ENTRY, '    Rule("inputs unnormalised"'),
+        Edit(f"{SOURCE}doctor/rules/batch.py", FINDING, "RULES: tuple"),
+        Edit(f"{SOURCE}doctor/rules/batch.py", FINDING_ENTRY, '    Rule("inputs unnormalised"'),
         Edit("tests/doctor/test_checkup.py", FINDING_CASE, "def labels_alike("),
         Edit(
             "tests/doctor/test_checkup.py",

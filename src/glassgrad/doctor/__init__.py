@@ -11,7 +11,9 @@ from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.monitor import GradientMonitor
 from glassgrad.doctor.norms import GradientNorms, compute_gradient_norms
 from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.run import Run
 from glassgrad.doctor.statistics import BIN_EDGES, Summary, magnitudes, summarise
+from glassgrad.doctor.watching import Watch, watch
 
 __all__ = [
     "BIN_EDGES",
@@ -20,10 +22,13 @@ __all__ = [
     "GradientMonitor",
     "GradientNorms",
     "MonitorData",
+    "Run",
     "Summary",
+    "Watch",
     "aside",
     "check_up",
     "compute_gradient_norms",
     "magnitudes",
     "summarise",
+    "watch",
 ]

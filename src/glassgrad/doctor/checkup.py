@@ -16,6 +16,8 @@ from glassgrad.doctor.aside import aside
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
 from glassgrad.doctor.passes import PassWatch
 from glassgrad.doctor.quantities import norms
+from glassgrad.doctor.tape_graph import graph_of
+from glassgrad.doctor.torch_graph import Recorder
 
 Array = Any
 Module = Any
@@ -97,21 +99,27 @@ def _tensor(value: Any, model: Module) -> Any:
 
 def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:
     watch = PassWatch(model)
+    recorder = Recorder() if library.is_torch(model) else None
     watch.attach()
-    output = loss = None
+    output = loss = graph = None
     failure = stage = ""
     try:
+        if recorder is not None:
+            recorder.start()
         stage = "the model"
         output = model(*given.inputs, **given.keywords)
         stage = "the loss"
         loss = _loss(output, given, loss_fn)
         kind = _LOSSES.get((library.producer(loss) or ("", 0))[0].rstrip("0123456789"), "")
+        graph = graph_of(loss) if recorder is None else recorder.graph(loss)
         stage = "the backward pass"
         loss.backward()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in the user's code is what is to be reported
         failure = f"{stage} raised {type(error).__name__}: {str(error).strip()}"
     finally:
         watch.detach()
+        if recorder is not None:
+            recorder.stop()
     layers = watch.layers()
     numbers = library.numbers(library.first_tensor(output)) if loss_fn is not None or loss is not output else None
     targets = _targets(given.targets, numbers)
@@ -136,6 +144,7 @@ def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) 
         probabilities=_are_shares(numbers),
         training=bool(getattr(model, "training", True)),
         failure=failure,
+        graph=graph,
     )
 
 

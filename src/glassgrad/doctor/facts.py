@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.graph import Graph
 from glassgrad.doctor.statistics import Summary, summarise
 
 Array = Any
+Evidence = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,33 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or looks it: `rule` names it, `severity` is "error" or "warning"."""
+    """One thing that is wrong, or looks it.
+
+    Attributes:
+        rule: its title.
+        severity: "error" where training cannot work, "warning" where it suffers, "info" for what is worth knowing.
+        what: what was seen, in a sentence with its numbers.
+        advice: what to do about it.
+        where: the user's file and line, or the layer; empty where there is no place.
+        value: what was measured, held against `threshold`; NaN where nothing was. `source`: who set that threshold.
+        evidence: (step, value) pairs, where it was measured over time.
+        remedy: the line of code that helps.
+    """
 
     rule: str
     severity: str
     what: str
     advice: str
+    where: str = ""
+    value: float = math.nan
+    threshold: float = math.nan
+    source: str = ""
+    evidence: Evidence = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where and self.where not in self.what else ""
+        return f"{self.severity}: {self.rule}: {self.what}{place}"
 
 
 @dataclass(frozen=True)
@@ -113,6 +137,7 @@ class CheckUp:
         probabilities: the rows of the output are shares that add up to 1.
         training: the model was in training mode.
         failure: what was raised instead of a loss or a gradient, empty if nothing was.
+        graph: the ops from the parameters to the loss, None where they are not known.
         findings: what the rules make of it, the worst first.
     """
 
@@ -132,9 +157,10 @@ class CheckUp:
     probabilities: bool = False
     training: bool = True
     failure: str = ""
+    graph: Graph | None = None
     findings: tuple[Finding, ...] = ()
 
     @property
     def healthy(self) -> bool:
-        """Whether no rule found anything."""
-        return not self.findings
+        """Whether no rule found anything that is wrong; what is merely worth knowing does not count."""
+        return all(finding.severity == "info" for finding in self.findings)

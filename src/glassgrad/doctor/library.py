@@ -115,6 +115,13 @@ def first_tensor(value: Any) -> Tensor | None:
     return first_tensor(value.logits) if hasattr(value, "logits") else None
 
 
+def is_cut(loss: Tensor) -> bool:
+    """Tell whether a loss has no history, so that no gradient can come of it."""
+    if is_torch(loss):
+        return loss.grad_fn is None
+    return hasattr(loss, "array") and loss.node is None
+
+
 def producer(tensor: Tensor) -> tuple[str, int] | None:
     """Return name and number of the op that made the numbers of a tensor, behind views of them; None for a leaf.
 

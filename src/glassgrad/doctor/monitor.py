@@ -13,10 +13,10 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.doctor import library
 from glassgrad.doctor.aside import aside
+from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.quantities import gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.statistics import BINS, norm
-from glassgrad.doctor.watch import ForwardWatch
 
 Array = Any
 Module = Any

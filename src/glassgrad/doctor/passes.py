@@ -8,8 +8,8 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Layer
+from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.quantities.activations import Kind
-from glassgrad.doctor.watch import ForwardWatch
 
 Module = Any
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.doctor.quantities import FIELDS, Field
+from glassgrad.doctor.quantities import FIELDS, Field, directions
 from glassgrad.doctor.statistics import BIN_EDGES, BINS
 
 Array = Any
@@ -54,6 +54,8 @@ class MonitorData:
         update_norm: (S, P) how far the step moved each parameter.
         activation_mean, activation_std, activation_abs_max, activation_nonfinite, activation_dead,
             activation_saturated: (S, A).
+        gradient_cosine, gradient_growth: (S,) against the gradient of the step before, where that was sampled too.
+        batch, rate: (S,) how many examples, and the learning rate.
     """
 
     steps: Array
@@ -86,6 +88,10 @@ class MonitorData:
     activation_nonfinite: Array
     activation_dead: Array
     activation_saturated: Array
+    gradient_cosine: Array
+    gradient_growth: Array
+    batch: Array
+    rate: Array
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -158,7 +164,12 @@ class MonitorData:
             with np.load(io.BytesIO(content), allow_pickle=False) as file:
                 if "format" not in file or int(file["format"]) != FORMAT:
                     raise errors.MONITOR_FOREIGN(path=path)
-                return cls(**{name: _plain(file[name]) for name in cls.__dataclass_fields__})
+                unknown = np.full(len(file["steps"]), np.nan)  # of what files of older versions do not have
+                held: dict[str, Any] = {entry.name: unknown for entry in directions.FIELDS}
+                held |= {
+                    name: _plain(file[name]) for name in cls.__dataclass_fields__ if name in file or name not in held
+                }
+                return cls(**held)
         except OSError as error:
             raise errors.MONITOR_UNREADABLE(path=path, reason=error.strerror or error) from None
         except (ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:

@@ -26,6 +26,9 @@ def backward(
     inputs: Sequence[Tensor] | Tensor | None = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
+    witness = MODE.witness
+    if witness is not None:
+        witness.backward(tensors)
     if isinstance(tensors, Tensor):  # one, as a rule: without lists
         roots, seeds = (_place_of(tensors),), (_seed(tensors, _only(grad_tensors)),)
     else:
@@ -38,6 +41,8 @@ def backward(
                 leaf._grad = make(g, None, False)
             else:
                 _accumulate(leaf, g)
+        if witness is not None:
+            witness.left()
         return
     sources = _listed(inputs)
     wanted = [_place_of(x) for x in sources]
@@ -45,6 +50,8 @@ def backward(
     for x, place in zip(sources, wanted, strict=True):
         if place in found:
             _accumulate(x, found[place])
+    if witness is not None:
+        witness.left()
 
 
 def grad(

@@ -26,6 +26,7 @@ class _Mode(threading.local):
     replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
     observer: Any = None  # a `tape.Observer` of the backward walks of a trace
+    witness: Any = None  # is told of backward passes and of optimizers' steps
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first

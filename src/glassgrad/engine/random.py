@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,14 @@ class Generator:
         devices.check(device)
         self._seed: int | None = None
         self._rng: np.random.Generator | None = None
+        self.unseeded: tuple[CodeType, int] | None = None  # where it was first drawn from without a seed of the user's
+        self._chosen = False
         _generators.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; return self."""
         seed = int(seed)
+        self._chosen, self.unseeded = True, None
         if MODE.flags & TRACING and MODE.replay is not None:
             MODE.replay(partial(self._start, seed), self)
         else:
@@ -61,6 +65,12 @@ class Generator:
     @property
     def rng(self) -> np.random.Generator:
         """NumPy's generator, made when it is first asked for: importing `numpy.random` takes a while."""
+        if self._rng is None and not self._chosen:
+            frame = provenance.user_frame()
+            self.unseeded = frame.f_code, frame.f_lasti
+        return self._made()
+
+    def _made(self) -> np.random.Generator:
         if self._rng is None:
             self._rng = np.random.Generator(np.random.PCG64(None if self._seed is None else self._seed % (1 << 64)))
         return self._rng
@@ -82,6 +92,7 @@ class Generator:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go back to a state from `get_state`."""
+        self._chosen, self.unseeded = True, None
         if MODE.flags & TRACING and MODE.replay is not None:
             MODE.replay(lambda: self._go_back(state), self)
         else:
@@ -91,12 +102,13 @@ class Generator:
         self.rng.bit_generator.state = state
 
 
-default_generator = Generator().manual_seed(0)
+default_generator = Generator()
+default_generator._start(0)
 
 
 def get_states() -> dict[Generator, dict[str, Any]]:
     """Return the states of all generators there are, for something that has to be repeated exactly."""
-    return {generator: dict(generator.rng.bit_generator.state) for generator in _generators}
+    return {generator: dict(generator._made().bit_generator.state) for generator in _generators}
 
 
 def set_states(states: Mapping[Generator, dict[str, Any]]) -> None:

@@ -37,3 +37,4 @@ PICTURE_EMPTY = Message(
     "{owner}: there is nothing to draw, {reason}.\nNext: {next}.",
 )
 PICTURE_NAMES = Message(ArgumentError, "{owner}: no {what} is called {given!r}; there are {known}.")
+WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")

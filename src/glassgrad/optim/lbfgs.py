@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine.mode import enable_grad
+from glassgrad.engine.mode import MODE, enable_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.optim.optimizer import Optimizer
@@ -107,12 +107,21 @@ class LBFGS(Optimizer):
             raise errors.CLOSURE_NEEDED(owner="LBFGS", where=provenance.here())
         with enable_grad():
             first = closure()
+        witness = MODE.witness
+        if witness is not None:
+            witness.stepping(self)
+        self._iterate(closure, float(first))
+        if witness is not None:
+            witness.stepped(self)
+        return first
+
+    def _iterate(self, closure: Callable[[], Any], first: float) -> None:
         group = self.param_groups[0]
         memory = self.state[self._parameters[0]]
         memory.setdefault("func_evals", 0)
         memory.setdefault("n_iter", 0)
         memory["func_evals"] += 1
-        here = Point(0.0, float(first), self._gradient(), 0.0)
+        here = Point(0.0, first, self._gradient(), 0.0)
         evaluations = 1
         for iteration in range(1, group["max_iter"] + 1):
             if np.abs(here.gradient).max() <= group["tolerance_grad"]:
@@ -134,7 +143,6 @@ class LBFGS(Optimizer):
             memory["func_evals"] += used
             if evaluations >= group["max_eval"] or self._stands_still(here, direction, before):
                 break
-        return first
 
     def _stands_still(self, here: Point, direction: Vector, before: float) -> bool:
         least = self.param_groups[0]["tolerance_change"]

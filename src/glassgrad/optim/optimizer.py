@@ -140,6 +140,9 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        witness = MODE.witness
+        if witness is not None:
+            witness.stepping(self)
         tracing = MODE.flags & TRACING
         written: list[Array] = []
         for group in self.param_groups:
@@ -155,6 +158,8 @@ class Optimizer:
                 elif type(p) is np.ndarray:
                     written.append(p)
         self._writer.wrote(written)
+        if witness is not None:
+            witness.stepped(self)
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from glassgrad.doctor.checkup import check_up
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer
+from glassgrad.doctor.wording import lines
 
-_WIDTH = 100
 _MOST_LAYERS = 40
 
 
@@ -56,7 +55,7 @@ def check_up_lines(found: CheckUp) -> Iterator[str]:
     yield from _forward(found)
     yield from _loss(found)
     yield from _gradients(found)
-    yield from _findings(found)
+    yield from lines(found.findings)
 
 
 def _data(found: CheckUp) -> Iterator[str]:
@@ -150,23 +149,6 @@ def _gradient_cells(entry: Gradient) -> list[str]:
     ratio = _number(known.norm / weights) if weights else ""
     zeros = f"{known.zeros:.0%}" if known.zeros >= 0.005 else ""
     return [_number(known.norm), ratio, _number(known.minimum), _number(known.maximum), zeros, entry.gradient.bad]
-
-
-def _findings(found: CheckUp) -> Iterator[str]:
-    if found.healthy:
-        yield "findings     none: nothing here looks wrong"
-        return
-    yield f"findings     {len(found.findings)}"
-    for finding in found.findings:
-        yield from _wrapped(f"{finding.severity.upper():<8} {finding.rule}: {finding.what}", "  ")
-        yield from _wrapped(f"-> {finding.advice}", " " * 11)
-
-
-def _wrapped(text: str, indent: str) -> Iterable[str]:
-    after = " " * (14 if text.startswith("->") else 11)
-    for at, paragraph in enumerate(text.splitlines()):
-        begin = indent if at == 0 else after
-        yield from textwrap.wrap(paragraph, _WIDTH, initial_indent=begin, subsequent_indent=after)
 
 
 def _shape(facts: Facts) -> str:

@@ -6,11 +6,12 @@ and activation, "bins" one per sample, parameter and bin.
 
 from __future__ import annotations
 
-from glassgrad.doctor.quantities import activations, gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.quantities import activations, directions, gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.quantities.field import Field
 
 FIELDS: tuple[Field, ...] = (
-    *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS
+    *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS,
+    *directions.FIELDS,
 )  # fmt: skip  # a table
 
 __all__ = ["FIELDS", "Field"]

@@ -69,7 +69,7 @@ class Activation:
         self.channels_first = channels_first
         self._count = self._sum = self._squares = self._saturated = 0.0
         self._abs_max, self._nonfinite = 0.0, 0
-        self._alive: Array | None = None
+        self.alive: Array | None = None
 
     def add(self, output: Array) -> None:
         """Take in one output, the first axis that of the examples."""
@@ -88,8 +88,8 @@ class Activation:
             self._saturated += np.count_nonzero(np.abs(output - middle) > SATURATED * reach)
         if self.kind.rectifies:
             alive = self._units(output)
-            same = self._alive is not None and self._alive.shape == alive.shape
-            self._alive = self._alive | alive if same else alive
+            same = self.alive is not None and self.alive.shape == alive.shape
+            self.alive = self.alive | alive if same else alive
 
     def _units(self, output: Array) -> Array:
         """Return which units are not zero in some example: channels of images, else the last axis."""
@@ -107,6 +107,6 @@ class Activation:
             "activation_std": math.sqrt(max(self._squares / count - mean**2, 0.0)),
             "activation_abs_max": self._abs_max if self._count else math.nan,
             "activation_nonfinite": float(self._nonfinite),
-            "activation_dead": math.nan if self._alive is None else 1 - float(self._alive.mean()),
+            "activation_dead": math.nan if self.alive is None else 1 - float(self.alive.mean()),
             "activation_saturated": self._saturated / count if kind.saturates else math.nan,
         }

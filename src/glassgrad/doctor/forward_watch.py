@@ -47,6 +47,11 @@ class ForwardWatch:
         self._seen = set()
         return found
 
+    def alive(self) -> dict[str, Any]:
+        """Return which units of each rectifier were not zero for every example since the last `take`."""
+        found = {name: activation.alive for name, activation in self._found.items()}
+        return {name: units for name, units in found.items() if units is not None}
+
     def _hook(self, name: str) -> Any:
         def seen(module: Module, args: Any, output: Any) -> None:
             self._look(name, module, args, output)

@@ -1,16 +1,12 @@
-"""The rules that turn a check-up into findings: a table of what to look for, what it means and what to do.
-
-A rule's `look` returns one text for each thing it finds, naming the place and the numbers. It neither computes anything
-about tensors nor prints.
-"""
+"""Rules about one batch: its data, the forward pass, the loss and the gradients that came back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from glassgrad.doctor.facts import CheckUp, Finding, Gradient, Layer
+from glassgrad.doctor.facts import CheckUp, Gradient, Layer
+from glassgrad.doctor.rules.rule import Rule
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
@@ -22,22 +18,6 @@ WORSE = {"cross entropy": 1.5, "binary cross entropy": 1.5, "squared error": 5.0
 """A loss above that of ignorance by this factor comes from outputs that are large and wrong."""
 FAR_INPUT = 20.0
 """Inputs of this size, for weights that were drawn for inputs around 1."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One thing to look for; `severity` is "error" where training cannot work, else "warning"."""
-
-    name: str
-    severity: str
-    look: Callable[[CheckUp], Iterator[str]]
-    advice: str
-
-
-def findings(found: CheckUp) -> tuple[Finding, ...]:
-    """Return what the rules find, errors first, each kind in the order of the table."""
-    listed = [Finding(rule.name, rule.severity, what, rule.advice) for rule in RULES for what in rule.look(found)]
-    return tuple(sorted(listed, key=lambda finding: finding.severity != "error"))
 
 
 # --- numbers that are none ---
@@ -138,11 +118,6 @@ def _loss_far(found: CheckUp) -> Iterator[str]:
             f"the loss is {found.loss:.4g}; a model that knows nothing has {found.expected:.4g} "
             f"({found.expected_why}), so these outputs are confident and wrong"
         )
-
-
-def _softmax_twice(found: CheckUp) -> Iterator[str]:
-    if found.probabilities and found.loss_kind == "cross entropy":
-        yield "the output is a probability for each class already, and cross entropy takes the softmax of it again"
 
 
 def _same_output(found: CheckUp) -> Iterator[str]:
@@ -260,7 +235,6 @@ RULES: tuple[Rule, ...] = (
          "There is nothing to learn from; look at how the batch is made."),
     Rule("loss far off", "warning", _loss_far,
          "Make the weights of the last layer smaller (multiply them by 0.1) and set its bias to 0."),
-    Rule("softmax twice", "error", _softmax_twice, "Return the logits: leave out the softmax at the end of the model."),
     Rule("output without input", "error", _same_output,
          "Look for layers that are dead or saturated, and for a sum or mean over the batch dimension."),
     Rule("evaluation mode", "warning", _evaluating, "Call model.train() before training."),
@@ -282,3 +256,6 @@ RULES: tuple[Rule, ...] = (
          "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."),
 )  # fmt: skip  # a table
 """Looked at in this order; a new rule is one entry."""
+
+OF_INPUTS = tuple(rule for rule in RULES if rule.name in {"NaN in the data", "inputs unnormalised", "inputs constant"})
+"""Those that need to know of a run's inputs alone."""

@@ -1,0 +1,233 @@
+"""Rules about the ops between the parameters and the loss: what is applied twice, what can reach 0, what broadcasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from glassgrad.doctor.graph import LEAF, Graph, Op
+from glassgrad.doctor.rules.rule import Rule, Seen
+
+DEEP = 5
+"""So many sigmoids behind one another, each with a slope of 1/4 at most: 4^-5 is below a thousandth."""
+
+# Which activations a loss applies by itself, and how the loss without them is called.
+_ENTROPY, _BINARY = "cross_entropy", "binary_cross_entropy_with_logits"
+
+# What an op can put out at its lowest, for the ops that take a logarithm or a root of it.
+_ANYTHING = frozenset({
+    "linear", "matmul", "conv1d", "conv2d", "conv3d", "tanh", "subtract", "negative", "layer_norm", "batch_norm",
+    "embedding", "bilinear", "lstm", "gru", "rnn_tanh", "gelu", "silu", "elu", "selu", "leaky_relu", "sin", "cos",
+})  # fmt: skip  # a table
+_ZERO = frozenset({"relu", "abs", "square", "norm", "relu6", "threshold", "dropout"})
+_TINY = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
+_SAME = frozenset({"sum", "mean", "amax", "amin", "max", "min", "sqrt"})  # not lower than what enters them
+_NORMS = frozenset({"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm"})
+_PAIRS = frozenset({
+    "subtract", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+})  # fmt: skip  # a table
+
+
+def _graph(found: Any) -> Graph | None:
+    graph: Graph | None = found.graph
+    return graph
+
+
+def _line(op: Op) -> str:
+    return f"{op.name} at {op.where}" if op.where else op.name
+
+
+# --- applied twice ---
+
+
+def _softmax_twice(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    if graph is None:
+        if getattr(found, "probabilities", False) and found.loss_kind == "cross entropy":
+            yield Seen("the output is a probability for each class already, and cross entropy takes the softmax again")
+        return
+    for op in graph.ops:
+        maker = graph.made_by(op.parents[0]) if op.name == _ENTROPY and op.parents else None
+        if maker is not None and maker.name == "softmax":
+            yield Seen(
+                f"the output is a probability for each class already ({_line(maker)}), and cross entropy takes the "
+                "softmax of it again",
+                maker.where or op.where,
+            )
+
+
+def _sigmoid_twice(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    for op in () if graph is None else graph.ops:
+        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+        if maker is None:
+            continue
+        if op.name == _BINARY and maker.name in {"sigmoid", "softmax"}:
+            yield Seen(
+                f"the output is a probability already ({_line(maker)}), and {op.name} takes the sigmoid of it again",
+                maker.where or op.where,
+            )
+        elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
+            yield Seen(
+                f"{_line(maker)} bounds the outputs that cross entropy takes the softmax of: classes cannot be told "
+                "apart with certainty",
+                maker.where or op.where,
+                severity="warning",
+                advice="Give the loss what the last linear layer puts out.",
+                remedy=f"loss = F.cross_entropy(logits, targets)  # without the {maker.name}",
+            )
+
+
+# --- what can reach 0 ---
+
+
+def _lowest(graph: Graph, number: int) -> str:
+    """Tell what an operand can be at its lowest: "anything", "zero", "tiny" (never quite 0) or "" where unknown."""
+    for _ in range(6):
+        op = graph.made_by(number)
+        if op is None:
+            return ""
+        if op.name in _ANYTHING:
+            return "anything"
+        if op.name in _ZERO or (op.name == "multiply" and len(set(op.parents)) == 1):
+            return "zero"
+        if op.name in _TINY:
+            return "tiny"
+        if op.name not in _SAME:
+            return ""
+        number = op.parents[0] if op.parents else -1
+    return ""
+
+
+def _log(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    for op in () if graph is None else graph.ops:
+        if graph is None or op.name not in {"log", "log2", "log10"} or not op.parents:
+            continue
+        lowest, maker = _lowest(graph, op.parents[0]), graph.made_by(op.parents[0])
+        by = f", which {_line(maker)} makes" if maker is not None else ""
+        if op.low < 0 or (op.low == 0 and lowest != "tiny"):
+            result = "NaN" if op.low < 0 else "-inf"
+            yield Seen(f"{op.name} is taken of {op.low:.3g}{by}: {result}", op.where, op.low, severity="error")
+        elif lowest == "anything":
+            yield Seen(f"{op.name} is taken of what may become 0 or negative{by}", op.where, op.low)
+        elif lowest == "tiny" and maker is not None:
+            stable = _TINY[maker.name]
+            yield Seen(
+                f"{op.name} is taken of {maker.name}, which underflows to 0 for outputs far apart", op.where, op.low,
+                severity="info", remedy=f"{stable} in place of log({maker.name}(x))",
+            )  # fmt: skip  # in a row
+        elif lowest == "zero":
+            yield Seen(f"{op.name} is taken of what may become 0{by}", op.where, op.low, severity="info")
+
+
+def _root(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    for op in () if graph is None else graph.ops:
+        if op.name not in {"sqrt", "rsqrt"} or math.isnan(op.low):
+            continue
+        if op.low < 0:
+            yield Seen(f"{op.name} is taken of a negative number: NaN", op.where, op.low, severity="error")
+        elif op.low == 0:
+            yield Seen(f"{op.name} is taken of 0, where its slope is infinite", op.where, 0.0)
+
+
+def _division(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    for op in () if graph is None else graph.ops:
+        if op.name == "divide" and op.low == 0:
+            yield Seen("the divisor is 0 in places: the result is infinite or NaN", op.where, 0.0)
+
+
+# --- shapes ---
+
+
+def _broadcast(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    for _, op in () if graph is None else graph.of_loss():
+        if op.name not in _PAIRS or len(op.shapes) < 2:
+            continue
+        tracked = [at for at, parent in enumerate(op.parents[:2]) if parent >= 0]
+        if len(tracked) != 1:
+            continue
+        mine, other = op.shapes[tracked[0]], op.shapes[1 - tracked[0]]
+        crossed = mine is not None and _crossed(mine, other, op.shape)
+        if crossed and mine is not None:
+            theirs = other or ((mine[0],) if len(mine) == 2 else (mine[0], 1))
+            yield Seen(
+                f"{op.name} of predictions {mine} and targets {theirs} makes {mine[0]} x {mine[0]} numbers: each "
+                "prediction is compared with every target",
+                op.where,
+                float(mine[0]),
+                remedy=f"{'prediction.squeeze(1)' if len(mine) == 2 else 'target.squeeze(1)'}  # both {(mine[0],)}",
+            )
+
+
+def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:
+    """Tell whether a column met a row of the same length."""
+    if not mine or mine[0] < 2 or mine not in {(mine[0],), (mine[0], 1)}:
+        return False
+    rows = mine[0]
+    if other is not None:
+        return len(mine) + len(other) == 3 and other in {(rows,), (rows, 1)}
+    return result == (rows, rows)
+
+
+# --- depth ---
+
+
+def _deep_sigmoids(found: Any) -> Iterator[Seen]:
+    graph = _graph(found)
+    if graph is None or graph.loss < 0:
+        return
+    depth = {graph.loss: 0}
+    place: dict[int, int] = {}
+    deepest, first = 0, -1
+    for at in range(graph.loss, -1, -1):
+        if at not in depth:
+            continue
+        op = graph.ops[at]
+        if LEAF in op.parents and depth[at] > deepest:
+            deepest, first = depth[at], place.get(at, -1)
+        below = depth[at] + (op.name == "sigmoid")
+        if op.name in _NORMS:
+            below = 0
+        for parent in op.parents:
+            if parent >= 0 and below < depth.get(parent, below + 1):
+                depth[parent] = below
+                place[parent] = at if op.name == "sigmoid" else place.get(at, -1)
+    if deepest >= DEEP:
+        where = graph.ops[first].where if first >= 0 else ""
+        yield Seen(
+            f"{deepest} sigmoids lie between the first layer and the loss, and each passes a quarter of the gradient "
+            f"at most: {0.25**deepest:.0e} of it is left",
+            where,
+            float(deepest),
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("softmax twice", "error", _softmax_twice, "Return the logits: leave out the softmax at the end of the model.",
+         "loss = F.cross_entropy(logits, targets)  # without softmax",
+         source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.3"),
+    Rule("activation before its loss", "error", _sigmoid_twice,
+         "Return the logits: leave out the sigmoid, or use binary_cross_entropy.",
+         "loss = F.binary_cross_entropy_with_logits(logits, targets)  # without sigmoid",
+         source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.2"),
+    Rule("logarithm of what can reach 0", "warning", _log,
+         "Take log_softmax of the outputs, or use a loss that does, or keep the operand off 0.",
+         "loss = F.cross_entropy(output, targets)  # log_softmax inside", 0.0),
+    Rule("root of 0", "warning", _root,
+         "Add a small number under the root; before a where(), mask the operand, not the result.",
+         "torch.sqrt(x + 1e-12)", 0.0),
+    Rule("division by 0", "error", _division, "Keep the divisor off 0.", "x / (y + 1e-12)", 0.0),
+    Rule("broadcast in the loss", "error", _broadcast,
+         "Give predictions and targets one shape: squeeze the one that has a size of 1 too many."),
+    Rule("sigmoids too deep", "warning", _deep_sigmoids,
+         "Use ReLU or GELU in place of sigmoid, normalisation layers, or connections that skip layers.",
+         "nn.ReLU()  # in place of nn.Sigmoid()", float(DEEP),
+         "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
+)  # fmt: skip  # a table
+"""Looked at in this order; what they read is `graph` of a check-up or a run."""

@@ -1,0 +1,117 @@
+"""What was seen of a training run, as plain data: what the rules about runs look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.doctor.facts import Facts
+from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.record import MonitorData
+
+Array = Any
+Site = tuple[CodeType, int]
+
+
+def here() -> Site:
+    """Return the user's line that is being executed."""
+    frame = provenance.user_frame()
+    return frame.f_code, frame.f_lasti
+
+
+def line_of(site: Site | None) -> str:
+    """Return a place as "file.py:12"; empty for none."""
+    return "" if site is None else str(provenance.resolve(*site))
+
+
+@dataclass
+class Calls:
+    """The order of the calls in a training loop. A step here is one of the optimizer's.
+
+    Attributes:
+        steps, backwards: how many were made.
+        sequence: the first calls, a letter each: F forward, B backward, S step.
+        sites: by "forward", "backward" and "step", the user's line of the first.
+        leftovers: (step, norm) of the gradients that an earlier step had used already and that nobody has zeroed.
+        looked_for_leftovers: in so many steps.
+        empty: the steps that no parameter had a gradient in.
+        detached: (step, site) of backward passes from a loss without a history.
+        evaluating: (step, names) of modules that were in evaluation mode in a step.
+        training: (step, site) of calls without gradients though the model was in training mode.
+        failure: what was raised in the loop, and where.
+    """
+
+    steps: int = 0
+    backwards: int = 0
+    sequence: str = ""
+    sites: dict[str, Site] = field(default_factory=dict)
+    leftovers: list[tuple[int, float]] = field(default_factory=list)
+    looked_for_leftovers: int = 0
+    empty: list[int] = field(default_factory=list)
+    detached: list[tuple[int, Site]] = field(default_factory=list)
+    evaluating: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    training: list[tuple[int, Site]] = field(default_factory=list)
+    failure: str = ""
+
+    def line(self, call: str) -> str:
+        """Return the user's line of the first "forward", "backward" or "step"."""
+        return line_of(self.sites.get(call))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a model and its optimizers fit together, and what the random numbers begin with.
+
+    Attributes:
+        optimizers: (class, options of the first group) of each.
+        not_given: trainable parameters of the model that no optimizer has.
+        foreign: how many tensors the optimizers have that are none of the model's; `given`: how many that are.
+        shared: names under which a module with parameters stands twice in one container.
+        unseeded: (generator, the user's line) of those that were never given a seed.
+        stochastic: names of modules that behave otherwise in training: dropout, batch normalisation.
+        frozen: parameters that want no gradient.
+        built: the user's line that began the watch.
+    """
+
+    optimizers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    not_given: tuple[str, ...] = ()
+    foreign: int = 0
+    given: int = 0
+    shared: tuple[str, ...] = ()
+    unseeded: tuple[tuple[str, str], ...] = ()
+    stochastic: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+    built: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that was seen of a run; what is not known is empty.
+
+    Attributes:
+        model: the class of the model.
+        data: statistics of the sampled steps.
+        losses: (step, loss) of all steps whose loss is known, shape (n, 2); `held_out`: the same of validations.
+        calls, setup: the order of the calls, and how the parts fit together.
+        graph: the ops of the first sampled step.
+        inputs: facts about what entered the model, or the compiled step, in the first sampled step.
+        labels: (step, labels) of the sampled steps whose loss takes class numbers.
+        throughout: by activation, the share of its units that were zero in every sampled step.
+    """
+
+    model: str = ""
+    data: MonitorData | None = None
+    losses: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    held_out: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    calls: Calls = field(default_factory=Calls)
+    setup: Setup = field(default_factory=Setup)
+    graph: Graph | None = None
+    inputs: tuple[Facts, ...] = ()
+    targets: None = None
+    labels: tuple[tuple[int, Any], ...] = ()
+    throughout: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,181 @@
+"""What a watch measures in a step that it samples: which quantities, and how little work they make."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad.doctor import library
+from glassgrad.doctor.quantities import directions, gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.record import Sample
+from glassgrad.doctor.statistics import norm
+
+Array = Any
+Parameters = list[tuple[str, Any]]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much a watch looks at.
+
+    Attributes:
+        share: of the time that it may take; steps are sampled as often as that allows.
+        early: so many steps at the beginning are sampled whatever they cost.
+        statistics: means, deviations and shares of zeros; without them norms alone.
+        activations: what the modules put out.
+        directions: the gradient against that of the step before.
+        counts: histograms.
+    """
+
+    name: str
+    share: float
+    early: int
+    statistics: bool
+    activations: bool
+    directions: bool
+    counts: bool
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("economy", 0.02, 2, False, False, False, False),
+        Preset("standard", 0.07, 6, True, True, True, False),
+        Preset("full", math.inf, 6, True, True, True, True),
+    )
+}
+
+
+class Schedule:
+    """Which steps are sampled: the first ones, then as often as the time allows, or each K-th if that was asked for."""
+
+    def __init__(self, preset: Preset, every: int | None) -> None:
+        self._preset = preset
+        self._every = every
+        self._began = time.perf_counter()
+        self._spent = 0.0
+        self._entered = 0.0
+        self._longest = 0.0
+        self._since = 0
+        self._pair = False
+
+    def enter(self) -> None:
+        """Begin to count time as the watch's own."""
+        self._entered = time.perf_counter()
+
+    def leave(self) -> None:
+        """Cease to."""
+        self._spent += time.perf_counter() - self._entered
+
+    def due(self, step: int) -> bool:
+        """Tell whether a step, counted from 0, is to be sampled; called once for each."""
+        if self._every is not None:
+            return step % self._every == 0
+        if step < self._preset.early or math.isinf(self._preset.share):
+            return True
+        if self._pair:  # the step after a sampled one, for what compares two
+            self._pair = False
+            return True
+        self._since += 1
+        elapsed = time.perf_counter() - self._began
+        if self._spent > self._preset.share * elapsed or self._since < 4:
+            return False
+        self._since, self._pair = 0, self._preset.directions
+        return True
+
+
+def flat_norm(array: Array) -> float:
+    """Return the norm of an array in its own precision, without a copy where it lies in one piece."""
+    flat = array.reshape(-1)
+    if flat.dtype.kind != "f" or flat.dtype.itemsize < 4:
+        return norm(array)
+    squares = float(flat @ flat)
+    return math.sqrt(squares) if math.isfinite(squares) else norm(array)
+
+
+class Sampler:
+    """Fills samples from the parameters of a model."""
+
+    def __init__(self, named: Parameters, preset: Preset) -> None:
+        self._named = named
+        self._preset = preset
+        self._previous: tuple[int, list[Array]] | None = None
+        self._weights: list[Array] | None = None
+
+    def before(self, sample: Sample) -> None:
+        """Keep the weights that the step begins with."""
+        self._weights = [np.array(library.values(parameter)) for _, parameter in self._named]
+
+    def after(self, sample: Sample) -> None:
+        """Measure how far the step has moved them."""
+        weights, self._weights = self._weights, None
+        if weights is None:
+            return
+        with np.errstate(all="ignore"):
+            moved = [
+                updates.measure(before, library.values(parameter))
+                for before, (_, parameter) in zip(weights, self._named, strict=True)
+            ]
+        sample.values["update_norm"] = np.array(moved)
+
+    def total(self) -> float:
+        """Return the norm of all gradients there are as one vector; NaN without any."""
+        held = [g for _, parameter in self._named if (g := library.gradient(parameter)) is not None]
+        with np.errstate(all="ignore"):
+            return norms.total(flat_norm(g) for g in held) if held else math.nan
+
+    def any_gradient(self) -> bool:
+        """Tell whether some parameter has a gradient."""
+        return any(library.gradient(parameter) is not None for _, parameter in self._named)
+
+    def any_gradient_object(self) -> bool:
+        """Tell the same while a step is traced, when gradients have no numbers."""
+        return any(getattr(parameter, "_grad", None) is not None for _, parameter in self._named)
+
+    def gradients(self, sample: Sample) -> None:
+        """Measure gradients and weights as they are now."""
+        names = (*gradients.FIELDS, *parameters.FIELDS)
+        table = {entry.name: np.full(len(self._named), np.nan) for entry in names}
+        counts: list[Array] = []
+        flat: list[Array] = []
+        with np.errstate(all="ignore"):
+            for at, (_, parameter) in enumerate(self._named):
+                g = library.gradient(parameter)
+                for name, value in self._entries(library.values(parameter), g).items():
+                    table[name][at] = value
+                if g is not None and self._preset.directions:
+                    flat.append(np.array(g, np.float32 if g.dtype.itemsize < 8 else g.dtype).reshape(-1))
+                if self._preset.counts:
+                    counts.append(histograms.measure(g if g is not None else np.zeros(0, np.float32)))
+        sample.values |= table
+        known = table["gradient_norm"]
+        if np.isfinite(known).any() or not np.isnan(known).all():
+            sample.values["total_norm"] = np.float64(norms.total(known[~np.isnan(known)]))
+        if counts:
+            sample.values["gradient_counts"] = np.stack(counts)
+        self._direction(sample, flat)
+
+    def _entries(self, values: Array, g: Array | None) -> dict[str, float]:
+        if self._preset.statistics:
+            return parameters.measure(values) | ({} if g is None else gradients.measure(g))
+        found = {"parameter_norm": flat_norm(values)}
+        if g is not None:
+            size = flat_norm(g)
+            found |= {"gradient_norm": size, "gradient_nonfinite": 0.0 if math.isfinite(size) else 1.0}
+        return found
+
+    def _direction(self, sample: Sample, flat: list[Array]) -> None:
+        previous, self._previous = self._previous, (sample.step, flat) if flat else None
+        if (
+            previous is not None
+            and previous[0] == sample.step - 1
+            and [one.shape for one in previous[1]] == [one.shape for one in flat]
+        ):
+            with np.errstate(all="ignore"):
+                sample.values |= {
+                    name: np.float64(value) for name, value in directions.measure(previous[1], flat).items()
+                }

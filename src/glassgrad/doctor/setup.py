@@ -1,0 +1,138 @@
+"""How a model and its optimizers fit together, before a step is made."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from glassgrad import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.run import Setup
+
+Module = Any
+
+STOCHASTIC = ("Dropout", "BatchNorm", "AlphaDropout")
+"""What the classes that behave otherwise in training are called, or begin with."""
+
+
+def setup_of(model: Module, optimizers: Sequence[Any], frame: FrameType | None = None) -> Setup:
+    """Return how they fit together; `frame` is the user's, whose variables they are."""
+    built = "" if frame is None else str(provenance.resolve(frame.f_code, frame.f_lasti))
+    made = assigned(frame, model) or built
+    named = list(model.named_parameters())
+    mine = {id(parameter) for _, parameter in named}
+    held = {id(parameter) for optimizer in optimizers for parameter in _held(optimizer)}
+    return Setup(
+        optimizers=tuple((type(one).__name__, options_of(one)) for one in optimizers),
+        not_given=tuple(
+            name
+            for name, parameter in named
+            if optimizers and library.trainable(parameter) and id(parameter) not in held
+        ),
+        foreign=len(held - mine),
+        given=len(held & mine),
+        shared=tuple(_shared(model)),
+        unseeded=tuple(unseeded(model, made)),
+        stochastic=tuple(name for name, _ in stochastic(model)),
+        frozen=tuple(name for name, parameter in named if not library.trainable(parameter)),
+        built=assigned(frame, optimizers[0] if optimizers else model) or built,
+    )
+
+
+def assigned(frame: FrameType | None, value: Any) -> str:
+    """Return the line that gave a variable of a frame its value, empty where it cannot be told."""
+    if frame is None:
+        return ""
+    names = {name for name, held in (*frame.f_locals.items(), *frame.f_globals.items()) if held is value}
+    file = frame.f_code.co_filename
+    lines = linecache.getlines(file)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return ""
+    found = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(target))
+    ]
+    before = [line for line in found if line <= frame.f_lineno]
+    return f"{provenance.shorten(file)}:{max(before)}" if before else ""
+
+
+def options_of(optimizer: Any) -> dict[str, Any]:
+    """Return the options of the first group of an optimizer, or the numbers among the attributes of one by hand."""
+    groups = getattr(optimizer, "param_groups", None)
+    source = groups[0] if groups else vars(optimizer)
+    return {name: value for name, value in source.items() if isinstance(value, int | float | tuple)}
+
+
+def _held(optimizer: Any) -> Iterator[Any]:
+    groups = getattr(optimizer, "param_groups", None)
+    if groups is None:  # by hand
+        yield from getattr(optimizer, "parameters", ())
+        return
+    for group in groups:
+        yield from group["params"]
+
+
+def stochastic(model: Module) -> Iterator[tuple[str, Module]]:
+    """Yield the modules that behave otherwise in training than in evaluation."""
+    for name, module in model.named_modules() if hasattr(model, "named_modules") else ():
+        kind = type(module).__name__
+        if kind.startswith(STOCHASTIC) and not (kind.startswith("Dropout") and not getattr(module, "p", 1)):
+            yield name, module
+
+
+def _shared(model: Module) -> Iterator[str]:
+    """Yield the names of modules with parameters that stand more than once in one list of layers."""
+    for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
+        if type(module).__name__ not in {"Sequential", "ModuleList"}:
+            continue
+        seen: dict[int, str] = {}
+        # named_children() shows each module once; what we want are the doubles.
+        children = getattr(module, "_modules", {})
+        for name, child in children.items():
+            if child is None or not any(True for _ in child.parameters()):
+                continue
+            here = f"{path}.{name}" if path else name
+            if id(child) in seen:
+                yield f"{here} is {seen[id(child)]}"
+            seen.setdefault(id(child), here)
+
+
+# --- random numbers ---
+
+
+def unseeded(model: Module, built: str) -> Iterator[tuple[str, str]]:
+    """Yield the generators that numbers were drawn from though nobody had given them a seed, with the user's line."""
+    torch = sys.modules.get("torch")
+    if library.is_torch(model) and torch is not None:
+        # PyTorch begins with 53 bits from the system; people choose smaller numbers.
+        if torch.initial_seed() >= 1 << 32:
+            yield "PyTorch's", built
+    else:
+        ours = sys.modules.get("glassgrad.engine.random")
+        if ours is not None and ours.default_generator.unseeded is not None:
+            yield "glassgrad's", str(provenance.resolve(*ours.default_generator.unseeded))
+    if _numpy_unseeded():
+        yield "NumPy's", built
+
+
+def _numpy_unseeded() -> bool:
+    """Tell whether NumPy's global generator was drawn from with the seed that the system gave it."""
+    module = sys.modules.get("numpy.random")
+    if module is None:
+        return False
+    bits = module.mtrand._rand._bit_generator
+    sequence = getattr(bits, "_seed_seq", None)  # None once somebody has called seed()
+    if sequence is None or type(bits).__name__ != "MT19937":
+        return False
+    fresh = type(bits)(sequence).state["state"]
+    now = bits.state["state"]
+    return bool(fresh["pos"] != now["pos"] or (fresh["key"] != now["key"]).any())

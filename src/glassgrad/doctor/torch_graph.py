@@ -1,0 +1,155 @@
+"""The graph of a loss of PyTorch's, from its functions as they are called: its own graph knows no lines and no shapes.
+
+A mode of `torch.overrides` sees every call of the public functions, not what these call inside.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from glassgrad import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.graph import CONSTANT, LEAF, Graph, Op, canonical
+from glassgrad.doctor.tape_graph import MOST, labels_of
+
+Tensor = Any
+
+_NOTHING = frozenset(
+    {"__get__", "__set__", "size", "dim", "numel", "item", "__len__", "is_floating_point", "register_hook"}
+)
+_LOWS = {"log": 0, "log2": 0, "log10": 0, "sqrt": 0, "rsqrt": 0, "divide": 1}
+_TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # their first operand is the second
+_WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
+
+
+class Recorder:
+    """Notes the calls of PyTorch's functions between `start` and `stop`.
+
+    Args:
+        on_backward: called with the loss before its backward pass begins, and with None when it has ended.
+    """
+
+    def __init__(self, on_backward: Callable[[Tensor | None], None] | None = None) -> None:
+        self._on_backward = on_backward
+        self._mode: Any = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ops: list[Op] = []
+        self._made: dict[int, int] = {}
+        self._held: list[Any] = []  # a tensor that is gone leaves its id to another
+
+    def start(self) -> None:
+        """Begin to note calls, those of before forgotten."""
+        self._clear()
+        if self._mode is None:
+            self._mode = _mode_class()(self)
+            self._mode.__enter__()
+
+    def stop(self) -> None:
+        """Cease, unless another mode was entered since; then go on until that one is left."""
+        if self._mode is not None and _top_mode() is self._mode:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+            self._clear()
+
+    def graph(self, loss: Tensor) -> Graph | None:
+        """Return the ops up to a loss."""
+        at = self._made.get(id(loss))
+        return None if at is None else Graph(tuple(self._ops[: at + 1]), at)
+
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function and note it."""
+        name = getattr(function, "__name__", "")
+        if name == "backward" and args and library.is_torch(args[0]):
+            return self._backward(function, args, kwargs)
+        result = function(*args, **kwargs)
+        if name not in _NOTHING and self._mode is not None and len(self._ops) < MOST:
+            operands = list(_operands((*args, *kwargs.values())))
+            if name in _TURNED:
+                operands[:2] = operands[1::-1]
+            self._note(canonical(name), operands, result)
+        return result
+
+    def _backward(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._on_backward is not None:
+            self._on_backward(args[0])
+        result = function(*args, **kwargs)
+        if self._on_backward is not None:
+            self._on_backward(None)
+        return result
+
+    def _note(self, name: str, operands: list[Any], result: Any) -> None:
+        outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
+        if not outputs or not any(one.requires_grad for one in outputs):
+            return
+        frame = provenance.user_frame()
+        low = labels = None
+        if name in _LOWS:
+            low = _low(name, operands)
+        if name in _WITH_LABELS and len(operands) > 1:
+            labels = labels_of(operands[0], library.numbers(operands[1]))
+        self._ops.append(
+            Op(
+                name,
+                tuple(outputs[0].shape),
+                tuple(self._parent(one) for one in operands),
+                tuple(tuple(one.shape) if library.is_torch(one) else () for one in operands),
+                math.nan if low is None else low,
+                labels,
+                (frame.f_code, frame.f_lasti),
+            )
+        )
+        for one in outputs:
+            self._made[id(one)] = len(self._ops) - 1
+            self._held.append(one)
+
+    def _parent(self, operand: Any) -> int:
+        if not library.is_torch(operand) or not operand.requires_grad:
+            return CONSTANT
+        return self._made.get(id(operand), LEAF)
+
+
+def _operands(args: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield tensors and numbers, also those in lists: the operands of a function in the order of its arguments."""
+    for arg in args:
+        if library.is_torch(arg) or isinstance(arg, float) or (isinstance(arg, int) and not isinstance(arg, bool)):
+            yield arg
+        elif isinstance(arg, tuple | list):
+            yield from _operands(tuple(arg))
+
+
+def _low(name: str, operands: list[Any]) -> float:
+    at = _LOWS[name]
+    if len(operands) <= at or not library.is_torch(operands[at]) or not operands[at].numel():
+        return math.nan
+    value = operands[at].detach()
+    if not value.is_floating_point():
+        return math.nan
+    return float((value.abs() if name == "divide" else value).min())
+
+
+def _top_mode() -> Any:
+    overrides = sys.modules["torch.overrides"]
+    return overrides._get_current_function_mode()
+
+
+@cache
+def _mode_class() -> Any:
+    import torch
+
+    class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # PyTorch is not typed here
+        def __init__(self, recorder: Recorder) -> None:
+            super().__init__()
+            self._recorder = recorder
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            return self._recorder.called(func, args, kwargs or {})
+
+    return Mode

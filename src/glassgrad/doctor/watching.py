@@ -1,0 +1,377 @@
+"""`watch`: look at a training loop from the outside, in any library, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.facts import Facts, Finding
+from glassgrad.doctor.forward_watch import ForwardWatch
+from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.record import MonitorData, Sample
+from glassgrad.doctor.rules import RUN_RULES, apply
+from glassgrad.doctor.run import Calls, Run, here
+from glassgrad.doctor.sampling import PRESETS, Sampler, Schedule
+from glassgrad.doctor.setup import options_of, setup_of, stochastic
+from glassgrad.doctor.wires import wire
+
+Array = Any
+Module = Any
+
+_FIRST_CALLS = 60
+_GRAPHS = 2
+"""The graph of so many sampled steps is read; it is the same in the others."""
+_MOST_SAMPLES = 2_000
+
+
+class Watch(AbstractContextManager["Watch"]):
+    """What `watch` returns: it listens to a loop for as long as its block lasts, and knows what it has heard.
+
+    Attributes:
+        calls: the order of the calls.
+        sampling: whether the step under way is sampled.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Any = None,
+        *,
+        preset: str = "standard",
+        every: int | None = None,
+        path: str | Path | None = None,
+        report: bool = True,
+        file: TextIO | None = None,
+    ) -> None:
+        if not hasattr(model, "named_parameters"):
+            raise errors.MONITOR_MODEL(owner="watch", given=type(model).__name__)
+        if preset not in PRESETS:
+            raise errors.WATCH_PRESET(given=preset, known=", ".join(PRESETS))
+        if every is not None and every < 1:
+            raise errors.MONITOR_EVERY(name="every", low=1, given=every)
+        self.model = model
+        self.optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,) if optimizer else ()
+        self.calls = Calls()
+        self.sampling = False
+        self._preset = PRESETS[preset]
+        self._every = every
+        self._path = None if path is None else Path(path)
+        self._report, self._file = report, file
+        self._named = list(model.named_parameters())
+        if not self._named:
+            raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
+        self._sampler = Sampler(self._named, self._preset)
+        self._schedule = Schedule(self._preset, every)
+        self._forward = ForwardWatch(model) if self._preset.activations else None
+        self._wire = wire(self, model, self.optimizers)
+        self._losses: list[tuple[int, float]] = []
+        self._samples: list[Sample] = []
+        self._graphs: list[tuple[int, Graph]] = []
+        self._labels: list[tuple[int, Any]] = []
+        self._alive: dict[str, Array] = {}
+        self._sample: Sample | None = None
+        self._used = self._zeroed = False
+        self._leftover: float | None = None
+        self._batch = float("nan")
+        self._inputs: tuple[Facts, ...] | None = None
+        self._setup = setup_of(model, self.optimizers)
+
+    # --- the block ---
+
+    def __enter__(self) -> Self:
+        self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
+        self._wire.connect()
+        self._look_ahead()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._wire.disconnect()
+        if self._forward is not None:
+            self._forward.detach()
+        if error is not None and isinstance(error, Exception):
+            self.calls.failure = f"{kind.__name__ if kind else ''}: {str(error).strip()}"
+        if self._path is not None:
+            self.data.save(self._path)
+        if self._report:
+            from glassgrad.doctor.wording import lines
+
+            print("\n".join(lines(self.findings, self.calls.steps, len(self._samples))), file=self._file or sys.stdout)
+
+    # --- what was seen ---
+
+    @property
+    def data(self) -> MonitorData:
+        """Statistics of the sampled steps, as plain arrays."""
+        shapes = {name: tuple(parameter.shape) for name, parameter in self._named}
+        kinds = {} if self._forward is None else self._forward.kinds
+        return MonitorData.gather(self._every or 1, shapes, kinds, self._samples)
+
+    @property
+    def run(self) -> Run:
+        """Everything that was seen."""
+        return Run(
+            model=type(self.model).__name__,
+            data=self.data if self._samples else None,
+            losses=np.array(self._losses, np.float64).reshape(-1, 2),
+            calls=self.calls,
+            setup=self._setup,
+            graph=self._graphs[0][1] if self._graphs else None,
+            inputs=self._inputs or (),
+            labels=tuple(self._labels),
+            throughout={name: 1 - float(alive.mean()) for name, alive in self._alive.items()},
+        )
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules make of it, errors first."""
+        return apply(RUN_RULES, self.run)
+
+    # --- what the wire tells ---
+
+    def forward(self, output: Any, args: tuple[Any, ...]) -> None:
+        """The model has put something out."""
+        if not library.is_recording(self.model):
+            if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
+                self.calls.training.append((self.calls.steps, here()))
+            return
+        self._call("F")
+        if self.sampling:
+            self._look_at_inputs(args)
+            entering = library.first_tensor(args)
+            first = args[0] if args else None
+            shape: tuple[int, ...] = tuple(getattr(first if entering is None else entering, "shape", ()))
+            self._batch = float(shape[0]) if shape else float("nan")
+
+    def _look_at_inputs(self, args: tuple[Any, ...]) -> None:
+        """Describe what goes in, once."""
+        if self._inputs is None:
+            found = [library.numbers(arg) if library.is_tensor(arg) else arg for arg in args]
+            arrays = [array for array in found if isinstance(array, np.ndarray) and array.size]
+            floats = [array for array in arrays if array.dtype.kind == "f"]
+            named = [("input" if at == 0 else f"input {at}", array) for at, array in enumerate(floats)]
+            self._inputs = tuple(Facts.of(name, array) for name, array in named)
+
+    def before_backward(self, loss: Any, traced: bool = False) -> None:
+        """A backward pass begins."""
+        self._schedule.enter()
+        self._call("B")
+        self.calls.backwards += 1
+        value = None if traced else library.numbers(loss)
+        if value is not None and value.size == 1:
+            self._losses.append((self.calls.steps, float(value.reshape(()))))
+        if loss is not None and library.is_cut(loss):
+            self.calls.detached.append((self.calls.steps, here()))
+        if self._used and (self.sampling or traced):
+            self._look_for_leftovers(traced)
+        if loss is not None and (self.sampling or traced):
+            self._look_at_graph(loss)
+        self._schedule.leave()
+
+    def _look_for_leftovers(self, traced: bool) -> None:
+        """See whether the gradients that the last step used are still there, to be added to."""
+        left = float(self._sampler.any_gradient_object()) if traced else self._sampler.total()
+        if left > 0 or (math.isnan(left) and self._sampler.any_gradient()):
+            self._leftover = left
+        else:
+            self._zeroed = True
+
+    def _look_at_graph(self, loss: Any) -> None:
+        graph = self._wire.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
+        if graph is None:
+            return
+        if len(self._graphs) < _GRAPHS:
+            self._graphs.append((self.calls.steps, graph))
+            self.calls.sites.setdefault("loss", graph.ops[graph.loss].site or here())
+        self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
+
+    def after_backward(self) -> None:
+        """The gradients are there."""
+        if self._sample is not None:
+            self._schedule.enter()
+            self._sampler.gradients(self._sample)
+            self._schedule.leave()
+
+    def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+        """An optimizer is about to update the parameters."""
+        self._call("S")
+        if traced or closure:
+            return
+        self._schedule.enter()
+        if self._used and (self._leftover is not None or self._zeroed):
+            self.calls.looked_for_leftovers += 1
+            if self._leftover is not None and not self._zeroed:
+                self.calls.leftovers.append((self.calls.steps, self._leftover))
+        if self._sample is not None:
+            self._before_sampled_step(optimizer)
+        self._schedule.leave()
+
+    def _before_sampled_step(self, optimizer: Any) -> None:
+        sample = self._sample
+        assert sample is not None
+        if not self._sampler.any_gradient():
+            self.calls.empty.append(self.calls.steps)
+        if "total_norm" not in sample.values and self._sampler.any_gradient():
+            self._sampler.gradients(sample)  # a backward pass that nobody told of
+        elif "total_norm" in sample.values:
+            sample.values["total_norm_clipped"] = np.float64(self._sampler.total())
+        sample.values["rate"] = np.float64(options_of(optimizer).get("lr", np.nan))
+        sample.values["batch"] = np.float64(self._batch)
+        self._sampler.before(sample)
+        self._look_at_modes()
+
+    def _look_at_modes(self) -> None:
+        resting = tuple(name for name, module in stochastic(self.model) if not getattr(module, "training", True))
+        if resting:
+            self.calls.evaluating.append((self.calls.steps, resting))
+
+    def after_step(self, optimizer: Any, traced: bool = False) -> None:
+        """An optimizer has updated them."""
+        if traced:
+            self._used = True
+            self._leftover_of_a_trace()
+            return
+        self._schedule.enter()
+        if self._sample is not None:
+            self._sampler.after(self._sample)
+            self._close_sample()
+        self.calls.steps += 1
+        self._used, self._zeroed, self._leftover = True, False, None
+        self._look_ahead()
+        self._schedule.leave()
+
+    def _leftover_of_a_trace(self) -> None:
+        """A trace is every step that will follow: what is left over in it is left over in each."""
+        if self._leftover is not None and not self._zeroed:
+            self.calls.leftovers += [(self.calls.steps, self._leftover)] * 2
+            self.calls.looked_for_leftovers += 2
+        self._leftover, self._zeroed = None, False
+
+    def hands_off(self, args: tuple[Any, ...]) -> None:
+        """A compiled program is about to be called."""
+        self._look_at_inputs(args[:1])
+        self._wire.sampled(False)
+        if self._forward is not None:
+            self._forward.detach()
+
+    def compiled(self, before: bool, result: Any) -> None:
+        """A compiled program that trains is about to run, or has."""
+        self._schedule.enter()
+        if before:
+            if self._sample is not None:
+                self._sampler.before(self._sample)
+        else:
+            self._note_result(result)
+            if self._sample is not None:
+                if self._sampler.any_gradient():
+                    self._sampler.gradients(self._sample)
+                self._sample.values["rate"] = np.float64(
+                    options_of(self.optimizers[0]).get("lr", np.nan) if self.optimizers else np.nan
+                )
+                self._sampler.after(self._sample)
+                self._close_sample()
+            self.calls.steps += 1
+            self._used = True
+            self._look_ahead(compiled=True)
+        self._schedule.leave()
+
+    def _note_result(self, result: Any) -> None:
+        value = library.numbers(library.first_tensor(result))
+        if value is not None and value.size == 1:
+            self._losses.append((self.calls.steps, float(value.reshape(()))))
+
+    # --- inside ---
+
+    def _call(self, letter: str) -> None:
+        if len(self.calls.sequence) < _FIRST_CALLS:
+            self.calls.sequence += letter
+            name = {"F": "forward", "B": "backward", "S": "step"}[letter]
+            self.calls.sites.setdefault(name, here())
+
+    def _look_ahead(self, compiled: bool = False) -> None:
+        """Decide whether the coming step is sampled, and prepare for it."""
+        due = self._schedule.due(self.calls.steps)
+        self.sampling = due
+        self._sample = Sample(self.calls.steps) if due else None
+        self._batch = float("nan")
+        if compiled:
+            return  # no module is called: hooks would only make the program be traced anew
+        self._wire.sampled(due)
+        if self._forward is not None:
+            if due:
+                self._forward.take()
+                self._forward.attach()
+            else:
+                self._forward.detach()
+
+    def _close_sample(self) -> None:
+        sample, self._sample = self._sample, None
+        assert sample is not None
+        if self._forward is not None:
+            for name, alive in self._forward.alive().items():
+                known = self._alive.get(name)
+                self._alive[name] = alive if known is None or known.shape != alive.shape else known | alive
+            sample.activations = self._forward.take()
+        if self._losses and self._losses[-1][0] == sample.step:
+            sample.values["loss"] = np.float64(self._losses[-1][1])
+        self._samples.append(sample)
+        if len(self._samples) > _MOST_SAMPLES:
+            self._samples = self._samples[::2]
+
+
+def watch(
+    model: Module,
+    optimizer: Any | Iterable[Any] = None,
+    *,
+    preset: str = "standard",
+    every: int | None = None,
+    path: str | Path | None = None,
+    report: bool = True,
+    file: TextIO | None = None,
+) -> Watch:
+    """Watch a training loop and say what is wrong with it: `with doctor.watch(model, optimizer):` around the loop.
+
+    The loop stays as it is, eager or compiled, of ours, of PyTorch's, or with layers written by hand; its weights and
+    random numbers are those that it has without being watched, bit for bit.
+
+    Args:
+        model: the module that is trained.
+        optimizer: its optimizer, or several.
+        preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
+            first two sample a few steps at the beginning, and then as many as 2 and 7 % of the time allow.
+        every: sample each so many steps instead.
+        path: npz file for the statistics, as `GradientMonitor` keeps it.
+        report: print the findings when the block ends, to `file` or the standard output.
+
+    Raises:
+        KindError: a model without `named_parameters()`.
+        ArgumentError: an unknown preset.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> _ = gg.manual_seed(0)
+        >>> model = gg.nn.Linear(4, 1)
+        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.01)
+        >>> x, y = gg.randn(32, 4), gg.randn(32, 1)
+        >>> with gg.doctor.watch(model, optimizer, report=False) as seen:
+        ...     for _ in range(8):
+        ...         loss = (model(x) - y).square().mean()
+        ...         loss.backward()
+        ...         optimizer.step()
+        >>> [finding.rule for finding in seen.findings]
+        ['zero_grad is missing']
+    """
+    return Watch(model, optimizer, preset=preset, every=every, path=path, report=report, file=file)
+
+
+__all__ = ["Watch", "watch"]

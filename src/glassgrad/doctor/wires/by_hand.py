@@ -1,0 +1,76 @@
+"""Layers written by hand take no hooks: while they are watched, model and optimizer have methods that tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from glassgrad.doctor.wires.listener import Listener
+
+
+class HandWire:
+    """A connection to a model with `forward` and `backward`, and optimizers with `step`."""
+
+    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+        self._listener = listener
+        self._model = model
+        self._optimizers = optimizers
+        self._replaced: list[tuple[Any, str]] = []
+
+    def connect(self) -> None:
+        """Put methods that tell before those of the classes."""
+        model, listener = self._model, self._listener
+        if hasattr(model, "forward"):
+            self._replace(model, "forward", self._forward(model.forward))
+        if hasattr(model, "backward"):
+            self._replace(
+                model, "backward", self._around(model.backward, listener.before_backward, listener.after_backward)
+            )
+        for optimizer in self._optimizers:
+            told = self._step(optimizer, optimizer.step)
+            self._replace(optimizer, "step", told)
+
+    def _replace(self, owner: Any, name: str, method: Callable[..., Any]) -> None:
+        setattr(owner, name, method)
+        self._replaced.append((owner, name))
+
+    def _forward(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            output = method(*args, **kwargs)
+            self._listener.forward(output, args)
+            return output
+
+        return forward
+
+    def _around(
+        self, method: Callable[..., Any], before: Callable[[Any], None], after: Callable[[], None]
+    ) -> Callable[..., Any]:
+        def around(*args: Any, **kwargs: Any) -> Any:
+            before(None)
+            result = method(*args, **kwargs)
+            after()
+            return result
+
+        return around
+
+    def _step(self, optimizer: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self._listener.before_step(optimizer)
+            result = method(*args, **kwargs)
+            self._listener.after_step(optimizer)
+            return result
+
+        return step
+
+    def sampled(self, wanted: bool) -> None:
+        """Prepare nothing: the methods tell of every step."""
+
+    def graph(self, loss: Any) -> Any:
+        """Return None: nothing is recorded of a loss by hand."""
+        return
+
+    def disconnect(self) -> None:
+        """Show the methods of the classes again."""
+        for owner, name in self._replaced:
+            vars(owner).pop(name, None)
+        self._replaced = []

@@ -1,0 +1,193 @@
+"""Our engine tells by itself: `MODE.witness` hears of backward passes and of optimizers' steps, also while tracing.
+
+A compiled step runs as one program, of which the engine hears nothing. The class of such programs is told, while
+somebody watches, to say when one of them has run.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from glassgrad.doctor.tape_graph import graph_of
+from glassgrad.doctor.wires.listener import Listener
+
+_WATCHING: list[OurWire] = []
+"""The wires that are connected, the last one innermost."""
+
+
+class OurWire:
+    """A connection to our engine."""
+
+    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+        self._listener = listener
+        self._model = model
+        self._optimizers = optimizers
+        self._handle: Any = None
+        self._trains: dict[int, bool] = {}
+        self._running: list[int] = []
+        self._parameters = {id(parameter) for parameter in model.parameters()}
+
+    # --- what the engine calls ---
+
+    def backward(self, roots: Any) -> None:
+        """A backward pass begins."""
+        root = roots[0] if isinstance(roots, tuple | list) and roots else roots
+        self._listener.before_backward(root, _tracing())
+
+    def left(self) -> None:
+        """A backward pass has ended."""
+        if not _tracing():
+            self._listener.after_backward()
+
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer begins its step."""
+        if self._is_mine(optimizer):
+            self._listener.before_step(optimizer, _tracing())
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made its step."""
+        if self._is_mine(optimizer):
+            if _tracing() and self._running:
+                self._trains[self._running[-1]] = True
+            self._listener.after_step(optimizer, _tracing())
+
+    def _is_mine(self, optimizer: Any) -> bool:
+        if any(optimizer is one for one in self._optimizers):
+            return True
+        if self._optimizers:
+            return False
+        return any(
+            id(parameter) in self._parameters for group in optimizer.param_groups for parameter in group["params"]
+        )
+
+    # --- what the watch calls ---
+
+    def connect(self) -> None:
+        """Become the engine's witness; one that was there before goes on hearing."""
+        from glassgrad.engine.mode import MODE
+
+        self._before = MODE.witness
+        MODE.witness = self if self._before is None else _Both(self._before, self)
+        _WATCHING.append(self)
+        _listen_to_programs()
+
+    def sampled(self, wanted: bool) -> None:
+        """Hook the model for the steps that are sampled."""
+        if wanted and self._handle is None:
+            self._handle = self._model.register_forward_hook(self._forward)
+        elif not wanted and self._handle is not None:
+            self._unhook()
+
+    def _unhook(self) -> None:
+        from glassgrad.doctor import library
+
+        self._handle.remove()
+        self._handle = None
+        library.drop_empty_hooks(self._model)
+
+    def _forward(self, _module: Any, args: Any, output: Any) -> None:
+        if not _tracing():
+            self._listener.forward(output, args)
+
+    def graph(self, loss: Any) -> Any:
+        """Return the graph of a loss."""
+        return graph_of(loss)
+
+    def disconnect(self) -> None:
+        """Cease to hear."""
+        from glassgrad.engine.mode import MODE
+
+        if self._handle is not None:
+            self._unhook()
+        MODE.witness = self._before
+        if self in _WATCHING:
+            _WATCHING.remove(self)
+        if not _WATCHING:
+            _leave_programs()
+
+    # --- compiled programs ---
+
+    def call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a compiled program, and tell if it trains the model."""
+        known = self._trains.get(id(program))
+        before = self._fingerprint() if known is None else None
+        if known:
+            self._listener.compiled(True, None)
+        self._listener.hands_off(args)  # hooks would be part of the program
+        self._running.append(id(program))
+        try:
+            result = run(program, *args, **kwargs)
+        finally:
+            self._running.pop()
+        if known is None and id(program) not in self._trains:
+            if self._fingerprint() != before:
+                self._trains[id(program)] = True
+            elif program.traces:
+                self._trains[id(program)] = False
+        if self._trains.get(id(program)):
+            self._listener.compiled(False, result)
+        return result
+
+    def _fingerprint(self) -> list[bytes]:
+        """Tell weights before a call from those after it; asked for a program's first calls alone."""
+        return [parameter.array.tobytes() for parameter in self._model.parameters()]
+
+
+class _Both:
+    """Two witnesses."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._all = (first, second)
+
+    def backward(self, roots: Any) -> None:
+        for one in self._all:
+            one.backward(roots)
+
+    def left(self) -> None:
+        for one in self._all:
+            one.left()
+
+    def stepping(self, optimizer: Any) -> None:
+        for one in self._all:
+            one.stepping(optimizer)
+
+    def stepped(self, optimizer: Any) -> None:
+        for one in self._all:
+            one.stepped(optimizer)
+
+
+def _tracing() -> bool:
+    from glassgrad.engine.mode import MODE, TRACING
+
+    return bool(MODE.flags & TRACING)
+
+
+_UNTOLD: Any = None
+
+
+def _listen_to_programs() -> None:
+    """Let every compiled program say that it was called."""
+    global _UNTOLD
+    from glassgrad.compile import api
+
+    if _UNTOLD is not None:
+        return
+    _UNTOLD = run = api.Compiled.__call__
+
+    @functools.wraps(run)
+    def told(program: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _WATCHING or _tracing():
+            return run(program, *args, **kwargs)
+        return _WATCHING[-1].call(program, run, args, kwargs)
+
+    api.Compiled.__call__ = told  # type: ignore[method-assign, assignment]  # for as long as somebody watches
+
+
+def _leave_programs() -> None:
+    global _UNTOLD
+    from glassgrad.compile import api
+
+    if _UNTOLD is not None:
+        api.Compiled.__call__ = _UNTOLD  # type: ignore[method-assign]  # as it was
+        _UNTOLD = None

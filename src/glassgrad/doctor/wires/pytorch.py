@@ -1,0 +1,78 @@
+"""PyTorch tells through its own hooks: of the model, of its output and of the optimizers.
+
+The loss and the ops behind it are seen in sampled steps alone, by a mode of `torch.overrides`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.doctor import library
+from glassgrad.doctor.torch_graph import Recorder
+from glassgrad.doctor.wires.listener import Listener
+
+
+class TorchWire:
+    """A connection to a module and optimizers of PyTorch's."""
+
+    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+        self._listener = listener
+        self._model = model
+        self._optimizers = optimizers
+        self._handles: list[Any] = []
+        self._recorder = Recorder(self._loss)
+        self._told = False
+
+    def connect(self) -> None:
+        """Register the hooks."""
+        self._handles.append(self._model.register_forward_hook(self._forward))
+        for optimizer in self._optimizers:
+            self._handles.append(optimizer.register_step_pre_hook(self._stepping))
+            self._handles.append(optimizer.register_step_post_hook(self._stepped))
+
+    def sampled(self, wanted: bool) -> None:
+        """Note the functions that are called in a sampled step."""
+        if wanted:
+            self._recorder.start()
+        else:
+            self._recorder.stop()
+
+    def graph(self, loss: Any) -> Any:
+        """Return the graph of a loss, if the step was sampled."""
+        return self._recorder.graph(loss)
+
+    def disconnect(self) -> None:
+        """Remove the hooks."""
+        self._recorder.stop()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    # --- the hooks ---
+
+    def _forward(self, _module: Any, args: Any, output: Any) -> None:
+        self._listener.forward(output, args)
+        result = library.first_tensor(output)
+        if self._listener.sampling and result is not None and result.requires_grad:
+            result.register_hook(self._arrived)
+
+    def _arrived(self, _gradient: Any) -> None:
+        """A gradient comes back to the model, from a loss that the mode has not seen."""
+        if not self._told:
+            self._listener.before_backward(None)
+
+    def _loss(self, loss: Any) -> None:
+        """A backward pass begins, or has ended."""
+        if loss is None:
+            self._told = False
+            self._listener.after_backward()
+        else:
+            self._told = True
+            self._listener.before_backward(loss)
+
+    def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        # A closure makes its forward and backward pass between this and the update, which no hook is called before.
+        self._listener.before_step(optimizer, closure=bool(len(args) > 1 or kwargs.get("closure")))
+
+    def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._listener.after_step(optimizer)

@@ -1,0 +1,216 @@
+"""Small trainings in our library and in PyTorch, healthy as they stand, with places where a fault can be planted."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import glassgrad as gg
+from glassgrad.data.images import shipped_digits
+from glassgrad.data.names import NamesData
+from glassgrad.data.words import read_words, shipped_words
+from glassgrad.doctor import Watch, watch
+
+CONTEXT, LETTERS, CLASSES = 3, 27, 10
+
+
+@functools.cache
+def names() -> tuple[np.ndarray, np.ndarray]:
+    found = NamesData.build(read_words(shipped_words()), CONTEXT).train
+    return found.inputs, found.targets
+
+
+@functools.cache
+def texts(length: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    targets = names()[1]
+    flat = targets[: len(targets) // (length + 1) * (length + 1)].reshape(-1, length + 1)
+    return flat[:, :-1].copy(), flat[:, 1:].copy()
+
+
+@functools.cache
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    found = shipped_digits()
+    return (found.train_images / 16).astype(np.float32), found.train_labels.astype(np.int64)
+
+
+# --- models, by the names that both libraries have ---
+
+
+def names_mlp(lib: Any, width: int = 64, depth: int = 1, activation: str = "Tanh") -> Any:
+    nn = lib.nn
+    layers = [nn.Embedding(LETTERS, 10), nn.Flatten(), nn.Linear(10 * CONTEXT, width), getattr(nn, activation)()]
+    for _ in range(depth - 1):
+        layers += [nn.Linear(width, width), getattr(nn, activation)()]
+    return nn.Sequential(*layers, nn.Linear(width, LETTERS))
+
+
+def digits_mlp(lib: Any, width: int = 64, depth: int = 2, activation: str = "ReLU", dropout: float = 0.0) -> Any:
+    nn = lib.nn
+    layers: list[Any] = [nn.Flatten(), nn.Linear(64, width), getattr(nn, activation)()]
+    for _ in range(depth - 1):
+        layers += [nn.Linear(width, width), getattr(nn, activation)()]
+    if dropout:
+        layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers, nn.Linear(width, CLASSES))
+
+
+def digits_cnn(lib: Any, channels: int = 8, norm: bool = True) -> Any:
+    nn = lib.nn
+    first = [nn.Conv2d(1, channels, 3, padding=1), *([nn.BatchNorm2d(channels)] if norm else []), nn.ReLU()]
+    second = [nn.MaxPool2d(2), nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*first, *second, nn.Linear(channels * 16, CLASSES))
+
+
+def names_lstm(lib: Any, width: int = 32) -> Any:
+    class Net(lib.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = lib.nn.Embedding(LETTERS, 16)
+            self.lstm = lib.nn.LSTM(16, width, batch_first=True)
+            self.head = lib.nn.Linear(width, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.lstm(self.table(x))[0])
+
+    return Net()
+
+
+def names_gpt(lib: Any, width: int = 32, layers: int = 2) -> Any:
+    class Net(lib.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = lib.nn.Embedding(LETTERS, width)
+            self.places = lib.nn.Embedding(8, width)
+            block = lambda: lib.nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, batch_first=True, norm_first=True)
+            self.blocks = lib.nn.ModuleList([block() for _ in range(layers)])
+            self.norm = lib.nn.LayerNorm(width)
+            self.head = lib.nn.Linear(width, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            length = x.shape[1]
+            mask = lib.triu(lib.full((length, length), float("-inf")), 1)
+            h = self.table(x) + self.places(lib.arange(length))
+            for block in self.blocks:
+                h = block(h, mask)
+            return self.head(self.norm(h))
+
+    return Net()
+
+
+def regression(lib: Any, width: int = 32) -> Any:
+    nn = lib.nn
+    return nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 1))
+
+
+def entropy(lib: Any, output: Any, target: Any) -> Any:
+    if len(output.shape) == 3:
+        return lib.nn.functional.cross_entropy(output.reshape(-1, output.shape[-1]), target.reshape(-1))
+    return lib.nn.functional.cross_entropy(output, target)
+
+
+def squares(lib: Any, output: Any, target: Any) -> Any:
+    return ((output.squeeze(1) - target) ** 2).mean()
+
+
+def line(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(99)
+    x = rng.normal(size=(512, 8)).astype(np.float32)
+    return x, (x @ rng.normal(size=8) + 0.1 * rng.normal(size=512)).astype(np.float32)
+
+
+@dataclass
+class Training:
+    """A loop of the usual five lines; every part of it may be replaced.
+
+    `order` are the calls after the loss: z zero_grad, b backward, c clip, s step.
+    """
+
+    model: Callable[[Any], Any]
+    data: Callable[[], tuple[np.ndarray, np.ndarray]]
+    loss: Callable[[Any, Any, Any], Any] = entropy
+    optimizer: str = "Adam"
+    rate: float = 3e-3
+    options: dict[str, Any] = field(default_factory=dict)
+    batch: int = 32
+    steps: int = 60
+    order: str = "zbs"
+    images: bool = False
+    compiled: bool = False
+    prepare: Callable[[Any, Any], None] = lambda lib, model: None
+    inputs: Callable[[np.ndarray], np.ndarray] = lambda x: x
+    targets: Callable[[np.ndarray], np.ndarray] = lambda y: y
+    parameters: Callable[[Any], Any] = lambda model: model.parameters()
+    indices: Callable[[np.random.Generator, np.ndarray, int, int], np.ndarray] | None = None
+    validate: Callable[[Any, Any, Any], None] | None = None
+    preset: str = "standard"
+
+    def run(self, lib: Any, seed: int) -> Watch:
+        """Train, watched, and return the watch."""
+        lib.manual_seed(seed)
+        rng = np.random.default_rng(seed)
+        x, y = self.data()
+        x, y = self.inputs(x[:, None] if self.images else x), self.targets(y)
+        model = self.model(lib)
+        self.prepare(lib, model)
+        optimizer = getattr(lib.optim, self.optimizer)(self.parameters(model), lr=self.rate, **self.options)
+        seen = watch(model, optimizer, preset=self.preset, every=None, report=False)
+        step = self._step(lib, model, optimizer)
+        if self.compiled:
+            step = lib.compile(step)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                with seen:
+                    for at in range(self.steps):
+                        rows = self._rows(rng, y, at)
+                        step(lib.tensor(x[rows]), lib.tensor(y[rows]))
+                        if self.validate is not None and at % 10 == 9:
+                            self.validate(lib, model, lib.tensor(x[:16]))
+            except Exception:  # noqa: BLE001 - a fault may raise; what was seen until then is judged
+                assert seen.calls.failure
+        return seen
+
+    def _rows(self, rng: np.random.Generator, y: np.ndarray, at: int) -> np.ndarray:
+        if self.indices is not None:
+            return self.indices(rng, y, at, self.batch)
+        return rng.integers(0, len(y), self.batch)
+
+    def _step(self, lib: Any, model: Any, optimizer: Any) -> Callable[[Any, Any], Any]:
+        def step(x: Any, y: Any) -> Any:
+            loss = self.loss(lib, model(x), y)
+            for call in self.order:
+                if call == "z":
+                    optimizer.zero_grad()
+                elif call == "b":
+                    loss.backward()
+                elif call == "c":
+                    lib.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                else:
+                    optimizer.step()
+            return loss
+
+        return step
+
+
+def evaluated(lib: Any, model: Any, x: Any) -> None:
+    model.eval()
+    with lib.no_grad():
+        model(x)
+    model.train()
+
+
+TASKS: dict[str, Training] = {
+    "names MLP": Training(names_mlp, names),
+    "digits MLP": Training(digits_mlp, digits),
+    "digits CNN": Training(digits_cnn, digits, images=True, validate=evaluated),
+    "LSTM": Training(names_lstm, texts, batch=16, order="zbcs"),
+    "GPT": Training(names_gpt, texts, batch=16, order="zbcs"),
+    "regression": Training(regression, line, squares),
+}
+
+LIBRARIES = {"ours": gg}

@@ -17,6 +17,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.thinning import left_out
+
 # A shell that starts the suite in the background has interrupts ignored, and every test of Ctrl-C would wait in vain.
 for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
@@ -44,6 +46,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     ):
         return 0
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the wide part of the wide tables as slow, before -m deselects; a test that is named runs all its cases."""
+    if not any(".py" in argument for argument in config.args):
+        for item in left_out(items):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,32 @@
+"""The tables that the suite runs a part of: each name is one of a test, and every op keeps a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.thinning import ONE_OF, divisor, left_out
+
+TESTS = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("where", ONE_OF)
+def test_what_is_named_exists(where: str) -> None:
+    file, _, test = where.partition("::")
+    assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8") if test else (TESTS / file).is_file()
+    assert divisor(where) > 1
+
+
+def item(test: str, op: str, number: int) -> Any:
+    case = SimpleNamespace(prim=SimpleNamespace(name=op))
+    return SimpleNamespace(nodeid=f"tests/{test}[{op}-{number}]", callspec=SimpleNamespace(params={"case": case}))
+
+
+def test_every_op_keeps_its_first_case_and_every_second_one_after_it() -> None:
+    test = "func/test_registry_transforms.py::test_forward_mode_agrees_with_reverse_mode"
+    items = [item(test, op, number) for op in ("exp", "dot") for number in range(4)]
+    assert [one.nodeid.split("[")[1] for one in left_out(items)] == ["exp-1]", "exp-3]", "dot-1]", "dot-3]"]
+    assert left_out([item("ops/test_other.py::test_other", "exp", number) for number in range(4)]) == []

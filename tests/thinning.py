@@ -1,0 +1,62 @@
+"""Wide tables of which `make test` runs a part and `make test-slow` the whole.
+
+A table of ops, samples and dtypes grows with the library, a suite that takes longer than six minutes is not run. Of the
+tests named here every n-th case of each op stays in the suite (every n-th case, where a test is not about ops), the
+first one always; the others are marked `slow`. What finds most mistakes a second of its own stays whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+# File under tests/, with or without a test's name: of how many cases one stays.
+ONE_OF: dict[str, int] = {
+    "compile/front/test_labels_compiled.py::test_wrong_labels_of_every_dtype_change_nothing": 6,
+    "compile/front/test_registry_compiled.py::test_backward": 4,
+    "compile/front/test_registry_compiled.py::test_forward": 4,
+    "compile/front/test_state_table.py::test_state_that_a_step_changes": 6,
+    "compile/front/test_training_steps.py::test_twenty_steps_are_those_of_eager_mode": 2,
+    "compile/llvm/test_registry_native.py::test_no_call_of_the_host_is_silent": 6,
+    "compile/llvm/test_registry_native.py::test_samples": 2,
+    "compile/source/test_numbers_without_dimensions.py::test_a_number_can_be_written_to": 4,
+    "compile/source/test_printed_brackets.py::test_brackets_are_where_they_must_be": 3,
+    "func/test_nesting_against_torch.py::test_nested_transforms_agree_with_torch": 4,
+    "func/test_registry_transforms.py": 2,
+    "func/test_writes_inside.py::test_the_numbers_are_those_of_the_twin": 4,
+    "nn/test_layers_against_torch.py::test_compiled_agrees_with_eager": 6,
+    "nn/test_layers_everywhere.py::test_native_code_agrees_with_eager": 6,
+    "nn/test_pytorchs_own_samples.py::test_modules": 4,
+    "ops/test_dtypes_registry.py": 3,
+    "ops/test_kinks.py::test_compiled_derivatives_at_the_edges_are_the_eager_ones": 6,
+    "ops/test_kinks.py::test_derivatives_at_kinks_are_pytorchs": 4,
+    "ops/test_opinfo.py::test_ops_agree_with_pytorch": 4,
+    "ops/test_primitives.py::test_float32_stays_float32": 2,
+    "ops/test_primitives.py::test_memory_layout_does_not_matter_and_inputs_are_left_alone": 2,
+    "ops/test_refusals.py::test_a_compiled_step_refuses_the_same": 4,
+    "ops/test_shared_results.py::test_compiled_code_shares_what_eager_code_shares": 8,
+    "optim/test_optimizers_against_torch.py::test_compiled_steps_agree_with_eager_ones_and_do_not_retrace": 3,
+    "optim/test_options_compiled.py::test_a_changed_option_counts_from_the_next_call_on": 8,
+}
+
+
+def divisor(where: str) -> int:
+    """Of how many cases of a test one stays; `where` is its place under tests/, without the parameters."""
+    return ONE_OF.get(where) or ONE_OF.get(where.partition("::")[0], 1)
+
+
+def left_out(items: list[Any]) -> list[Any]:
+    """Return the items that `make test` leaves to `make test-slow`, in the order given."""
+    seen: Counter[tuple[str, str]] = Counter()
+    out = []
+    for item in items:
+        where = item.nodeid.removeprefix("tests/").split("[")[0]
+        if (each := divisor(where)) == 1 or not hasattr(item, "callspec"):
+            continue
+        params = item.callspec.params
+        op = getattr(params.get("case"), "prim", None) or params.get("prim")
+        group = (where, getattr(op, "name", ""))
+        if seen[group] % each:
+            out.append(item)
+        seen[group] += 1
+    return out

@@ -6,8 +6,6 @@ PROMOTION = ("dtype float64, PyTorch's float32", "dtype float16, PyTorch's float
 PROMOTION_REASON = "Integers and booleans meet floats as in NumPy: docs/adr/005."
 _LIMITS = "The limits, or factors, are floats: the result is promoted as in NumPy, where PyTorch keeps the integers."
 _TIES = "Which of equal elements comes first is not determined."
-_REFUSED = "Refused: its rules are written for real numbers."
-_CAST = "Refused: with a real dtype PyTorch drops the imaginary part."
 _TYPES = "Refused: summed dimensions of sizes 1 and n, which only broadcast."
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -17,25 +15,18 @@ KNOWN: dict[str, dict[str, str]] = {
         "nn.functional.batch_norm": "One dimension of size 0 is refused: the channels are the second one.",
     },
     "int64": {
-        "addmv": _LIMITS, "addbmm": _LIMITS, "baddbmm": _LIMITS, "heaviside": "The result is a float, as in NumPy.",
+        "addmv": _LIMITS, "addbmm": _LIMITS, "baddbmm": _LIMITS,
         "kthvalue": _TIES, "topk": _TIES, "mode": _TIES,
         "nn.functional.local_response_norm": "A batch of none is refused.",
         "__rpow__": "Negative whole powers of integers are refused, as in NumPy.",
         "tensordot": _TYPES,
     },
     "bool": {
-        "addr": _LIMITS, "heaviside": "The result is a float, as in NumPy.", "mode": _TIES, "sort": _TIES,
+        "addr": _LIMITS, "mode": _TIES, "sort": _TIES,
         "argsort": _TIES, "square": "NumPy's square of a boolean is an int8.",
     },
     "complex128": {
         "istft": "In these samples PyTorch's gradient of the window is 0; ours agrees with finite differences.",
         "tensordot": _TYPES,
-        **dict.fromkeys(
-            ("logaddexp", "nn.functional.rms_norm", "logsumexp", "logcumsumexp",
-             "nn.functional.feature_alpha_dropout (without_train)"), _REFUSED,
-        ),
-        **dict.fromkeys(
-            ("softmax (with_dtype)", "nn.functional.softmin (with_dtype)", "log_softmax (with_dtype)"), _CAST
-        ),
     },
 }  # fmt: skip  # a table

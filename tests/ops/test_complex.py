@@ -205,6 +205,15 @@ def hermitian(z: Any) -> Any:
         lambda z: gg.ldexp(z, z.mT),
         gg.sigmoid,
         F.silu,
+        gg.logsumexp,
+        lambda z: gg.logsumexp(z * 5, 0, keepdim=True),
+        lambda z: gg.logaddexp(z * 5, z.mT),
+        lambda z: gg.logcumsumexp(z, 1),
+        lambda z: F.rms_norm(z, (3,), gg.tensor([1.0, 2.0, -1.0]).double(), 0.1),
+        lambda z: F.softmax(z, 0, dtype=gg.float64),
+        lambda z: F.log_softmax(z, 1, dtype=gg.float64),
+        lambda z: F.softmin(z, 1, dtype=gg.float64),
+        lambda z: F.feature_alpha_dropout(z) * F.dropout2d(z, 0.0),
     ],
 )
 def test_derivatives_of_functions_of_complex_matrices(function: Callable[[Any], Any]) -> None:
@@ -230,6 +239,58 @@ def test_large_complex_numbers_do_not_overflow_before_the_result_does(name: str)
         small = np.exp(np.where(z.real > 0, -z, z))
         expected = np.where(z.real > 0, 1 / (1 + small), small / (1 + small)) * (z if name == "silu" else 1)
     np.testing.assert_allclose(function(gg.tensor(z)).numpy(), expected, rtol=1e-12)
+
+
+INF, NAN = float("inf"), float("nan")
+EDGES = [
+    complex(-INF, 1),
+    complex(INF, 0),
+    complex(INF, 1),
+    complex(NAN, 0),
+    1 + 3j,
+    1 + 3j,
+    complex(0, NAN),
+    -700 + 2j,
+]
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_logarithms_of_sums_at_the_edges(edge: complex) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
+    others = np.array([edge, *EDGES, 2 - 1j, 800 - 4j])
+    mine, theirs = gg.tensor(others), torch.tensor(others)
+    here, there = gg.tensor(np.full(len(others), edge)), torch.full((len(others),), edge, dtype=torch.complex128)
+    np.testing.assert_allclose(gg.logaddexp(mine, here).numpy(), torch.logaddexp(theirs, there).numpy(), rtol=1e-14)
+    pairs, other_pairs = gg.stack([mine, here]), torch.stack([theirs, there])
+    with np.errstate(all="ignore"):
+        found = gg.logsumexp(pairs, 0).numpy()
+    np.testing.assert_allclose(found, torch.logsumexp(other_pairs, 0).numpy(), rtol=1e-14)
+    assert gg.logsumexp(gg.zeros(0, 2, dtype=gg.complex64), 0).tolist() == [complex(-INF, 0)] * 2
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_programs_compute_with_complex_numbers_as_eager_mode_does(backend: str) -> None:
+    z = gg.tensor(numbers(3, 3))
+
+    def run(z: Any) -> Any:
+        sums = (gg.logaddexp(z, z.mT), gg.logsumexp(z, 0), gg.logcumsumexp(z, 1), F.rms_norm(z, (3,)))
+        return (gg.sigmoid(z), F.silu(z), gg.exp2(z), F.softmax(z, 0, dtype=gg.float64), *sums)
+
+    for found, wanted in zip(gg.compile(run, backend=backend, strict=True)(z), run(z), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+
+
+def test_what_pytorch_cannot_do_with_complex_numbers_is_refused() -> None:
+    z = gg.tensor(numbers(3, 3))
+    refused = (
+        lambda: F.softmax(z, 0), lambda: F.log_softmax(z, 0, dtype=gg.complex128), lambda: gg.softmax(z, 0),
+        lambda: F.softmin(z), lambda: gg.logaddexp2(z, z), lambda: F.dropout(z), lambda: F.alpha_dropout(z, 0.5, True),
+        lambda: F.feature_alpha_dropout(z, 0.5, True), lambda: gg.nn.Dropout()(z), lambda: F.layer_norm(z, (3,)),
+    )  # fmt: skip  # a table
+    for call in refused:
+        with pytest.raises(errors.KindError, match=REFUSED):
+            call()
 
 
 def public() -> dict[str, Any]:

@@ -318,3 +318,14 @@ def test_limits_counts_and_ranges_of_integers() -> None:
     )
     with pytest.raises(errors.ArgumentError, match="negative integer powers"):
         gg.tensor([2]) ** gg.tensor([-1])
+
+
+@pytest.mark.parametrize("given", WHOLE)
+@pytest.mark.parametrize("backend", ["eager", "numpy", "llvm"])
+def test_steps_of_whole_numbers_are_whole_numbers(given: str, backend: str) -> None:
+    x, zero = WHOLE[given], WHOLE[given] - WHOLE[given] if given != "bool" else WHOLE[given] ^ WHOLE[given]
+    step = gg.heaviside if backend == "eager" else gg.compile(gg.heaviside, backend=backend, strict=True)
+    for a, b in ((x, x), (zero, x), (zero[0], x)):
+        same(step(gg.tensor(a), gg.tensor(b)), torch.heaviside(torch.tensor(a), torch.tensor(b)))
+    if backend == "eager":  # NumPy's function means what NumPy means
+        assert np.heaviside(gg.tensor(x), gg.tensor(x)).dtype == np.heaviside(x, x).dtype

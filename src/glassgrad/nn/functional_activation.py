@@ -100,16 +100,19 @@ def _default_dim(input: Array, dim: int | None) -> int:
     return dim if dim is not None else 0 if len(input.shape) in {0, 1, 3} else 1
 
 
+@takes_complex
 def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
     return reduce.softmax(input, _default_dim(input, dim), dtype=dtype)
 
 
+@takes_complex
 def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
     return reduce.log_softmax(input, _default_dim(input, dim), dtype=dtype)
 
 
+@takes_complex
 def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """softmax(-x) along `dim`."""
     return reduce.softmin(input, _default_dim(input, dim), dtype=dtype)

@@ -8,7 +8,7 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.engine.random import Generator, bernoulli_mask
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.complex_input import guard_all
+from glassgrad.ops.complex_input import refuse_complex, takes_complex
 from glassgrad.ops.core import Array
 
 # The value that SELU tends to for very negative inputs: -scale * alpha (Klambauer et al. 2017).
@@ -23,6 +23,14 @@ def _checked(p: float, op: str) -> float:
     return p
 
 
+def _passes(input: Array, p: float, training: bool, op: str) -> bool:
+    """Tell whether nothing is dropped; numbers of every kind pass then."""
+    if not training or p == 0:
+        return True
+    refuse_complex(op, (input,))
+    return False
+
+
 def _drop(input: Array, p: float, shape: tuple[int, ...], generator: Generator | None) -> Array:
     if p == 1:
         return input * 0
@@ -30,6 +38,7 @@ def _drop(input: Array, p: float, shape: tuple[int, ...], generator: Generator |
     return ew.where(kept, input * (1 / (1 - p)), 0)
 
 
+@takes_complex
 def dropout(
     input: Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
 ) -> Array:
@@ -38,7 +47,7 @@ def dropout(
     Raises:
         ArgumentError: `p` outside [0, 1].
     """
-    if not training or p == 0:
+    if _passes(input, p, training, "dropout"):
         return input
     return _drop(input, _checked(p, "dropout"), tuple(input.shape), generator)
 
@@ -51,21 +60,24 @@ def _channels(input: Array, dims: int) -> tuple[int, ...]:
 
 
 def _dropout_nd(input: Array, p: float, training: bool, dims: int) -> Array:
-    if not training or p == 0:
+    if _passes(input, p, training, f"dropout{dims}d"):
         return input
     return _drop(input, _checked(p, f"dropout{dims}d"), _channels(input, dims), None)
 
 
+@takes_complex
 def dropout1d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, L) or (C, L) (Tompson et al. 2015)."""
     return _dropout_nd(input, p, training, 1)
 
 
+@takes_complex
 def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, H, W) or (C, H, W) (Tompson et al. 2015)."""
     return _dropout_nd(input, p, training, 2)
 
 
+@takes_complex
 def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     return _dropout_nd(input, p, training, 3)
@@ -80,21 +92,21 @@ def _alpha(input: Array, p: float, shape: tuple[int, ...]) -> Array:
     return ew.where(kept, input, _SELU_FLOOR) * scale - scale * p * _SELU_FLOOR
 
 
+@takes_complex
 def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """Dropout for SELU: sets to its floor and rescales, so that mean and variance stay (Klambauer et al. 2017)."""
-    if not training or p == 0:
+    if _passes(input, p, training, "alpha_dropout"):
         return input
     return _alpha(input, _checked(p, "alpha_dropout"), tuple(input.shape))
 
 
+@takes_complex
 def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """`alpha_dropout` of whole channels, (N, C, ...)."""
-    if not training or p == 0:
+    if _passes(input, p, training, "feature_alpha_dropout"):
         return input
     shape: Any = tuple(input.shape)
     return _alpha(input, _checked(p, "feature_alpha_dropout"), (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
-
-guard_all(globals(), __all__)

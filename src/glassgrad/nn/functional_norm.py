@@ -13,6 +13,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.complex_input import guard_all, takes_complex
+from glassgrad.ops.complexes import is_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
@@ -101,13 +102,16 @@ def layer_norm(
     return layer_norm_p(input, *parts, dims=dims, eps=eps)
 
 
+@takes_complex
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None = None, eps: float | None = None) -> Array:
     """x / sqrt(mean(x**2) + eps) * weight, over the last dimensions (Zhang and Sennrich 2019).
 
-    Without `eps` it is the smallest step of the dtype, as in PyTorch.
+    Without `eps` it is the smallest step of the dtype, as in PyTorch. Of complex numbers the square itself is meant.
     """
     dims = _trailing(input, normalized_shape, "rms_norm")
     small = float(np.finfo(input.dtype).eps) if eps is None else eps
+    if is_complex(input):
+        return rms_norm_p.decomposed(input, *(() if weight is None else (weight,)), dims=dims, eps=small)
     return rms_norm_p(input, *(() if weight is None else (weight,)), dims=dims, eps=small)
 
 

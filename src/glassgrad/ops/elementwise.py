@@ -16,6 +16,7 @@ from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.kernels.blocks import in_blocks
 from glassgrad.ops.kernels.choose import choose
+from glassgrad.ops.kernels.logarithms import log_of_two
 from glassgrad.ops.samples import booleans, reals
 
 _inf = float("inf")
@@ -187,9 +188,20 @@ fmin = elementwise(
                      select(lambda y, a, b: logical_or(a <= b, isnan(b)), keep=False)), saves="x",
     formula="min(a, b), ignoring a NaN", derivative="a <= b, a > b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
 )  # fmt: skip  # an entry of the table
+
+
+def _heaviside(xp: Any, a: Array, b: Array) -> Array:
+    y = xp.heaviside(a, b)
+    if xp is not np:
+        return y
+    wanted = np.result_type(a, b)  # NumPy has the function for floats only
+    return y if wanted.kind == "f" else y.astype(wanted)
+
+
 heaviside = elementwise(
-    "heaviside", "heaviside", (0, select(lambda y, a, b: a == 0)), saves="x", formula="0 if a < 0, b if a == 0, else 1",
+    "heaviside", _heaviside, (0, select(lambda y, a, b: a == 0)), saves="x", formula="0 if a < 0, b if a == 0, else 1",
     derivative="0, a == 0", samples=(reals(-3, 3, 0), reals(-3, 3)), edge=EDGES,
+    notes="of integers an integer, as in PyTorch",
 )  # fmt: skip  # an entry of the table
 
 
@@ -274,35 +286,21 @@ log10 = elementwise(
 
 def _share(a: Array, b: Array) -> Array:
     """exp(a) / (exp(a) + exp(b)), the slope of logaddexp."""
-    return REGISTRY["sigmoid"](a - b)
+    gap = a - b
+    if gap.dtype.kind == "c":
+        turned = where(real(gap) > 0, -gap, gap)
+        e = exp(turned)
+        return where(real(gap) > 0, 1.0, e) / (1 + e)
+    return REGISTRY["sigmoid"](gap)
 
 
 logaddexp = elementwise(
     "logaddexp", "logaddexp", (in_blocks(lambda y, a, b: _share(a, b)), in_blocks(lambda y, a, b: _share(b, a))),
     saves="x",
     formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
-    edge=EDGES,
+    edge=EDGES, takes_complex=True,
 )  # fmt: skip  # an entry of the table
-
-
-@in_blocks
-def _logaddexp(_y: None, a: Array, b: Array) -> Array:
-    """NumPy's function, which is a scalar loop, in passes where both are arrays large enough for them."""
-    if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind == "f"):
-        return np.logaddexp(a, b)
-    larger = np.maximum(a, b)
-    with np.errstate(invalid="ignore"):
-        gap = a - b
-    np.negative(np.abs(gap, out=gap), out=gap)
-    sum_of_both = np.log1p(np.exp(gap, out=gap), out=gap)
-    sum_of_both += larger
-    if np.isnan(sum_of_both.sum()):  # two infinities of one sign, or a NaN
-        equal = a == b
-        sum_of_both[equal] = larger[equal] + _LN2
-    return sum_of_both
-
-
-logaddexp.evaluate = lambda a, b: _logaddexp(None, a, b)
+logaddexp.evaluate = log_of_two
 logaddexp2 = elementwise(
     "logaddexp2",
     "logaddexp2",

@@ -13,8 +13,8 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, widened
-from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.complexes import _squared_size
+from glassgrad.ops.complex_input import refuse_complex, takes_complex
+from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
 from glassgrad.ops.samples import S, distinct
@@ -426,25 +426,49 @@ def aminmax(x: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Ar
     return amin(x, dim, keepdim), amax(x, dim, keepdim)
 
 
+@takes_complex
 def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """log(sum(exp(x))) over `dim`, without overflow; -inf where every element is -inf."""
-    return logsumexp_p(as_real(x), axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
+    x, axis = as_real(x), canonical_axes(dim, len(x.shape))
+    if is_complex(x):
+        return _complex_logsumexp(x, axis, keepdim)
+    return logsumexp_p(x, axis=axis, keepdims=keepdim)
 
 
+def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
+    """Shifted by the largest real part, as PyTorch does; by a whole number, which has no gradient."""
+    if not count(x.shape, axis):
+        return sum_p(x, axis=axis, keepdims=keepdim) - math.inf
+    top = ew.floor(max_p(real(x), axis=axis, keepdims=True))
+    shift = ew.where(ew.isinf(top), 0.0, top)
+    y = ew.log(sum_p(ew.exp(x - shift), axis=axis, keepdims=True)) + shift
+    return y if keepdim else reshape_p(y, shape=reduced_shape(x, axis=axis, keepdims=False))
+
+
+def _softmax_input(x: Array, dtype: Any, op: str) -> Array:
+    """Numbers to compute with: as a real `dtype` complex ones lose their imaginary part, as in PyTorch."""
+    x = as_real(x) if dtype is None else astype(real(x) if np.dtype(dtype).kind != "c" else x, dtype)
+    refuse_complex(op, (x,))
+    return x
+
+
+@takes_complex
 @like_one_element
 def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
-    x = as_real(x) if dtype is None else astype(x, dtype)
+    x = _softmax_input(x, dtype, "softmax")
     return softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
 
 
+@takes_complex
 def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """softmax(-x) along `dim`."""
     return softmax(ew.negative(as_real(x)), dim, dtype=dtype)
 
 
+@takes_complex
 @like_one_element
 def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
-    x = as_real(x) if dtype is None else astype(x, dtype)
+    x = _softmax_input(x, dtype, "log_softmax")
     return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))

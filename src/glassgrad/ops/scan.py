@@ -16,9 +16,11 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
 from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complexes import real
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels.choose import all_over, multiply_over
+from glassgrad.ops.kernels.logarithms import complex_log_of_two
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
@@ -183,12 +185,12 @@ prod_p = fused(
 def _carry(y: Array, axis: int) -> Array:
     """exp(y[i-1] - y[i]), at most 1, and 0 where there is nothing to carry."""
     before = _shifted(y, axis, fill=-math.inf)
-    empty = ew.equal(before, -math.inf)
+    empty = ew.equal(real(before), -math.inf)
     return ew.where(empty, 0.0, ew.exp(ew.where(empty, 0.0, before) - ew.where(empty, 0.0, y)))
 
 
 def _weight(y: Array, x: Array) -> Array:
-    empty = ew.equal(y, -math.inf)
+    empty = ew.equal(real(y), -math.inf)
     return ew.where(empty, 0.0, ew.exp(x - ew.where(empty, 0.0, y)))
 
 
@@ -197,12 +199,22 @@ def _logcumsumexp_vjp(g: Array, y: Array, x: Array, *, axis: int) -> Array:
     return c * _weight(y, x)
 
 
+def _logcumsumexp(xp: Any, x: Array, *, axis: int) -> Array:
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis=axis)
+    y = np.array(x)
+    rows = np.moveaxis(y, axis, 0)
+    for at in range(1, len(rows)):
+        rows[at] = complex_log_of_two(rows[at], rows[at - 1])
+    return y
+
+
 logcumsumexp_p = custom(
-    "logcumsumexp", lambda _xp, x, *, axis: np.logaddexp.accumulate(x, axis=axis), vjp=(_logcumsumexp_vjp,),
+    "logcumsumexp", _logcumsumexp, vjp=(_logcumsumexp_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(_carry(y, axis), t * _weight(y, x), axis=axis, reverse=False),),
     saves=("x", "y"), formula="y[i] = log(exp(x[0]) + ... + exp(x[i]))",
     derivative="c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]", shape=_same_shape, batch=shifted,
-    samples=(S((2, 4), axis=1), S((5,), axis=0)),
+    samples=(S((2, 4), axis=1), S((5,), axis=0)), takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 # --- running extremes -----------------------------------------------------------------------------
@@ -265,6 +277,7 @@ def cumprod(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     return widened(_as_given(cumprod_p(flat, axis=axis), x), flat, dtype)
 
 
+@takes_complex
 def logcumsumexp(x: Array, dim: int) -> Array:
     """y[i] = log(exp(x[0]) + ... + exp(x[i])) along `dim`, without overflow."""
     flat, axis = _flat_or_along(x, dim)

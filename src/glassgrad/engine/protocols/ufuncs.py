@@ -37,6 +37,14 @@ def _modf(x: Array) -> tuple[Array, Array]:
     return compound.frac(x), PUBLIC["trunc"](x)
 
 
+def _heaviside(a: Array, b: Array) -> Array:
+    """NumPy computes it in floats, ours of whole numbers is a whole number."""
+    kinds = [x.dtype if hasattr(x, "dtype") else type(x) for x in (a, b)]
+    if np.result_type(*(np.dtype(kind) for kind in kinds)).kind == "f":
+        return REGISTRY["heaviside"](a, b)
+    return _plain(np.heaviside, "__call__", (a, b), {})
+
+
 def _table() -> dict[Any, Callable[..., Any]]:
     """Match by what the primitive computes with, then by name."""
     table: dict[Any, Callable[..., Any]] = {}
@@ -51,7 +59,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     return table | {
         np.matmul: REGISTRY["matmul"], np.reciprocal: REGISTRY["reciprocal"], np.power: REGISTRY["power"],
         np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive, np.cbrt: _cbrt,
-        np.divmod: _divmod, np.modf: _modf,
+        np.divmod: _divmod, np.modf: _modf, np.heaviside: _heaviside,
     }  # fmt: skip  # a table
 
 

@@ -1,0 +1,54 @@
+"""log(exp(a) + exp(b)) on NumPy arrays: in passes where the arrays are large, and of complex numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.kernels.blocks import in_blocks
+
+Array = Any
+
+
+def log_of_two(a: Array, b: Array) -> Array:
+    """Return log(exp(a) + exp(b)) without overflow."""
+    if np.iscomplexobj(a) or np.iscomplexobj(b):
+        return complex_log_of_two(a, b)
+    return _in_passes(None, a, b)
+
+
+@in_blocks
+def _in_passes(_y: None, a: Array, b: Array) -> Array:
+    """NumPy's function, which is a scalar loop, in passes where both are arrays large enough for them."""
+    if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind == "f"):
+        return np.logaddexp(a, b)
+    larger = np.maximum(a, b)
+    with np.errstate(invalid="ignore"):
+        gap = a - b
+    np.negative(np.abs(gap, out=gap), out=gap)
+    sum_of_both = np.log1p(np.exp(gap, out=gap), out=gap)
+    sum_of_both += larger
+    if np.isnan(sum_of_both.sum()):  # two infinities of one sign, or a NaN
+        equal = a == b
+        sum_of_both[equal] = larger[equal] + math.log(2.0)
+    return sum_of_both
+
+
+def complex_log_of_two(a: Array, b: Array) -> Array:
+    """The same of complex numbers; the imaginary part of the larger one is kept as it is.
+
+    Larger is what has the larger real part. So the result may lie beside the principal value, as PyTorch's does.
+    """
+    dtype = np.result_type(a, b)
+    a, b = np.broadcast_arrays(np.asarray(a, dtype), np.asarray(b, dtype))
+    smaller = a.real < b.real
+    low, high = np.where(smaller, a, b), np.where(smaller, b, a)
+    with np.errstate(all="ignore"):
+        y = high + np.log1p(np.exp(low - high))
+        alike = np.isinf(low.real) & (low.real == high.real)
+        if alike.any():
+            y = np.where(alike, np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high))), y)
+    unknown = np.isnan(a) | np.isnan(b)
+    return np.where(unknown, dtype.type(complex(math.nan, math.nan)), y)

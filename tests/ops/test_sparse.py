@@ -13,6 +13,9 @@ import glassgrad as gg
 from glassgrad import errors
 from tests.ops.against_torch import compare, real, torch
 
+# PyTorch says so once a process, in whichever test makes the first sparse matrix.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+
 PLACES = np.array([[2, 0, 1, 2, 0, 2], [1, 3, 0, 1, 3, 0]])  # two places come twice
 SHAPE = (3, 4)
 

@@ -27,8 +27,8 @@ from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
 # Ops that the program leaves to eager mode's kernels although they have a short text: NumPy takes one number at a time,
-# or decides number by number, and the processor guesses wrong.
-_BY_KERNEL = frozenset({"logaddexp", "where"})
+# or decides number by number, and the processor guesses wrong; or the text is right for floats only.
+_BY_KERNEL = frozenset({"heaviside", "logaddexp", "where"})
 # Ops whose text is short and whose result is used once go into the expression that uses them.
 _INLINE_WIDTH = 60
 # Bytes from which a value is worth a line that deletes it.

@@ -121,7 +121,7 @@ def _is_noise(found: Any, wanted: Any, noise: float) -> bool:
 
 
 def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
-    """Return copies of all a caller can see after a call, by name."""
+    """Return copies of everything a caller can see after a call, by name."""
     seen: dict[str, Any] = {}
 
     def note(leaf: Any, path: tree.Path) -> Any:

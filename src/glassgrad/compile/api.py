@@ -30,8 +30,8 @@ from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
-_IN_A_ROW = 8  # calls of one kind that were all traced, after which they run eagerly
-_KEPT = 64  # programs that a function keeps, unless GLASSGRAD_MAX_TRACES says another number
+_IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
+_KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
 
 
 def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceCall]:
@@ -140,7 +140,7 @@ class Compiled(Portable):
                 raise strict_error(error, certain=refused.certain)
             finally:
                 del error  # a frame that holds its own exception lives until the next collection
-        if error is None or refused.key in self._refused:  # said already
+        if error is None or refused.key in self._refused:  # the warning was given before
             return self.function(*args, **kwargs)
         told = reason(error)
         refused.__traceback__ = error = None  # its frames hold on to the whole trace
@@ -192,10 +192,10 @@ class Compiled(Portable):
         return self._first_run(call, leaves)
 
     def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
-        """Run a new trace; if that fails, everything is as it was."""
+        """Run a new trace for the first time; undo every effect if that fails."""
         before = against_eager.Snapshot(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
-            with opened():  # the last moment at which an interrupt finds nothing done
+            with opened():  # last point at which an interrupt needs no undoing
                 pass
             result = call.run(leaves)
         except BaseException as error:  # Ctrl-C too leaves everything as it was
@@ -245,7 +245,7 @@ class Compiled(Portable):
         return made, leaves, True
 
     def _count_in_a_row(self, key: Any) -> None:
-        """Count calls that no program fits though their arguments are those of one; refuse them when they go on."""
+        """Count calls that match a program's arguments but not its guards; refuse them once there are too many."""
         if key not in self._traces and self._latest is not None:
             return
         self._in_a_row += 1
@@ -254,14 +254,14 @@ class Compiled(Portable):
             raise RefusedError(told, certain=True, key=key)
 
     def _drop_oldest(self) -> None:
-        """Keep a bounded number of programs; the one that was called last the longest ago goes first."""
+        """Keep a bounded number of programs; evict the least recently called one first."""
         while sum(map(len, self._traces.values())) > max(1, int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)):
             key = next(key for key, known in self._traces.items() if known)
             self._traces[key] = self._traces[key][1:]
             self._dropped += 1
 
     def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
-        """Return a trace made before that fits."""
+        """Return an existing trace that matches the call."""
         return next((known for known in self._traces.get(key, ()) if known.fits(leaves)), None)
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
@@ -384,12 +384,12 @@ class Compiled(Portable):
 
     @property
     def capture(self) -> Capture:
-        """The latest trace with its surroundings."""
+        """The latest trace: its graph, state, guards and feeds."""
         return self._current("the trace").capture
 
     @property
     def program(self) -> Any:
-        """What runs: a native step or a NumPy one."""
+        """The executable of the latest trace: a native step or a NumPy one."""
         return self._current("the program").program
 
 

@@ -1,4 +1,4 @@
-"""Which emitter runs a graph, and what it wants done to the graph first."""
+"""Choose the emitter of a graph, and prepare the graph for it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _why_no_llvm() -> str | None:
 def build(graph: Graph, backend: str, threads: int | None) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
 
-    The way to native code is `stages.native`; that to a NumPy program is the last line below.
+    `stages.native` makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
         return importlib.import_module(_NATIVE).native(graph, threads)

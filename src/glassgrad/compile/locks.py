@@ -11,7 +11,7 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def free_in_children(lock: Any) -> Any:
-    """Return a lock that is free in a forked child, whatever thread of the parent held it."""
+    """Return a lock that is released in a forked child, whichever thread of the parent held it."""
     _locks.add(lock)
     return lock
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 
 class Portable:
-    """What a compiled function has to say when it is copied or pickled."""
+    """How a compiled function is copied and pickled."""
 
     function: Any
     backend: str
@@ -57,7 +57,7 @@ def _unfinished(kind: type[Any]) -> Any:
 
 
 def _named(module: str | None, name: str) -> Any:
-    """Return what a module has under a name, with dots in it for what lies in classes."""
+    """Return the object that a module holds under a dotted name; the dots lead into classes."""
     found: Any = sys.modules.get(module or "")
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -65,7 +65,7 @@ def _named(module: str | None, name: str) -> Any:
 
 
 def _by_value(frame: FrameType) -> bool:
-    """Tell whether a pickler asks that takes along what others find by name: cloudpickle, or a copy of it, or dill.
+    """Tell whether the caller is a pickler that stores functions by value: cloudpickle, a copy of it, or dill.
 
     Only who asks shows that: in a script both picklers see the same function of `__main__`, which another process
     finds under that name when it runs the same script, and does not find when it runs another.

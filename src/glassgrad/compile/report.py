@@ -1,4 +1,4 @@
-"""What a compiled function consists of, for people: totals, and the plan as a table."""
+"""Reports on a compiled function: totals, and the plan as a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) ->
 
 
 def _aligned(rows: Sequence[Row], width: int) -> list[str]:
-    """Return a heading and rows under each other, columns as wide as they must be; the names of ops get the rest."""
+    """Return a heading and rows as aligned columns; the column of op names takes the remaining width."""
     cells: list[tuple[str, str, str, str, Sequence[str], str]] = [("kind", "result", "flop", "bytes", ("ops",), "from")]
     for row in rows:
         where = row.where[0] if row.where else ""
@@ -58,7 +58,7 @@ def _aligned(rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _joined(ops: Sequence[str], room: int) -> str:
-    """Return as many names as there is room for, and how many more there are."""
+    """Return as many names as fit, and the number of those left out."""
     for shown in range(min(len(ops), 4), 1, -1):
         more = f"+{len(ops) - shown} more" if shown < len(ops) else ""
         text = "+".join(ops[:shown]) + more

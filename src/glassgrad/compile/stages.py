@@ -105,7 +105,7 @@ def _is_accepted(text: str) -> bool:
 
 
 def _on_disk(key: str, given: Graph, began: float, *, as_it_is: bool) -> Executable | None:
-    """Return a step from the disk, None when there is none. Its graph is prepared when somebody asks."""
+    """Return a step from the disk, or None. Its graph is prepared only when it is asked for."""
     small = functools.cache(lambda: prepared(given, as_it_is=as_it_is))
     found = cache_entry.find(key, given, lambda: find_checks(small()))
     if found is None:
@@ -152,7 +152,7 @@ class Executable:
 
     @property
     def emitted(self) -> Emitted:
-        """What the stages before machine code made."""
+        """The results of the stages before machine code."""
         if self._emitted is None:
             self._emitted = native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
         assert self._emitted is not None

@@ -18,7 +18,7 @@ from glassgrad.engine.tensor import Tensor, make
 
 
 class Arguments:
-    """What became of the arguments.
+    """How a trace treats each argument.
 
     Attributes:
         moving: positions of floats that are inputs.
@@ -45,7 +45,7 @@ class Arguments:
         return "_".join([name, *(str(part) for part in rest)])
 
     def static(self, args: Any, kwargs: Any) -> dict[str, Any]:
-        """Return the arguments that are no data: models, optimizers, options."""
+        """Return the arguments that are not data: models, optimizers, options."""
         found: dict[str, Any] = {}
 
         def collect(leaf: Any, path: tree.Path) -> Any:

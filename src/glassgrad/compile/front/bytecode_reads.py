@@ -26,7 +26,7 @@ _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
 
 
 class Reads(NamedTuple):
-    """What one piece of code reads, without the functions inside of it.
+    """The names that one code object reads, excluding nested functions.
 
     Attributes:
         globals: in the order of the code; `co_names` would hold attributes, too.
@@ -35,8 +35,8 @@ class Reads(NamedTuple):
         keys: name -> the constant keys that what has this name is asked for.
         looked: names of things that are not only written, counted up (``self.n += 1``) or added to (``log.append(x)``).
         counted: names of numbers that are counted up, and of containers with such numbers.
-        stored: names that get a value in another way.
-        globals_stored: globals that get a value in any way.
+        stored: names that are assigned in any other way.
+        globals_stored: globals that are assigned in any way.
         imports: the modules that are imported, each with its number of leading dots.
     """
 
@@ -73,7 +73,7 @@ class Names:
         self.stored: set[str] = set()
 
     def copy(self) -> Names:
-        """Return the same names, to be added to."""
+        """Return a mutable copy."""
         made = Names()
         for name, found in vars(self).items():
             setattr(made, name, found.copy())
@@ -89,7 +89,7 @@ class Names:
         return name not in self.looked and name not in self.counted
 
     def is_counter(self, name: str) -> bool:
-        """Tell whether the one thing that code does with a number is to count it up."""
+        """Tell whether code does nothing with a number but increment it."""
         return name in self.counted and name not in self.looked and name not in self.stored
 
     @staticmethod
@@ -99,7 +99,7 @@ class Names:
 
     @staticmethod
     def stored_by(code: types.CodeType) -> frozenset[str]:
-        """Return the globals that code gives a value."""
+        """Return the globals that code assigns."""
         return reads_of(code).globals_stored
 
     @staticmethod
@@ -124,7 +124,7 @@ class Names:
 
 
 def nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield code and that of the functions inside of it."""
+    """Yield a code object and those nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -185,7 +185,7 @@ def stored_at(codes: Iterable[types.CodeType], name: str) -> tuple[types.CodeTyp
 
 
 def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:
-    """Tell whether what is loaded here only gets something added: ``log.append(x)``, ``cache[key] = x``."""
+    """Tell whether the value loaded here is only appended to: ``log.append(x)``, ``cache[key] = x``."""
     begin = _behind_entries(instrs, at + 1)
     after = instrs[begin : begin + 1]
     if after and after[0].opname in _METHODS and after[0].argval in _ADDING:
@@ -214,7 +214,7 @@ def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
 
 
 def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
-    """Return the instruction that takes the value on top of the stack with one above it; None where that is unclear."""
+    """Return the instruction that consumes the value now on top of the stack; None where that is unclear."""
     above = 0
     for at in range(begin, len(instrs)):
         instr = instrs[at]
@@ -239,7 +239,7 @@ def _calls_method(instr: dis.Instruction) -> bool:
 
 
 def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Any] | None:
-    """Return the constant key that what is loaded here is asked for, in a tuple; None if that is not all."""
+    """Return, in a tuple, the constant key by which the value loaded here is subscripted; None for any other use."""
     after = instrs[at + 1 : at + 4]
     names = [instr.opname for instr in after]
     if names[:1] == ["LOAD_CONST"] and names[1:2] and (names[1] in _BY_KEY or _is_subscript(after[1])):
@@ -257,7 +257,7 @@ def _is_subscript(instr: dis.Instruction) -> bool:
 
 
 def _behind_entries(instrs: list[dis.Instruction], at: int) -> int:
-    """Return where the code goes on with an entry, or an entry of an entry, of what was loaded before `at`."""
+    """Return the position after the subscripts of the value loaded before `at`."""
     while at + 1 < len(instrs) and instrs[at].opname.startswith("LOAD_") and _is_subscript(instrs[at + 1]):
         at += 2
     return at

@@ -29,7 +29,7 @@ MOVING = ("moving",)  # a float that is an input, since it was another one in an
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[int] = ()) -> tuple[Any, list[Any]]:
-    """Return what a trace depends on in its arguments, as a key, and the leaves of the arguments.
+    """Return the arguments' signature, which selects a trace, and their leaves.
 
     Floats at `moving` positions are inputs; a trace depends on the values of all others.
     """
@@ -143,19 +143,19 @@ class TraceCall:
 
     @property
     def can_fail_halfway(self) -> bool:
-        """Tell whether a call can fail after it wrote to state: Python computes ops between turns of native code."""
+        """Tell whether a call can fail after it wrote to state, as the host computes ops between native kernels."""
         layout = getattr(getattr(self.program, "step", None), "layout", None)
         return layout is not None and any(host is not None for _, host in layout.segments)
 
     @property
     def graph(self) -> Graph:
-        """What runs: the trace after the passes."""
+        """The graph that runs: the trace after the passes."""
         graph: Graph = self.program.graph
         return graph
 
     def prepare(self, leaves: list[Any]) -> None:
-        """Write the fast way of calls like this one."""
-        # The key holds the ids of models and other objects, which must not be given to others.
+        """Generate the fast path for calls like this one."""
+        # The key holds ids of models and other objects; keeping these alive stops their ids from being reused.
         self._kept = [leaf for leaf, kind in zip(leaves, self.key[1], strict=True) if kind[0] == "object"]
         stores = self.capture.effects or self.capture.moved
         if not stores and all(at >= len(self._at) for at in self._written):
@@ -171,14 +171,14 @@ class TraceCall:
         return leaves if key == self.key and self.fits(leaves) else None
 
     def fits(self, leaves: list[Any]) -> bool:
-        """Tell whether everything but the arguments' types is as it was."""
+        """Tell whether all guards but the arguments' types hold."""
         if self.capture.once and self.used:
             return False
         here = all(leaves[at] is one for at, one in self.capture.state_arguments)
         return here and self._check() and self.look_again() and self._state_fits()
 
     def look_again(self) -> bool:
-        """Take the tensors that are now in places where they are replaced by others; tell whether they fit."""
+        """Read the tensors now in moved places; tell whether their types fit."""
         if not all(moved.read() for moved in self.capture.moved):
             return False
         for at in self._replaced:
@@ -196,7 +196,7 @@ class TraceCall:
         return True
 
     def why(self, leaves: list[Any]) -> str | None:
-        """Say what does not fit."""
+        """Explain which guard failed."""
         if self.capture.once and self.used:
             return "the first call made state that the next one finds"
         reason = self.guards.why()
@@ -217,20 +217,20 @@ class TraceCall:
     # --- memory that is shared ------------------------------------------------------------------------
 
     def _positions_written(self) -> list[int]:
-        """Return which of the arguments and the state are written to in place."""
+        """Return the arguments and state tensors that are written in place."""
         graph = self.capture.graph
         targets = {target for target, _ in graph.updates}
         slots = len(self._at) + len(self._arrays)
         return [at for at, var in enumerate(graph.inputs[:slots]) if var in targets]
 
     def _note_owners(self) -> None:
-        """Note whose memory the state that is written to lies in; the set is that of the fast way as well."""
+        """Record the owners of the memory that is written; the fast path shares this set."""
         self.owners.clear()
         count = len(self._at)
         self.owners.update(id(owner(self._arrays[at - count])) for at in self._written if at >= count)
 
     def _check_shared(self, arrays: list[Any]) -> None:
-        """Raise when an argument lies in memory that is written to under another name; the two would part."""
+        """Refuse an argument that aliases memory which the step writes under another name."""
         count = len(self._at)
         mine = [at for at in self._written if at < count]
         if not mine and not any(id(owner(array)) in self.owners for array in arrays[:count]):

@@ -1,4 +1,4 @@
-"""Tracing one call of a function, and putting everything back, however it ends."""
+"""Trace one call of a function, and restore all state, however the trace ends."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def capture(
 
 @contextmanager
 def _read_only(arrays: Sequence[Any]) -> Iterator[None]:
-    """Refuse writes to NumPy arrays while tracing: they would happen once, at once, and in no call."""
+    """Refuse writes to NumPy arrays while tracing: they would happen during the trace and never again."""
     locked = [array for array in arrays if array.flags.writeable]
     try:
         for array in locked:
@@ -106,7 +106,7 @@ def _read_only(arrays: Sequence[Any]) -> Iterator[None]:
 
 
 def _last_line(error: BaseException) -> object:
-    """Return the last line of the user's on the way to an exception."""
+    """Return the innermost line of the user's code in an exception's traceback."""
     found, step = None, error.__traceback__
     while step is not None:
         if not provenance.is_internal(step.tb_frame.f_code.co_filename):

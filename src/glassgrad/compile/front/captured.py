@@ -1,4 +1,4 @@
-"""What a trace becomes: the program with its surroundings."""
+"""The product of a trace: the graph, and everything a call needs around it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from glassgrad.engine.tensor import Tensor, make
 
 @dataclass(frozen=True)
 class Output:
-    """A leaf of the result, or of what is stored, that the program computes: output number `at`.
+    """A leaf of the result, or of a stored value, that the program computes: output number `at`.
 
     Attributes:
         at: which output.
@@ -38,7 +38,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Given:
-    """A leaf of the result that is an argument, or something that exists already, handed back."""
+    """A leaf of the result that is returned as it is: an argument or an existing object."""
 
     leaf: int | None
     value: Any = None
@@ -63,7 +63,7 @@ class State:
 
 @dataclass(eq=False)
 class Capture:
-    """A traced function as a program with its surroundings.
+    """A traced function: its graph, and everything a call needs around it.
 
     Attributes:
         graph: inputs in the order arguments, state, feeds.
@@ -125,7 +125,7 @@ def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracke
 
 
 def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Callable[[Any], Any]:
-    """Return a function that makes values of their descriptions; one tensor that is described twice is made once."""
+    """Return a function from descriptions to values; a tensor that is described twice is built once."""
     made: dict[int, Tensor] = {}
 
     def tensor(spec: Output) -> Tensor:

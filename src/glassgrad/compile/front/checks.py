@@ -1,4 +1,4 @@
-"""What must hold at the end of a trace, or the compiled function would do something else than eager mode."""
+"""Conditions at the end of a trace without which the compiled function would differ from eager mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from glassgrad.engine.tensor import Tensor
 
 
 def holder(left: Symbol) -> str:
-    """Say, as well as the garbage collector knows, what holds on to a traced value."""
+    """Name the object that keeps a traced value alive, as far as the garbage collector knows."""
     referrers = gc.get_referrers(left)
     found = {
         _named(holder, tensor)
@@ -65,7 +65,7 @@ def short_path(path: str) -> str:
 
 
 def state_of(stream: Any) -> Any:
-    """Return what the next draws of a random stream depend on, in a form that can be compared."""
+    """Return the state of a random stream in a form that can be compared."""
     if hasattr(stream, "get_state") and not isinstance(stream, np.random.RandomState):
         return stream.get_state()
     if hasattr(stream, "getstate"):
@@ -74,7 +74,7 @@ def state_of(stream: Any) -> Any:
 
 
 def check_streams(streams: list[tuple[str, Any, Any]]) -> None:
-    """Raise when the function drew from a stream that cannot be drawn from again in each call."""
+    """Refuse a function that drew from a stream which a call cannot replay."""
     for path, stream, before in streams:
         if state_of(stream) != before:
             raise errors.TRACE_RANDOM(what=f"{path} ({type(stream).__name__})")

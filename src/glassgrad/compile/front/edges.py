@@ -1,4 +1,4 @@
-"""One place that a compiled function looked at, and when what is there counts as the same."""
+"""A guarded place: what a compiled function read, and how its present content is compared."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Edge(NamedTuple):
         return self.holder[self.key]
 
     def holds(self) -> bool:
-        """Tell whether the place still holds what it held."""
+        """Tell whether the place is unchanged."""
         if self.kind == "absent":
             return self.key not in self.holder
         try:

@@ -1,4 +1,4 @@
-"""What a function does to Python objects, done by every call: tensors that it stores, numbers that it counts up.
+"""Effects on Python objects that every call repeats: tensors that are stored, numbers that are incremented.
 
 A trace runs the function's Python once. What that changed (see `places.py`) is taken back when the trace ends and
 becomes a list of `Effect`s, each with the value to put into a place: outputs of the program, arguments, or what exists
@@ -31,7 +31,7 @@ SET, ADD, EXTEND = "set", "add", "extend"
 
 @dataclass(frozen=True)
 class Kept:
-    """Something that exists already: stored as it is."""
+    """An existing object, stored as it is."""
 
     value: Any
 
@@ -99,7 +99,7 @@ class Moved:
         return self.holder.place(self.key)
 
     def read(self) -> bool:
-        """Look at what is there now; tell whether it is of the same kind."""
+        """Read the present content; tell whether it is of the same kind."""
         value = self.holder.get(self.key)
         leaves = [value] if type(value) is Tensor else tree.every_leaf(value)
         if len(leaves) != len(self.kinds) or not all(map(_fits, leaves, self.kinds)):
@@ -133,7 +133,7 @@ def _fits(leaf: Any, kind: Any) -> bool:
 
 
 def apply(effects: Sequence[Effect], build: Callable[[Any], Any]) -> None:
-    """Do to all places what the function does; `build` makes a value of its description."""
+    """Apply all effects; `build` turns a description into a value."""
     for effect in [(effect, build(effect.value)) for effect in effects]:
         _apply(*effect)
 
@@ -154,7 +154,7 @@ def _apply(effect: Effect, value: Any) -> None:
 
 
 class Sorted:
-    """The changes of a trace, sorted by what has to be done about them.
+    """The changes that a trace made, sorted by how calls treat them.
 
     Attributes:
         effects: what every call does.
@@ -187,7 +187,7 @@ class Sorted:
         }
 
     def _names(self, change: Change) -> list[str | None]:
-        """Return all names that code loads to get at a place."""
+        """Return all names that code loads to reach a place."""
         paths = self.paths.get(id(change.holder.target))
         return [change.holder.name(change.key)] if paths is None else [name_in(path) for path in paths]
 
@@ -198,7 +198,7 @@ class Sorted:
         return written and (one or appended(change) is not None)
 
     def counts(self, change: Change) -> Any:
-        """Return how much a number is counted up, where that is all that happens to it."""
+        """Return the increment of a number that is only incremented."""
         counters = all(name is not None and self.names.is_counter(name) for name in self._names(change))
         if not counters or type(change.now) is not int:
             return None

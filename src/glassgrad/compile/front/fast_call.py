@@ -1,4 +1,4 @@
-"""The way of a call that fits the latest trace: one generated function that checks everything and runs the program.
+"""Fast path: one generated function that checks a call against the latest trace and runs its program.
 
 What a call needs is known when the trace is made, so the loops over arguments, guards, state and gradients are written
 out once. The names in the generated text are globals of a namespace of its own, which Python looks up fastest.
@@ -99,7 +99,7 @@ def _plain_step(capture: Capture, program: Any) -> Any:
 
 
 def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> list[str]:
-    """Return lines that do what the step does when it is called, but for its lock: it is that of the caller."""
+    """Return the lines of the step's own call, without its lock, which the caller holds."""
     space.update(empty=np.empty, call=step.call, run=step.run)
     lines, results = [], []
     for number, out in enumerate(step.outputs):

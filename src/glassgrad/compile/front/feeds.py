@@ -1,4 +1,4 @@
-"""Inputs of a program that Python computes before every call: random draws, and numbers among options."""
+"""Feeds: inputs of a program that Python computes before every call, such as random draws and numeric options."""
 
 from __future__ import annotations
 

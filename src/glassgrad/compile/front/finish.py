@@ -1,4 +1,4 @@
-"""The end of a trace: reading off the Symbols, while they are in place, what the program takes, writes and returns."""
+"""Finish a trace: read the program's inputs, updates and outputs off the Symbols while they are in place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from glassgrad.engine.tensor import Tensor, make
 
 
 class Finish:
-    """Reads everything off the Symbols while they are still in place."""
+    """Reads inputs, updates and outputs off the Symbols before the arrays are restored."""
 
     def __init__(
         self,
@@ -355,6 +355,6 @@ def is_alive(node: Any) -> bool:
 
 
 def _split(feeds: list[Feed]) -> tuple[list[Feed], list[Callable[[], Any]]]:
-    """Separate the Python code that comes after the last input from what must run before the program."""
+    """Separate feeds that run after the program from those that must run before it."""
     last = max((at for at, feed in enumerate(feeds) if feed.var is not None), default=-1)
     return feeds[: last + 1], [feed.draw for feed in feeds[last + 1 :]]

@@ -1,4 +1,4 @@
-"""Which gradients of leaves a function reads and writes while it is traced."""
+"""Record which leaves' gradients a function reads and writes while it is traced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GradWatch:
         self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
 
     def start(self) -> None:
-        """Watch from now on. Other threads are not affected, but for a little time."""
+        """Begin to watch. Other threads pass through the stand-in, at a small cost in time."""
         slot = GRAD
 
         def read(target: Tensor) -> Any:
@@ -47,7 +47,7 @@ class GradWatch:
         setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
 
     def stop(self) -> None:
-        """Put the slot back."""
+        """Restore the slot."""
         setattr(Tensor, "_grad", GRAD)  # noqa: B010 - put back as it was
 
     def _note(self, target: Tensor, what: str) -> None:
@@ -62,6 +62,6 @@ class GradWatch:
             self.first[key] = (target, what, before)
 
     def restore(self) -> None:
-        """Give every leaf the gradient it had."""
+        """Restore every leaf's gradient."""
         for target, _, before in self.first.values():
             GRAD.__set__(target, before)

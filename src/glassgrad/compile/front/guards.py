@@ -1,4 +1,4 @@
-"""What must be as it was for a trace to be used again, checked before every call.
+"""Guards: the conditions under which a trace is reused, checked before every call.
 
 The check is one generated expression: its terms are identity tests on places that the trace looked at, so a
 hundred of them cost a few microseconds. When it fails, `why` finds the first term that does, for the user.
@@ -15,7 +15,7 @@ from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.engine.tensor import Tensor
 
 Check = Callable[[], bool]
-# The conditions of places that are looked at as a whole.
+# Conditions on containers that are compared as a whole.
 _WHOLE = {
     "length": "len({holder}) == v{number}",
     "keys": "tuple({holder}) == v{number}",
@@ -99,8 +99,8 @@ class Guards:
             yield f"l{number}._grad is g{number}"
 
     def why(self) -> str | None:
-        """Say what is not as it was; None when everything is."""
-        # That an object has another number of attributes says less than which one is new.
+        """Describe the first guard that fails; None when all hold."""
+        # Naming the new attribute says more than a changed number of attributes.
         for edge in sorted(self.edges, key=lambda edge: edge.path.startswith("len(vars(")):
             if not edge.holds():
                 if edge.kind in {"content", "bytes"}:

@@ -1,4 +1,4 @@
-"""The types of results while tracing, and whether the operands fit at all.
+"""Infer the types of results while tracing, and check the operands.
 
 Shape rules say what comes out if the operands fit; in eager mode NumPy finds out that they do not. A native
 program would not, so the ops that take several arrays are checked here, with errors like NumPy's, which the

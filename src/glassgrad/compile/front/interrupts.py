@@ -1,4 +1,4 @@
-"""Ctrl-C while a function is traced: told at once where nothing can be left half done, otherwise when all is back.
+"""Ctrl-C during a trace: delivered at once where nothing can be left half done, otherwise once state is restored.
 
 While tracing, the arrays of parameters are replaced by symbols. An interrupt in the middle of putting them back, or
 between two of the steps that do, would leave some of them behind for good.
@@ -39,7 +39,7 @@ _active: _Shield | None = None
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Let interrupts wait until the end of the block, but for the parts of it that are `opened`."""
+    """Defer interrupts to the end of the block, except in those parts of it that are `opened`."""
     global _active
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
@@ -62,7 +62,7 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def opened() -> Iterator[None]:
-    """Let interrupts through in this block; what is half done there is put back by the code around it."""
+    """Deliver interrupts in this block; the surrounding code undoes what is half done."""
     shield = _active if threading.current_thread() is threading.main_thread() else None
     if shield is None:
         yield

@@ -1,4 +1,4 @@
-"""Iterators that a function takes from: a trace must not take anything, since it would be the same in every call."""
+"""Iterators that a function advances: a trace must not advance them, since every call would see the same element."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from glassgrad.engine.mode import MODE, TRACING
 
 
 class StandIn:
-    """Stands in the place of an iterator while a function is traced, and refuses to give what is next.
+    """Replaces an iterator while a function is traced, and refuses to advance.
 
-    Other threads, which may use the same iterator, get it.
+    Other threads, which may share the iterator, still advance it.
     """
 
     def __init__(self, inner: Any, path: str) -> None:
@@ -35,7 +35,7 @@ class StandIn:
 
 
 def is_iterator(value: Any) -> bool:
-    """Tell whether something gives its elements once; a class of the user's own is looked into instead."""
+    """Tell whether an object is a one-shot iterator; the user's own classes are looked into instead."""
     kind = type(value)
     if not hasattr(kind, "__next__") or kind is StandIn:
         return False
@@ -45,7 +45,7 @@ def is_iterator(value: Any) -> bool:
 
 @contextmanager
 def watched(edges: Iterable[Edge]) -> Iterator[None]:
-    """Let stand-ins be in the places of iterators until the block ends."""
+    """Put stand-ins in the places of iterators until the block ends."""
     replaced = [edge for edge in edges if edge.kind in {"cell", "item", "attribute"} and is_iterator(edge.value)]
     replaced = [edge for edge in replaced if not isinstance(edge.holder, tuple)]
     try:

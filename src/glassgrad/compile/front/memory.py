@@ -1,4 +1,4 @@
-"""Which tensors lie in the same memory, and by which views one array is reached from another.
+"""Find tensors that share memory, and the views that lead from one array to another.
 
 A tensor that the traced function made of known numbers stays an array until it is written to. What shares its memory
 has to become a Symbol together with it, each a view of one root: otherwise the write would not reach the others.
@@ -33,7 +33,7 @@ _ALONE = _holders(make(np.zeros(1), None, False))
 
 
 def is_alone(target: Tensor, held: int) -> bool:
-    """Tell whether nothing else has the array of a tensor but so many variables of the caller: views hold on to it."""
+    """Tell whether only so many of the caller's variables refer to a tensor's array, and hence no view does."""
     return _holders(target) <= _ALONE + held
 
 
@@ -106,7 +106,7 @@ def _candidates(base: Any, array: Any, shapes: Collection[tuple[int, ...]]) -> I
 
 
 def _distance(base: Any, array: Any) -> int:
-    """Return how many elements behind the first of `base` the first of `array` lies."""
+    """Return the offset of `array` in `base`, in elements."""
     start, theirs = (one.__array_interface__["data"][0] for one in (base, array))
     return int((theirs - start) // base.itemsize)
 
@@ -157,7 +157,7 @@ def _sliced(base: Any, array: Any) -> list[Step] | None:
 def _axis_of(
     step: int, count: int, steps: Sequence[int], starts: Sequence[int], shape: Sequence[int], taken: dict[int, int]
 ) -> int | None:
-    """Return the axis of the base that goes in the steps of an axis of the array, and is long enough."""
+    """Return the base's axis whose stride divides that of the array's axis, and which is long enough."""
     fitting = [
         axis
         for axis, one in enumerate(steps)

@@ -1,4 +1,4 @@
-"""Where an instruction comes from: the user's line, and in a backward pass the forward op it belongs to.
+"""The origin of an instruction: the user's line and, in a backward pass, the forward op it belongs to.
 
 Stored as code objects and offsets and resolved only for messages and printing, as nodes of the tape do.
 """
@@ -25,9 +25,9 @@ _RULES = tape.Walk.apply_rules.__code__
 _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = backward._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
-# Formulas live in these folders; every other frame of the library only passes a call on, as these files do.
+# Formulas live in these folders; every other frame of the library, and these files, only pass a call on.
 _FORMULAS = tuple(f"{provenance.PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
-# The files that have a function traced, which put themselves here: whoever called them is no part of the program.
+# Files that start traces register themselves here; their callers are not part of the program.
 ENTRANCES: set[str] = set()
 _PLUMBING = {core.__file__, names.__file__}
 _ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
@@ -106,7 +106,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Here:
-    """What the stack says about the op that is being applied now, and the rule that applies it."""
+    """The origin of the op being applied, read off the stack, and the rule that applies it."""
 
     origin: Origin
     rule: Rule | None = None

@@ -1,4 +1,4 @@
-"""The parameters of a function that is compiled: their names, and calls brought to one form."""
+"""The parameters of a compiled function: their names, and calls in normal form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 def placed(
     args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a call with its keyword arguments in their places, as far as they follow each other.
+    """Return a call with its keyword arguments made positional, as far as they are consecutive.
 
     ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.
     """

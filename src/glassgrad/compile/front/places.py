@@ -23,7 +23,7 @@ MISSING = _Missing()
 
 
 class Holder(NamedTuple):
-    """Something that has places.
+    """An object that has places.
 
     Attributes:
         path: how the user would write it.
@@ -41,7 +41,7 @@ class Holder(NamedTuple):
     names: frozenset[str] = frozenset()
 
     def contents(self) -> Any:
-        """Return a shallow copy of what is there now."""
+        """Return a shallow copy of the present content."""
         match self.kind:
             case "names":
                 return {name: self.target[name] for name in self.names if name in self.target}
@@ -69,7 +69,7 @@ class Holder(NamedTuple):
         return self.target.get(key, MISSING)
 
     def set(self, key: Any, value: Any) -> None:
-        """Put a value into a place; MISSING takes it away."""
+        """Put a value into a place; MISSING deletes the entry."""
         match self.kind:
             case "class" | "slot":
                 delattr(self.target, key) if value is MISSING else setattr(self.target, key, value)
@@ -94,13 +94,13 @@ class Holder(NamedTuple):
                     self.target[key] = value
 
     def replace(self, items: Iterable[Any]) -> None:
-        """Give a list, deque or set other contents."""
+        """Replace the contents of a list, deque or set."""
         items = list(items)
         self.target.clear()
         (self.target.update if self.kind == "set" else self.target.extend)(items)
 
     def name(self, key: Any) -> str | None:
-        """Return the name that code loads to get at a place, None where there is none."""
+        """Return the name that code loads to reach a place, or None."""
         return str(key) if self.kind in {"object", "names", "class", "slot"} else name_in(self.path)
 
     def place(self, key: Any) -> str:
@@ -130,7 +130,7 @@ def cell_contents(cell: Any) -> Any:
 
 
 class Change(NamedTuple):
-    """A place that held another thing before. For lists that became longer or shorter, and sets, `key` is None."""
+    """A place whose content changed. `key` is None for sets, and for lists that grew or shrank."""
 
     holder: Holder
     key: Any
@@ -144,13 +144,13 @@ class Change(NamedTuple):
 
 
 class Places:
-    """What all holders held when this was made."""
+    """A record of what all holders held when it was made."""
 
     def __init__(self, holders: Iterable[Holder]) -> None:
         self.before = [(holder, holder.contents()) for holder in holders]
 
     def changes(self) -> Iterator[Change]:
-        """Yield what differs now."""
+        """Yield the changes since then."""
         for holder, before in self.before:
             match holder.kind:
                 case "list":
@@ -166,7 +166,7 @@ class Places:
                             yield Change(holder, key, one, other)
 
     def restore(self) -> None:
-        """Give back what was there."""
+        """Restore the content."""
         for change in list(self.changes()):
             change.holder.set(change.key, change.before)
 

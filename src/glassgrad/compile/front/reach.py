@@ -41,8 +41,8 @@ _OWN = "glassgrad"
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
 _AS_USER = tuple(f"{_OWN}.{folder}" for folder in provenance.AS_USER)
-_SCHEDULES = "glassgrad.optim.lr_scheduler"  # what they count steers nothing but options that are read in every call
-# Methods that operators and statements call, and those that do nothing to a step.
+_SCHEDULES = "glassgrad.optim.lr_scheduler"  # their counters affect only options, which every call reads anew
+# Methods that operators and statements call, and those that do not affect a step.
 _ASIDE = frozenset({
     "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
     "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
@@ -96,7 +96,7 @@ def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = N
 
 class _Walk:
     def __init__(self, names: Names) -> None:
-        self.known = names  # of the round before: what decides which attributes are followed
+        self.known = names  # names found by the previous round; they decide which attributes are followed
         self.names = names.copy()
         self.found = Reach()
         self.seen: dict[int, Any] = {}
@@ -112,7 +112,7 @@ class _Walk:
             self.look(path, value)
 
     def settle(self) -> None:
-        """Finish the paths, now that all tensors are known."""
+        """Complete the paths once all tensors are known."""
         self.found.names = self.names
         for at, edge in enumerate(self.found.edges):
             path = self.settled(edge.path)
@@ -122,7 +122,7 @@ class _Walk:
             self.found.tensors[key] = tensor, self.settled(path)
 
     def settled(self, path: str) -> str:
-        """Put the paths of tensors in the place of the tensors that are keys of a dictionary."""
+        """Replace tensors that are dictionary keys by their paths."""
         if "<tensor " not in path:
             return path
         return _KEY.sub(lambda match: self.found.tensors.get(int(match[1]), (None, "tensor"))[1], path)
@@ -138,7 +138,7 @@ class _Walk:
             self.queue.append((path, value))
 
     def holder(self, path: str, kind: str, target: Any, owner: Any = None, names: Iterable[str] = ()) -> None:
-        """Note something whose places the function may change; the library's own state has other ways."""
+        """Record a holder whose places the function may change; the library's own state is tracked elsewhere."""
         if id(target) in self.inside:
             return
         self.found.holders.append(Holder(path, kind, target, owner, frozenset(names)))
@@ -181,7 +181,7 @@ class _Walk:
             self.found.tables.add(id(value))
 
     def nothing(self, path: str, value: Any) -> None:
-        """Neither state nor a way to some."""
+        """An object that neither is state nor leads to any."""
 
     def method(self, path: str, value: types.BuiltinFunctionType) -> None:
         """A method of a container, such as ``log.append``."""
@@ -382,7 +382,7 @@ class _Walk:
             self.note(f"len({path})", "length", items, frozenset(items), len(items))
 
     def asked_for(self, path: str, items: Any, *, attributes: bool) -> tuple[bool, Any]:
-        """Tell whether a dictionary is read as a whole, and otherwise return the keys that it may be asked for."""
+        """Return whether a dictionary is read as a whole, and otherwise the keys by which it may be read."""
         if id(items) in self.inside:
             # A rule may read the options of a group through helpers, whose code is not looked into.
             return False, self.known.every.union(items) if _GROUP.search(path) else self.known.every

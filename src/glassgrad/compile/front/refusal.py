@@ -1,4 +1,4 @@
-"""Calls that cannot be compiled: whose error it is, how it is told, and what is put back before the call runs eagerly.
+"""Calls that cannot be compiled: who caused the error, how it is reported, what is restored before an eager run.
 
 An error on the way to a program is the user's own (a shape that does not fit, a `raise` in the function), a refusal
 (the function needs numbers that do not exist while it is traced), or a failure of the compiler. Only the first is
@@ -17,7 +17,7 @@ from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Instr
 from glassgrad.ops.core import Primitive
 
-MANY = 8  # after so many kinds of calls that could not be compiled, no other is tried
+MANY = 8  # kinds of calls that failed to compile, after which no other kind is tried
 # What says something about the user's arguments, in tracing as in eager mode. Errors about the kind of a value are not
 # among them: a Symbol is of another kind than the array it stands for. A warning is raised where a filter says so.
 _OWN = (
@@ -106,7 +106,7 @@ def _speaks_for_itself(error: Exception) -> bool:
 
 
 def _culprit(error: BaseException) -> str:
-    """Name the op that the compiler was at when it failed, and the line of the user's that it comes from."""
+    """Name the op that the compiler was processing when it failed, and the user's line it comes from."""
     steps = list(_steps(error))
     instr = next((found for step in reversed(steps) for found in _instrs(step.tb_frame)), None)
     if instr is not None and isinstance(instr.where, Origin):
@@ -120,11 +120,11 @@ def _culprit(error: BaseException) -> str:
 
 
 def _instrs(frame: FrameType) -> Iterable[Instr]:
-    """Return the instructions that a function of the compiler was at work on."""
+    """Return the instructions that a frame of the compiler was processing."""
     if not frame.f_code.co_filename.startswith(provenance.PACKAGE):
         return ()
     found = [value for value in frame.f_locals.values() if isinstance(value, Instr)]
-    # By its name: planning is not imported before something is compiled.
+    # Compared by name, so that planning is not imported before something is compiled.
     kernels = [value for value in frame.f_locals.values() if type(value).__name__ == "Kernel"]
     return [*found, *(kernel.instrs[0] for kernel in kernels if kernel.instrs)]
 

@@ -1,4 +1,4 @@
-"""Symbol: what stands in the place of an array while a function is being traced.
+"""Symbol: the stand-in for an array while a function is traced.
 
 A Symbol stands for *memory*, not for a value: operators make new Symbols, and in-place operators change
 which value (`Var`) this one holds, so that every Tensor that shares it sees the write, as Tensors that share
@@ -362,7 +362,7 @@ def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
 
 
 def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
-    """Return what a Symbol is a view of in the end, and the steps from there, the last one first."""
+    """Return the root of a view, and the steps from there, last one first."""
     steps: list[View] = []
     while source.view is not None:
         steps.append(source.view)

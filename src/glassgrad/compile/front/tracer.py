@@ -1,4 +1,4 @@
-"""The tracer: what runs a function on Symbols and writes down what it does.
+"""The tracer: it runs a function on Symbols and records the ops applied to them.
 
 While a tracer is active, every Tensor that an op touches is *lifted*: its array is replaced by a Symbol and
 remembered, to be put back when the trace ends, however it ends. Tensors that existed before are state: inputs of
@@ -57,7 +57,7 @@ class Lifted:
     by_function: bool = False
 
     def give_back(self) -> None:
-        """Let the Tensor have its array again; a second time does no harm."""
+        """Restore the Tensor's array; calling it again has no effect."""
         target = self.ref()
         if target is not None:
             target.array = self.array
@@ -104,7 +104,7 @@ class Tracer(Observer):
         self._kept: list[Any] = []
         self.live: dict[int, str] = {}  # arrays that the function closes over, by their ids
         self.used_arrays: set[int] = set()
-        self._existing: dict[int, Tensor] = {}  # held, so that no new tensor has the id of one that is gone
+        self._existing: dict[int, Tensor] = {}  # kept alive, so that no new tensor reuses their ids
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
         self._numbers: dict[tuple[int, str, int | None], Var] = {}
@@ -231,7 +231,7 @@ class Tracer(Observer):
         known = self._constants.get(key)
         if known is None:
             known = self._constants[key] = self.builder.constant(array)
-            self._kept.append(value)  # an id must not be used again
+            self._kept.append(value)  # kept alive, so that its id is not reused
         return known
 
     def _closed_over(self, array: Any, owner: Any) -> Var:

@@ -4,10 +4,10 @@ Each mutant (`making.py`) of a piece (`pieces.py`) is tried in a copy of the tre
 that has imported everything and collected the tests: the changed functions get their new code there, and the tests
 that reach the changed lines are run (`running.py`). A mutant is killed when one of them fails or does not end.
 
-Results are kept in build/mutants under a hash of the mutated file, so that an interrupted run goes on where it was and
-a changed file is tried anew. `--survivors` tries survivors again, after tests were added. A survivor whose change
-nobody can see is explained in explained.toml. The command fails while others survive. The mistakes of planted.toml,
-which no operator makes, are always tried first.
+Results are kept in build/mutants under a hash of the changed function, so that an interrupted run goes on where it
+was and a function that somebody changed is tried anew. `--survivors` tries survivors again, after tests were added. A
+survivor whose change nobody can see is explained in explained.toml. The command fails while others survive. The
+mistakes of planted.toml, which no operator makes, are always tried first.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> 
             outcome = outcomes[mutant.key] = tree.try_out(mutant)
             file.write(json.dumps({"key": mutant.key, "outcome": outcome, "file": mutant.file}) + "\n")
             file.flush()
+            if outcome in ALIVE:
+                print(mutant, flush=True)
         print(f"{len(outcomes)} tried in {time.monotonic() - begin:.0f} s", flush=True)
     return outcomes
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import tomllib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,13 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What its result is kept by."""
-        return hashlib.sha256(f"{self.file}\n{self.source}\n{self.text}".encode()).hexdigest()
+        """What its result is kept by: the changed function or statement, before and after."""
+        first, count, becomes = self.span
+        begin, end = next(
+            (place for place in _parts(self.source) if place[0] <= first < place[1]), (first, first + count)
+        )
+        before, after = self.source.split("\n")[begin:end], self.text.split("\n")[begin : end + becomes - count]
+        return hashlib.sha256("\n".join([self.file, *before, "becomes", *after]).encode()).hexdigest()
 
     @property
     def span(self) -> tuple[int, int, int]:
@@ -49,6 +56,14 @@ class Mutant:
     def __str__(self) -> str:
         was, becomes = self.lines()
         return f"  {self.file}:{self.span[0] + 1}\n    - {was}\n    + {becomes}"
+
+
+@lru_cache(maxsize=4)
+def _parts(source: str) -> list[tuple[int, int]]:
+    """Return the first line, from 0, and the end of every statement of a module or of a class in it."""
+    tree = ast.parse(source)
+    inner = [one for node in tree.body if isinstance(node, ast.ClassDef) for one in node.body]
+    return [(node.lineno - 1, node.end_lineno or node.lineno) for node in (*inner, *tree.body)]
 
 
 def planted(name: str) -> list[Mutant]:

@@ -66,6 +66,8 @@ class Sparing:
         name = type(self.whole).__name__
         if name == "NumberReplacer":
             found = found[:1]
+        if name.startswith("ReplaceBinaryOperator") and node.parent.type not in {"arith_expr", "term", "power"}:
+            found = []  # the star of a parameter list
         if name == "AddNot" and found and _is_negated(node.children[2 if node.type == "test" else 1]):
             found = []
         yield from found

@@ -44,7 +44,11 @@ PIECES = {
     ),
     "guards": Piece(
         ("compile/front/guards.py", "compile/front/edges.py"),
-        ("tests/compile/front/test_guards.py", "tests/compile/front/test_state_and_guards.py"),
+        (
+            "tests/compile/front/test_guard_terms.py",
+            "tests/compile/front/test_guards.py",
+            "tests/compile/front/test_state_and_guards.py",
+        ),
     ),
     "optimizers": Piece(
         ("optim/*.py",),
@@ -65,6 +69,7 @@ PIECES = {
     "cache": Piece(
         ("compile/native/cache.py", "compile/native/cache_entry.py", "compile/native/private.py"),
         (
+            "tests/compile/native/test_cache_entries.py",
             "tests/compile/native/test_cache_trust.py",
             "tests/compile/native/test_native_cache.py",
             *("-k", "not hash_seeds and not many_writers"),

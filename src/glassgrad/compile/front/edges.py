@@ -77,4 +77,8 @@ def same(now: Any, before: Any) -> bool:
         return False
     if isinstance(before, tuple):
         return len(now) == len(before) and all(map(same, now, before))
-    return bool(now == before) or repr(now) == repr(before) == "nan"
+    equal = bool(now == before)
+    if equal and before:
+        return True
+    # Zeros of both signs are equal, and NaN is not even equal to itself.
+    return (equal or bool(before != before)) and repr(now) == repr(before)  # noqa: PLR0124 - how NaN is told

@@ -54,6 +54,7 @@ PIECES = {
         ("optim/*.py",),
         (
             "tests/optim/test_optimizers_against_torch.py",
+            "tests/optim/test_signatures_against_torch.py",
             "tests/optim/test_groups_added_later.py",
             "tests/optim/test_averages_and_accumulation.py",
         ),
@@ -75,5 +76,13 @@ PIECES = {
             *("-k", "not hash_seeds and not many_writers"),
         ),
     ),
-    "schedules": Piece(("optim/lr_scheduler/*.py",), ("tests/optim/test_schedules_against_torch.py",)),
+    "schedules": Piece(
+        ("optim/lr_scheduler/*.py",),
+        (
+            "tests/optim/test_schedules_against_torch.py",
+            "tests/optim/test_signatures_against_torch.py",
+            "tests/optim/test_schedule_options.py",
+            "tests/optim/test_groups_added_later.py",
+        ),
+    ),
 }

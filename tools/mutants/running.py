@@ -29,6 +29,7 @@ import pytest
 from tools.mutants import patching
 
 PASSED, FAILED, IMPORT_AGAIN = 0, 1, 3  # how a child ends
+WAIT = 120.0  # by the clock, for what sleeps; processor time is limited test by test, as others may use the machine
 _MEMORY = 4 << 30  # more than a child needs on top of what was imported
 Place = tuple[Hashable, int]  # the name of a code object and a line
 
@@ -150,7 +151,7 @@ def _children() -> float:
 @contextlib.contextmanager
 def limited(seconds: float) -> Any:
     """End the process when what is inside takes many times the seconds that it took before."""
-    signal.setitimer(signal.ITIMER_PROF, 2 + 5 * seconds)
+    signal.setitimer(signal.ITIMER_PROF, 1 + 5 * seconds)
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -272,6 +273,6 @@ class Warm:
         before = path.read_text(encoding="utf-8")
         path.write_text(text, encoding="utf-8")  # for the processes that tests start
         try:
-            return in_child(self.folder, work, 20 + 10 * sum(self.reach.seconds[name] for name in names))
+            return in_child(self.folder, work, WAIT + 20 * sum(self.reach.seconds[name] for name in names))
         finally:
             path.write_text(before, encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 
 from tools.mutants.making import Mutant
 from tools.mutants.pieces import PACKAGE, ROOT, Piece
-from tools.mutants.running import FAILED, PASSED, Reach, Runner, Tracer, Warm, in_child, limited
+from tools.mutants.running import FAILED, PASSED, WAIT, Reach, Runner, Tracer, Warm, in_child, limited
 
 
 class Tree:
@@ -69,7 +69,7 @@ class Tree:
             ended = in_child(
                 self.folder,
                 lambda: self._pytest(lambda runner: runner.run(names, lambda name: limited(seconds[name]))),
-                60 + 10 * sum(seconds.values()),
+                2 * WAIT + 20 * sum(seconds.values()),
             )
         finally:
             path.write_text(mutant.source, encoding="utf-8")

@@ -205,6 +205,16 @@ def test_a_step_is_found_as_it_was_stored(place, threads):
     assert not (place / f"{key}.native").exists(), "what makes no sense is taken out"
 
 
+def test_a_step_may_write_all_that_it_takes():
+    b = Builder()
+    w = b.input(4, 3)
+    given = b.build(updates=[(w, w * 2.0)])
+    executable = native(given, 1, stored=False)
+    layout = executable.step.layout
+    assert layout.written == set(layout.inputs)
+    assert to_layout(given, to_header(given, layout, executable.stats), layout.uses)[0].written == layout.written
+
+
 def test_how_many_shares_is_part_of_the_name(monkeypatch):
     names = {cache_entry.key_of(graph(), threads, as_it_is=as_it_is) for threads in (1, 2, None) for as_it_is in (0, 1)}
     assert len(names) == 6

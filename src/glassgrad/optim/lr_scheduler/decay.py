@@ -91,7 +91,7 @@ class ConstantLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
-        _check_factor("ConstantLR", "factor", factor, 0)
+        _check_factor("ConstantLR", "factor", factor)
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
@@ -105,8 +105,8 @@ class ConstantLR(LRScheduler):
         return base * (1 if self.last_epoch >= self.total_iters else self.factor)
 
 
-def _check_factor(owner: str, name: str, given: float, low: float) -> None:
-    if not low <= given <= 1 or (name == "start_factor" and given == 0):
+def _check_factor(owner: str, name: str, given: float) -> None:
+    if not 0 <= given <= 1 or (name == "start_factor" and given == 0):
         raise errors.BAD_OPTION(
             owner=owner, name=name, given=given, expected="a number above 0 and up to 1", where=provenance.here(2)
         )
@@ -136,8 +136,8 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        _check_factor("LinearLR", "start_factor", start_factor, 0)
-        _check_factor("LinearLR", "end_factor", end_factor, 0)
+        _check_factor("LinearLR", "start_factor", start_factor)
+        _check_factor("LinearLR", "end_factor", end_factor)
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters

@@ -1,0 +1,113 @@
+"""What schedules refuse, up to where they do not, and what they begin with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import glassgrad as gg
+from glassgrad.optim import lr_scheduler as s
+
+from .test_schedules_against_torch import optimizer_of
+
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
+
+Make = Callable[[Any], Any]
+
+REFUSED: dict[str, tuple[Make, str]] = {
+    "too few milestones": (lambda o: s.SequentialLR(o, [s.StepLR(o, 3)], [5]), r"\b0, one fewer than schedules"),
+    "another optimizer, one by one": (
+        lambda o: s.SequentialLR(o, [s.StepLR(o, 3), s.StepLR(optimizer_of(gg), 3)], [5]), "SequentialLR.*optimizer"),
+    "another optimizer, at once": (
+        lambda o: s.ChainedScheduler([s.StepLR(o, 3), s.StepLR(optimizer_of(gg), 3)]), "ChainedScheduler.*optimizer"),
+    "the optimizer is another": (
+        lambda o: s.ChainedScheduler([s.StepLR(o, 3)], optimizer_of(gg)), "ChainedScheduler.*optimizer"),
+    "no schedules": (lambda o: s.ChainedScheduler([]), "at least one"),
+    "a factor below 0": (lambda o: s.ConstantLR(o, -0.1), "a number above 0 and up to 1"),
+    "a factor above 1": (lambda o: s.ConstantLR(o, 1.1), "a number above 0 and up to 1"),
+    "a start of 0": (lambda o: s.LinearLR(o, 0.0), "start_factor"),
+    "a start above 1": (lambda o: s.LinearLR(o, 1.1), "start_factor"),
+    "an end below 0": (lambda o: s.LinearLR(o, 0.5, -0.1), "end_factor"),
+    "an end above 1": (lambda o: s.LinearLR(o, 0.5, 1.1), "end_factor"),
+    "a period of 0": (lambda o: s.CosineAnnealingWarmRestarts(o, 0), "T_0"),
+    "a period and a half": (lambda o: s.CosineAnnealingWarmRestarts(o, 1.5), "T_0"),
+    "a period that shrinks": (lambda o: s.CosineAnnealingWarmRestarts(o, 3, 0), "T_mult"),
+    "a warm-up below 0": (lambda o: s.WarmupCosineLR(o, -1, 5), "less than total_steps=5"),
+    "a warm-up to the end": (lambda o: s.WarmupCosineLR(o, 5, 5), "less than total_steps=5"),
+    "a mode": (lambda o: s.CyclicLR(o, 0.1, 0.2, mode="square"), "'triangular', 'triangular2' or 'exp_range'"),
+    "rates for another number of groups": (lambda o: s.CyclicLR(o, 0.1, [0.2] * 3), "max_lr.*one number, or 2"),
+    "no momentum": (
+        lambda o: s.CyclicLR(gg.optim.Adagrad([gg.ones(1, requires_grad=True)]), 0.1, 0.2), "Adagrad has no momentum"),
+    "no steps": (lambda o: s.OneCycleLR(o, 0.1, total_steps=0), "at least 1"),
+    "epochs alone": (lambda o: s.OneCycleLR(o, 0.1, epochs=3), "epochs and steps_per_epoch"),
+    "steps of an epoch alone": (lambda o: s.OneCycleLR(o, 0.1, steps_per_epoch=3), "epochs and steps_per_epoch"),
+    "a share below 0": (lambda o: s.OneCycleLR(o, 0.1, 9, pct_start=-0.1), "between 0 and 1"),
+    "a share above 1": (lambda o: s.OneCycleLR(o, 0.1, 9, pct_start=1.1), "between 0 and 1"),
+    "a strategy": (lambda o: s.OneCycleLR(o, 0.1, 9, anneal_strategy="sine"), "'cos' or 'linear'"),
+    "a plateau's mode": (lambda o: s.ReduceLROnPlateau(o, "least"), "'min' or 'max'"),
+    "a plateau's threshold": (lambda o: s.ReduceLROnPlateau(o, threshold_mode="none"), "'rel' or 'abs'"),
+    "a factor of 1": (lambda o: s.ReduceLROnPlateau(o, factor=1.0), "a number below 1"),
+    "lowest rates of other groups": (lambda o: s.ReduceLROnPlateau(o, min_lr=[0.1]), "one number, or 2"),
+    "functions of other groups": (lambda o: s.LambdaLR(o, [len]), "1 functions.*one for each of 2 groups"),
+}  # fmt: skip  # a table
+
+TAKEN: list[Make] = [
+    lambda o: s.ConstantLR(o, 1.0),
+    lambda o: s.ConstantLR(o, 0.0),
+    lambda o: s.LinearLR(o, 1.0, 0.0),
+    lambda o: s.LinearLR(o, 0.5, 1.0),
+    lambda o: s.CosineAnnealingWarmRestarts(o, 1.0, 1),
+    lambda o: s.WarmupCosineLR(o, 0, 1),
+    lambda o: s.CyclicLR(o, 0.1, 0.2, mode="any", scale_fn=lambda x: 1.0),
+    lambda o: s.OneCycleLR(o, 0.1, 1),
+    lambda o: s.OneCycleLR(o, 0.1, 9, pct_start=0.0),
+    lambda o: s.OneCycleLR(o, 0.1, 9, pct_start=1.0),
+    lambda o: s.ReduceLROnPlateau(o, factor=0.999),
+    lambda o: s.SequentialLR(o, [s.StepLR(o, 3)], []),
+    lambda o: s.ChainedScheduler([s.StepLR(o, 3)], o),
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    make, message = REFUSED[name]
+    with pytest.raises((ValueError, TypeError), match=f"(?s){message}") as found:
+        make(optimizer_of(gg))
+    assert f"test_schedule_options.py:{make.__code__.co_firstlineno}" in str(found.value), "the user's line"
+
+
+@pytest.mark.parametrize("number", range(len(TAKEN)))
+def test_taken(number: int) -> None:
+    optimizer = optimizer_of(gg)
+    schedule = TAKEN[number](optimizer)
+    assert all(math.isfinite(group["lr"]) for group in optimizer.param_groups)
+    assert schedule.get_last_lr() == [group["lr"] for group in optimizer.param_groups]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("first", [1.0, math.inf, -math.inf, math.nan])
+def test_a_plateau_counts_as_pytorchs_from_its_first_number_on(mode: str, first: float) -> None:
+    options = {"mode": mode, "patience": 0, "cooldown": 2, "eps": 0.0}
+    ours = s.ReduceLROnPlateau(optimizer_of(gg), **options)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer_of(torch), **options)
+    for number in (None, first, 1.0, 1.0, 2.0, 0.5, 0.5, 0.5, 0.5):
+        if number is not None:
+            ours.step(number)
+            theirs.step(number)
+        for name in ("cooldown_counter", "num_bad_epochs", "last_epoch", "best"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), nan_ok=True), (name, number)
+        assert ours.get_last_lr() == pytest.approx([group["lr"] for group in theirs.optimizer.param_groups])
+
+
+def test_a_plateau_leaves_out_changes_as_small_as_its_eps() -> None:
+    for least, changes in ((0.02 - 2**-10, False), (0.02 - 2**-9, True)):
+        optimizer = gg.optim.SGD([gg.ones(1, requires_grad=True)], lr=0.02)
+        schedule = s.ReduceLROnPlateau(optimizer, patience=0, min_lr=least, eps=0.02 - (0.02 - 2**-10))
+        for _ in range(2):
+            schedule.step(1.0)
+        assert (optimizer.param_groups[0]["lr"] != 0.02) == changes
+    schedule.step(1.0, epoch=40)
+    assert schedule.last_epoch == 40

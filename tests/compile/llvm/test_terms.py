@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.composite import COMPOSITES, TermSpace
+from glassgrad.compile.llvm.composite import FORWARDS, TermSpace
 from glassgrad.compile.llvm.math import MAX_ULP
 from glassgrad.compile.llvm.math.library import LIBRARY
+from glassgrad.compile.llvm.scalar import ELEMENTWISE
 from glassgrad.ops.core import REGISTRY
 from tests.compile.llvm.test_native_math import EDGES, compiled, ulps
 from tests.ops.cases import params_of
@@ -89,14 +90,31 @@ def test_neighbours_of_halves_are_halves():
     np.testing.assert_array_equal(compiled("nextafter", np.float16, a.size, arity=2)(a, b)[0], want)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.bool_])
-def test_fmod_of_integers_is_numpys(dtype):
+INTEGERS = pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.bool_])
+
+
+@INTEGERS
+@pytest.mark.parametrize("op", ["fmod", "remainder", "floor_divide"])
+def test_quotients_of_integers_are_numpys(op, dtype):
     values = np.array([0, 1, 2, 3, 7, 100, 127, -1, -3, -128]).astype(dtype)
     a, b = (grid.ravel() for grid in np.meshgrid(values, values))
     with np.errstate(all="ignore"):
-        want = np.fmod(a, b)
-    found = compiled("fmod", want.dtype, a.size, arity=2)(a.astype(want.dtype), b.astype(want.dtype))[0]
+        want = getattr(np, op)(a, b)
+    found = compiled(op, want.dtype, a.size, arity=2)(a.astype(want.dtype), b.astype(want.dtype))[0]
     np.testing.assert_array_equal(found, want)
+
+
+@INTEGERS
+@pytest.mark.parametrize("op", ["sign", "signbit", "isinf", "isfinite", "isnan"])
+def test_tests_of_integers_are_numpys(op, dtype):
+    from glassgrad.compile.ir.graph import GraphBuilder
+    from tests.compile.graphs import lower
+
+    x = np.array([0, 1, 2, 127, -1, -128]).astype(dtype)
+    want = REGISTRY[op].compute((x,), {})
+    builder = GraphBuilder()
+    out = builder.apply(op, [builder.input(x.shape, x.dtype)], x.shape, want.dtype, {})
+    np.testing.assert_array_equal(lower(builder.build([out]), threads=1)(x)[0], want)
 
 
 @DTYPES
@@ -112,7 +130,7 @@ def test_lerp_meets_both_ends_in_every_form(dtype):
     np.testing.assert_array_equal(step.source.function()(a, b, w), want)
 
 
-@pytest.mark.parametrize("op", [name for name in COMPOSITES if REGISTRY[name].samples])
+@pytest.mark.parametrize("op", [op for op in FORWARDS if op not in ELEMENTWISE and REGISTRY[op].samples])
 def test_halves_are_rounded_once(op):
     """Each result is the float32 one, rounded: intermediate values neither overflow nor lose digits."""
     prim = REGISTRY[op]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glassgrad.compile.ir.passes.decompose import DECOMPOSITIONS
-from glassgrad.compile.llvm.composite import COMPOSITES
+from glassgrad.compile.llvm.composite import FORWARDS
 from glassgrad.compile.llvm.solid import SOLIDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
@@ -15,9 +15,9 @@ def forms_of(prim: Primitive) -> list[str]:
     """Return every form that a primitive has; an op of the table has one at least, or "host"."""
     name = prim.name
     forms = {
-        "forward": name in COMPOSITES,
+        "forward": name in FORWARDS,
         "view": prim.indices is not None,
-        "loop": name in LOOPS and name not in COMPOSITES and prim.indices is None,
+        "loop": name in LOOPS and name not in FORWARDS and prim.indices is None,
         "kernel": name in SOLIDS,
         "parts": prim.decompose is not None or name in DECOMPOSITIONS or (name in RULES and name not in LOOPS),
         "host": name in WITHOUT_CODE,

@@ -28,7 +28,7 @@ from glassgrad.ops.views import broadcast_indices
 
 _BOOLEAN = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-    "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit",
+    "logical_xor", "logical_not", "isnan", "signbit",
 }  # fmt: skip  # a table
 _ON_MASKS = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 
@@ -70,8 +70,6 @@ def _common_kind(values: tuple[Any, ...]) -> str:
     return max(wide, key=lambda kind: int(kind[1:])) if wide else kinds[0]
 
 
-attach(Term, lambda op: lambda *operands: apply(op, *operands))
-
 # What NumPy calls the basic ops that have another name here.
 _NUMPY_NAMES = {
     "invert": "bitwise_not", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
@@ -91,8 +89,35 @@ class TermSpace:
             raise AttributeError(f"expressions have no function {name}")
         return lambda *args: apply(op, *args)
 
+    def power(self, a: Any, b: Any) -> Any:
+        exponent = b.expr.data if isinstance(b, Term) and b.expr.op == "const" else b
+        # A square root and small whole powers; other half powers differ from pow at 0 and -Inf.
+        simple = isinstance(exponent, int | float) and (exponent == 0.5 or exponent == int(exponent))
+        if simple and abs(exponent) <= 8 and isinstance(a, Term) and is_float(a.expr.kind):
+            return apply("constant_power", a, data=float(exponent))
+        return apply("power", a, b)
+
     def clip(self, x: Any, low: float | None, high: float | None) -> Any:
-        return apply("clip", x, data=(low, high))
+        x = x if low is None else self.maximum(x, low)
+        return x if high is None else self.minimum(x, high)
+
+    def sign(self, x: Any) -> Any:
+        # A zero and NaN are their own sign.
+        return self.where(x > 0, 1, self.where(x < 0, -1, x))
+
+    def isinf(self, x: Any) -> Any:
+        return abs(x) == math.inf if is_float(x.expr.kind) else x != x  # noqa: PLR0124 - no whole number is infinite
+
+    def isfinite(self, x: Any) -> Any:
+        return abs(x) < math.inf if is_float(x.expr.kind) else x == x  # noqa: PLR0124 - every whole number is finite
+
+    def signbit(self, x: Any) -> Any:
+        return apply("signbit", x) if is_float(x.expr.kind) else x < 0
+
+    def remainder(self, n: Any, d: Any) -> Any:
+        rest = self.fmod(n, d)
+        wrong = self.logical_and(rest != 0, self.logical_xor(rest < 0, d < 0))
+        return self.where(wrong, rest + d, rest)
 
     def exp2(self, x: Any) -> Any:
         return apply("exp2", x)
@@ -108,7 +133,7 @@ class TermSpace:
 
     def cosh(self, x: Any) -> Any:
         half = self.exp(abs(x) * 0.5)
-        return (0.5 * half) * half + self.reciprocal(half * half) * 0.5
+        return (0.5 * half) * half + 0.5 / (half * half)
 
     def sinc(self, x: Any) -> Any:
         angle = math.pi * x
@@ -162,17 +187,39 @@ class TermSpace:
         return self.where(x > 0, -(x * self.log(x)), self.where(x < 0, -math.inf, x))
 
 
-def _composite(prim: Primitive) -> LoopLowering:
+def _operator(op: str) -> Callable[..., Term]:
+    """Return the operator of an op, which may be one of the functions above."""
+
+    def function(*operands: Any) -> Term:
+        result: Term = getattr(TermSpace(np.dtype(np.float64)), op)(*operands)
+        return result
+
+    return function
+
+
+attach(Term, _operator)
+
+
+def _kinds(builder: NestBuilder, instr: Instr) -> list[str]:
+    """Return the kind in which each operand is read: that of the result, but for tests the one they are made in."""
+    kind = builder.kind(instr.output.dtype)
+    if instr.op == "where":
+        return ["b1", kind, kind]
+    if kind == "b1" and instr.op not in _ON_MASKS:
+        dtypes: list[Any] = [operand.dtype if isinstance(operand, Var) else operand for operand in instr.inputs]
+        kind = builder.kind(np.result_type(*dtypes))
+    # Halves are computed as floats and rounded once, as NumPy does in its functions; basic ops see to that themselves.
+    return ["f32" if kind == "f16" and instr.op not in ELEMENTWISE else kind] * len(instr.inputs)
+
+
+def _lowering(prim: Primitive) -> LoopLowering:
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-        kind = builder.kind(instr.output.dtype)
-        # Halves are computed as floats and rounded once, as NumPy does in its functions.
-        wide = "f32" if kind == "f16" else kind
         terms = []
-        for operand in instr.inputs:
+        for operand, kind in zip(instr.inputs, _kinds(builder, instr), strict=True):
             at = broadcast_indices(out, operand.shape) if isinstance(operand, Var) else ()
-            terms.append(Term(builder.exprs, builder.exprs.cast(builder.read(operand, at, kind), wide)))
+            terms.append(Term(builder.exprs, builder.read(operand, at, kind)))
         result: Term = prim.within(TermSpace(instr.output.dtype), *terms, **instr.params)
-        return result.cast(kind).expr
+        return result.cast(builder.kind(instr.output.dtype)).expr
 
     return LoopLowering(same_point, build=build)
 
@@ -201,8 +248,8 @@ def _emit(b: Builder, expr: Expr, known: dict[Expr, Value], lanes: int) -> Value
     return known[expr]
 
 
-COMPOSITES: dict[str, LoopLowering] = {
-    name: _composite(prim)
+FORWARDS: dict[str, LoopLowering] = {
+    name: _lowering(prim)
     for name, prim in REGISTRY.items()
-    if isinstance(prim, Elementwise) and name not in ELEMENTWISE and name not in WITHOUT_CODE
+    if isinstance(prim, Elementwise) and name not in WITHOUT_CODE
 }

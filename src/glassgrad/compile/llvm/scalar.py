@@ -1,4 +1,4 @@
-"""Elementwise ops on registers: one entry each, for scalars and vectors of every element kind.
+"""Basic ops on registers, of which `composite` makes the others: for scalars and vectors of every element kind.
 
 An entry takes the builder, the operands (all of one kind unless its comment says otherwise) and the params,
 and returns the result. Transcendental functions are calls of our own vector routines in `math`.
@@ -129,16 +129,8 @@ def _square(b: Builder, x: list[Value], data: Any) -> Value:
     return b.binary("fmul" if is_float(x[0].kind) else "mul", x[0], x[0])
 
 
-def _reciprocal(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.fdiv(b.like(1, x[0]), x[0])
-
-
 def _sqrt(b: Builder, x: list[Value], data: Any) -> Value:
     return b.call("sqrt", x[0])
-
-
-def _rsqrt(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.fdiv(b.like(1, x[0]), b.call("sqrt", x[0]))
 
 
 def _abs(b: Builder, x: list[Value], data: Any) -> Value:
@@ -149,48 +141,12 @@ def _abs(b: Builder, x: list[Value], data: Any) -> Value:
     return b.call("smax", x[0], _negative(b, x, data))
 
 
-def _sign(b: Builder, x: list[Value], data: Any) -> Value:
-    value = x[0]
-    zero, one = b.like(0, value), b.like(1, value)
-    if not is_float(value.kind):
-        minus = b.like(-1, value) if is_signed(value.kind) else zero
-        below = b.select(b.compare("lt", value, zero), minus, zero)
-        return b.select(b.compare("gt", value, zero), one, below)
-    # A zero or NaN is its own sign.
-    below = b.select(b.compare("olt", value, zero), b.like(-1, value), value)
-    return b.select(b.compare("ogt", value, zero), one, below)
-
-
-def _relu(b: Builder, x: list[Value], data: Any) -> Value:
-    return _extreme(b, x[0], b.like(0, x[0]), largest=True)
-
-
-def _clip(b: Builder, x: list[Value], data: Any) -> Value:
-    low, high = data
-    value = x[0]
-    if low is not None:
-        value = _extreme(b, value, b.like(low, value), largest=True)
-    return value if high is None else _extreme(b, value, b.like(high, value), largest=False)
-
-
 def _rounding(intrinsic: str) -> Emit:
     return lambda b, x, data: b.call(intrinsic, x[0]) if is_float(x[0].kind) else x[0]
 
 
 def _isnan(b: Builder, x: list[Value], data: Any) -> Value:
     return b.compare("uno", x[0], x[0]) if is_float(x[0].kind) else b.const(0, "b1", x[0].lanes)
-
-
-def _isinf(b: Builder, x: list[Value], data: Any) -> Value:
-    if not is_float(x[0].kind):
-        return b.const(0, "b1", x[0].lanes)
-    return b.compare("oeq", b.call("fabs", x[0]), b.like(float("inf"), x[0]))
-
-
-def _isfinite(b: Builder, x: list[Value], data: Any) -> Value:
-    if not is_float(x[0].kind):
-        return b.const(1, "b1", x[0].lanes)
-    return b.compare("olt", b.call("fabs", x[0]), b.like(float("inf"), x[0]))
 
 
 def _signbit(b: Builder, x: list[Value], data: Any) -> Value:
@@ -224,22 +180,11 @@ def _floor_divide(b: Builder, x: list[Value], data: Any) -> Value:
     return b.select(b.compare("eq", d, zero), zero, quotient)
 
 
-def _float_rest(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
-    """Return the remainder with the sign of the dividend, and whether its sign is not that of the divisor."""
+def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
     rest = b.binary("frem", n, d, flags="")
     zero = b.like(0, d)
     differ = b.compare("olt", b.fmul(b.call("copysign", b.like(1, d), rest), d), zero)
-    return rest, b.binary("and", b.compare("une", rest, zero), differ)
-
-
-def _float_mod(b: Builder, n: Value, d: Value) -> Value:
-    """The remainder with the sign of the divisor, exact as fmod is."""
-    rest, wrong = _float_rest(b, n, d)
-    return b.select(wrong, b.fadd(rest, d), rest)
-
-
-def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
-    rest, wrong = _float_rest(b, n, d)
+    wrong = b.binary("and", b.compare("une", rest, zero), differ)
     # One less where the sign differs, and not the remainder one divisor on: that may be infinite.
     whole = b.fdiv(b.binary("fsub", n, rest, flags=""), d)
     exact = b.select(wrong, b.fsub(whole, b.like(1, whole)), whole)
@@ -248,22 +193,6 @@ def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
     quotient = b.select(half_up, b.fadd(rounded, b.like(1, exact)), rounded)
     # Division by zero gives what the plain quotient gives: Inf or NaN.
     return b.select(b.compare("oeq", d, b.like(0, d)), b.fdiv(n, d), quotient)
-
-
-def _remainder(b: Builder, x: list[Value], data: Any) -> Value:
-    n, d = b.level(x[0], x[1])
-    if is_float(n.kind):
-        return _float_mod(b, n, d)
-    safe, bad = _safe_divisor(b, n, d)
-    zero = b.like(0, d)
-    if not is_signed(n.kind):
-        rest = b.binary("urem", n, safe)
-    else:
-        rest = b.binary("srem", n, safe)
-        differ = b.compare("lt", b.binary("xor", rest, safe), zero)
-        wrong = b.binary("and", b.compare("ne", rest, zero), differ)
-        rest = b.select(wrong, b.binary("add", rest, safe), rest)
-    return b.select(bad, zero, rest)
 
 
 def _power(b: Builder, x: list[Value], data: Any) -> Value:
@@ -381,21 +310,20 @@ def _library(name: str) -> Emit:
 # op -> (cost in simple instructions, how it is emitted)
 ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "add": (1, _arith("fadd", "add")), "subtract": (1, _arith("fsub", "sub")), "multiply": (1, _arith("fmul", "mul")),
-    "divide": (6, _divide), "negative": (1, _negative), "reciprocal": (6, _reciprocal), "square": (1, _square),
+    "divide": (6, _divide), "negative": (1, _negative), "square": (1, _square),
     "power": (60, _power), "constant_power": (4, _constant_power), "where": (1, _where), "maximum": (2, _maximum),
-    "minimum": (2, _minimum), "clip": (3, _clip), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
-    "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt), "rsqrt": (12, _rsqrt),
+    "minimum": (2, _minimum), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
+    "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt),
     "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
     "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc_from": (30, _math("erfc_from")),
-    "relu": (2, _relu), "abs": (1, _abs),
-    "sign": (3, _sign), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
+    "abs": (1, _abs), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
     "less": (1, _compare("olt", "lt")), "less_equal": (1, _compare("ole", "le")),
     "greater": (1, _compare("ogt", "gt")), "greater_equal": (1, _compare("oge", "ge")),
     "logical_and": (1, _bitwise("and")), "logical_or": (1, _bitwise("or")), "logical_xor": (1, _bitwise("xor")),
     "logical_not": (1, _not), "bitwise_and": (1, _bitwise("and")), "bitwise_or": (1, _bitwise("or")),
-    "bitwise_xor": (1, _bitwise("xor")), "bitwise_not": (1, _not), "isnan": (1, _isnan), "isinf": (2, _isinf),
-    "isfinite": (2, _isfinite), "signbit": (1, _signbit), "floor_divide": (20, _floor_divide),
-    "remainder": (20, _remainder), "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
+    "bitwise_xor": (1, _bitwise("xor")), "bitwise_not": (1, _not), "isnan": (1, _isnan),
+    "signbit": (1, _signbit), "floor_divide": (20, _floor_divide),
+    "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
     "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "cast": (1, _cast), "within": (1, _within),
     "wrap": (3, _wrap), "copysign": (2, _copysign), "left_shift": (5, _shift("left")),
     "right_shift": (5, _shift("right")), "fmod": (20, _fmod), "nextafter": (8, _nextafter),

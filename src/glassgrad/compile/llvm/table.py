@@ -7,14 +7,12 @@ code of its own: matrix products, scatters, windows. What has no entry anywhere 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from glassgrad.compile.ir.graph import Instr, Operand, Var
-from glassgrad.compile.llvm.composite import COMPOSITES
-from glassgrad.compile.llvm.scalar import ELEMENTWISE, identity_of
+from glassgrad.compile.llvm.composite import FORWARDS
+from glassgrad.compile.llvm.scalar import identity_of
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
 from glassgrad.compile.plan.indices import Extents, Index, Indices, source_indices
@@ -24,67 +22,9 @@ from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import IndexArray, Slice, spec_entries
 from glassgrad.ops.views import broadcast_indices
 
-KindRule = Callable[[NestBuilder, Instr], str]
-
-
-def result_kind(builder: NestBuilder, instr: Instr) -> str:
-    """Compute in the kind of the result."""
-    return builder.kind(instr.output.dtype)
-
-
-def common_kind(builder: NestBuilder, instr: Instr) -> str:
-    """Compute in the kind NumPy would promote the operands to."""
-    dtypes: list[Any] = [operand.dtype if isinstance(operand, Var) else operand for operand in instr.inputs]
-    return builder.kind(np.result_type(*dtypes))
-
-
-def _elementwise(kind_of: KindRule = result_kind, data: Callable[[Instr], Any] | None = None) -> LoopLowering:
-    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-        kind = kind_of(builder, instr)
-        args = [builder.read(operand, _at(operand, out), kind) for operand in instr.inputs]
-        wanted = builder.kind(instr.output.dtype)
-        made = "b1" if kind_of is common_kind or instr.op in _TESTS else kind
-        value = builder.exprs.apply(instr.op, args, made, None if data is None else data(instr))
-        return builder.exprs.cast(value, wanted)
-
-    return LoopLowering(same_point, build=build)
-
 
 def _at(operand: Operand, out: Indices) -> Indices:
     return broadcast_indices(out, operand.shape) if isinstance(operand, Var) else ()
-
-
-_TESTS = {"isnan", "isinf", "isfinite", "signbit"}
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-
-
-def _bool_kind(builder: NestBuilder, instr: Instr) -> str:
-    return "b1"
-
-
-def _where(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    kind = builder.kind(instr.output.dtype)
-    mask, yes, no = instr.inputs
-    args = [
-        builder.read(mask, _at(mask, out), "b1"),
-        builder.read(yes, _at(yes, out), kind),
-        builder.read(no, _at(no, out), kind),
-    ]
-    return builder.exprs.apply("where", args, kind)
-
-
-def _power(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    base, exponent = instr.inputs
-    kind = builder.kind(instr.output.dtype)
-    left = builder.read(base, _at(base, out), kind)
-    # A square root and small whole powers; other half powers differ from pow at 0 and -Inf.
-    if kind[0] == "f" and isinstance(exponent, int | float) and _is_simple(exponent):
-        return builder.exprs.apply("constant_power", [left], kind, float(exponent))
-    return builder.exprs.apply("power", [left, builder.read(exponent, _at(exponent, out), kind)], kind)
-
-
-def _is_simple(exponent: float) -> bool:
-    return abs(exponent) <= 8 and (exponent == 0.5 or exponent == int(exponent))
 
 
 def _astype(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -403,21 +343,8 @@ def _pool(how: str) -> LoopLowering:
 # --- the table ---------------------------------------------------------------------------------------
 
 
-def _kind_of_first(builder: Any, instr: Instr) -> str:
-    tested: Any = instr.inputs[0]  # an array: a test of a number is done while tracing
-    kind: str = builder.kind(tested.dtype)
-    return kind
-
-
 LOOPS: dict[str, LoopLowering] = {
-    **COMPOSITES,
-    **{op: _elementwise() for op in ELEMENTWISE if op not in {"cast", "within", "wrap", "constant_power"}},
-    **{op: _elementwise(common_kind) for op in _COMPARISONS},
-    **{op: _elementwise(_kind_of_first) for op in _TESTS},
-    **{op: _elementwise(_bool_kind) for op in ("logical_and", "logical_or", "logical_xor", "logical_not")},
-    "clip": _elementwise(data=lambda instr: (instr.params["low"], instr.params["high"])),
-    "power": LoopLowering(same_point, build=_power),
-    "where": LoopLowering(same_point, build=_where),
+    **FORWARDS,
     "astype": LoopLowering(same_point, build=_astype),
     "sum": _reduction("add"), "max": _reduction("maximum"), "min": _reduction("minimum"),
     "prod": _reduction("multiply"), "any": _reduction("or"), "all": _reduction("and"),

@@ -24,8 +24,8 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 class Counted(native.Kernels):
     """Kernels that note which op was computed by one of them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(**limits)
         self.computed: list[str] = []
 
     def find(self, op: str, *rest: Any) -> Any:
@@ -38,9 +38,8 @@ class Counted(native.Kernels):
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Native code however little there is to do."""
-    counted = Counted()
-    monkeypatch.setattr(native, "_FROM", 1)
-    monkeypatch.setattr(native, "_kernels", counted)
+    counted = Counted(least_work=1)
+    monkeypatch.setattr(native, "kernels", counted)
     return counted
 
 
@@ -91,7 +90,7 @@ def test_pooling_by_the_maximum(options: dict[str, Any], kernels: Counted) -> No
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted) -> None:
     x, w, g = (real(*shape).astype(dtype) for shape in ((5, 3, 10, 7), (4, 3, 3, 3), (5, 4, 10, 7)))
     settings = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
 
@@ -104,7 +103,7 @@ def test_native_code_and_numpy_agree(dtype: Any, kernels: Counted, monkeypatch: 
 
     found, again = all_three(), all_three()
     assert len(kernels.computed) == 6
-    monkeypatch.setattr(native, "_FROM", 10**9)
+    kernels.least_work = 10**9
     for mine, repeated, expected in zip(found, again, all_three(), strict=True):
         assert mine.dtype == dtype
         np.testing.assert_array_equal(mine, repeated)
@@ -166,9 +165,8 @@ def test_without_llvmlite_numpy_computes_and_nobody_is_bothered(
     kernels: Counted, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     expected = large()
-    bare = Counted()
-    monkeypatch.setattr(native, "_kernels", bare)
-    monkeypatch.setattr(native, "_MAKER", ("glassgrad.compile.no_such_module", "kernel_for"))
+    bare = Counted(least_work=1, maker=("glassgrad.compile.no_such_module", "kernel_for"))
+    monkeypatch.setattr(native, "kernels", bare)
     np.testing.assert_allclose(large(), expected, rtol=1e-12)
     assert bare.off
     assert not bare.computed
@@ -190,16 +188,15 @@ def test_where_native_code_fails_one_warning_says_so(kernels: Counted, monkeypat
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSGRAD_NATIVE", "0")
-    monkeypatch.setattr(native, "_FROM", 1)
-    off = Counted()
-    monkeypatch.setattr(native, "_kernels", off)
+    off = Counted(least_work=1)
+    monkeypatch.setattr(native, "kernels", off)
     assert large().shape == (2, 4, 4, 4)
     assert not off.computed
 
 
-def test_ever_new_sizes_stop_being_compiled(kernels: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_MADE_FREELY", 2)
-    monkeypatch.setattr(native, "_USES_FOR_ANOTHER", 3)
+def test_ever_new_sizes_stop_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = Counted(least_work=1, made_freely=2, uses_for_another=3)
+    monkeypatch.setattr(native, "kernels", kernels)
 
     def run(size: int) -> int:
         before = len(kernels.computed)
@@ -238,7 +235,7 @@ def test_small_convolutions_load_no_compiler() -> None:
 
 def test_the_bar_is_crossed_by_real_work(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted()
-    monkeypatch.setattr(native, "_kernels", counted)
+    monkeypatch.setattr(native, "kernels", counted)
     x, w = (gg.tensor(real(*shape).astype(np.float32)) for shape in ((64, 32, 14, 14), (64, 32, 3, 3)))
     F.conv2d(x, w, padding=1)
     F.conv2d(x[:1, :, :8, :8], w, padding=1)

@@ -271,10 +271,10 @@ def test_pixels_and_channels() -> None:
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A BLAS that says it has two threads, and keeps what it is told."""
     told: list[int] = []
-    monkeypatch.setattr(parallel, "_blas", lambda: parallel.Blas(lambda: 2, told.append))
-    monkeypatch.setattr(parallel, "_FROM", 0)
+    shares = parallel.Shares(lambda: parallel.Blas(lambda: 2, told.append), least=0)
+    monkeypatch.setattr(parallel, "shares", shares)
     yield told
-    assert not parallel._busy.locked()
+    assert not shares.busy.locked()
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -292,7 +292,7 @@ def test_an_error_in_a_share_is_raised_and_the_threads_are_given_back(two_thread
             raise ValueError(f"share {start} to {stop}")
 
     with pytest.raises(ValueError, match="share 4 to 8"):
-        parallel.run(work, 8, 1)
+        parallel.shares.run(work, 8, 1)
     assert two_threads == [1, 2]
 
 
@@ -302,12 +302,12 @@ def test_who_comes_second_works_alone(two_threads: list[int]) -> None:
     def inner(start: int, stop: int) -> None:
         shares.append((start, stop))
 
-    parallel.run(lambda start, stop: parallel.run(inner, 6, 1) if start == 0 else None, 8, 1)
+    parallel.shares.run(lambda start, stop: parallel.shares.run(inner, 6, 1) if start == 0 else None, 8, 1)
     assert shares == [(0, 6)]
 
 
 def test_numpys_own_openblas_is_found_where_it_is() -> None:
-    blas = parallel._blas()
+    blas = parallel.numpys_blas()
     if "openblas" not in str(np.show_config(mode="dicts")).lower():
         pytest.skip("NumPy has another BLAS")
     assert blas is not None

@@ -155,12 +155,11 @@ def test_only_stale_files_of_our_own_are_swept(tmp_path: Path) -> None:
 
 
 def test_where_processes_cannot_be_asked_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_CAN_ASK", False)
     monkeypatch.setattr(os, "kill", lambda *args: pytest.fail("would end a process on Windows"))
     for name, age in ((".old.123.tmp", 7200), (".young.123.tmp", 60)):
         (tmp_path / name).write_bytes(b"half")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
-    atomic.sweep(tmp_path)
+    atomic.sweep(tmp_path, ask=False)
     assert everything(tmp_path) == [".young.123.tmp"]
 
 

@@ -13,7 +13,6 @@ BINARY = getattr(os, "O_BINARY", 0)
 """For `os.open`: without it Windows writes two bytes for each newline, and stops reading at a byte of 0x1A."""
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.tmp")
-_CAN_ASK = hasattr(os, "fork")  # elsewhere `os.kill` with 0 is no question
 _HOUR = 3600.0
 
 
@@ -44,23 +43,23 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_directory(path.parent)
 
 
-def sweep(folder: Path, name: str = "", *, alone: bool = False) -> None:
+def sweep(folder: Path, name: str = "", *, alone: bool = False, ask: bool = hasattr(os, "fork")) -> None:
     """Remove what killed processes left of a file, or of all files, that `write_atomically` was writing to a folder.
 
     `alone`: nobody else writes there, so that everything is left over. Otherwise a process that lives keeps its own;
-    where that cannot be asked, as on Windows, what is younger than an hour stays.
+    where it cannot be asked, as `os.kill` with 0 is no question on Windows, what is younger than an hour stays.
     """
     for path in folder.glob(".*.tmp"):
         found = _TEMPORARY.fullmatch(path.name)
         if found is None or (name and found["name"] != name):
             continue
         with contextlib.suppress(OSError):  # harmless, and tried again next time
-            if alone or _is_stale(path, int(found["process"])):
+            if alone or _is_stale(path, int(found["process"]), ask):
                 _remove(path)
 
 
-def _is_stale(path: Path, process: int) -> bool:
-    if not _CAN_ASK:
+def _is_stale(path: Path, process: int, ask: bool) -> bool:
+    if not ask:
         return path.stat().st_mtime < time.time() - _HOUR
     try:
         os.kill(process, 0)

@@ -113,7 +113,7 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
                 block = block.reshape(-1, groups, o // groups).transpose(1, 0, 2)
             xp.matmul(gather(start, stop), matrix, out=block)
 
-    parallel.run(work, n, n * windows * o // groups)
+    parallel.shares.run(work, n, n * windows * o // groups)
     return out.transpose(0, 3, 1, 2)
 
 
@@ -238,7 +238,7 @@ def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
                 parts, target = [rows[:, :, :, i].swapaxes(0, 1) for i in range(kh)], out[start:stop].swapaxes(0, 1)
             _add_rows(parts, target, reach)
 
-    parallel.run(work, n, n * plan.out[0] * width * matrix.size)
+    parallel.shares.run(work, n, n * plan.out[0] * width * matrix.size)
     return out.transpose(1, 0, 2, 3) if channels_first else out.transpose(0, 3, 1, 2)
 
 
@@ -321,7 +321,7 @@ def _conv_weight(
             total += xp.matmul(rows, gather(start, stop), out=part)
         sums[first] = total
 
-    parallel.run(work, n, n * windows * o // groups)
+    parallel.shares.run(work, n, n * windows * o // groups)
     total = _added_up(sums)
     # (G, O/G, kh, kw, C/G), the groups and their outputs in order
     return xp.ascontiguousarray(total.reshape(o, *kernel, shape[1]).transpose(0, 3, 1, 2))
@@ -349,7 +349,7 @@ def _conv_weight_by_rows(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) ->
                 total[i] += (rows[start:stop] @ moved.reshape(stop - start, oh * ow, kw * c)).sum(0)
         sums[first] = total
 
-    parallel.run(work, n, n * oh * ow * kh * kw * c * o)
+    parallel.shares.run(work, n, n * oh * ow * kh * kw * c * o)
     return xp.ascontiguousarray(_added_up(sums).reshape(kh, o, kw, c).transpose(1, 3, 0, 2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 
@@ -78,25 +79,40 @@ def test_a_name_that_is_none(choose):
 
 
 def test_a_library_that_is_absent(choose, monkeypatch):
-    monkeypatch.setattr(module, "_mkl_files", list)
+    monkeypatch.setattr(sys, "platform", "aix")  # for which there is no MKL
     with pytest.raises(errors.ArgumentError, match=r"asks for 'mkl', which was not found"):
         choose("mkl")()
+
+
+def _mkl_in(folder, monkeypatch):
+    """Put a file of MKL's beside a folder of packages; return it."""
+    packages = folder / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    library = folder / "lib" / "libmkl_rt.so.3"
+    library.touch()
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(sys, "prefix", str(folder))
+    monkeypatch.setattr(sys, "path", [str(packages)])
+    return library
 
 
 def test_mkl_with_threads_of_its_own_is_left_alone(choose, monkeypatch, tmp_path):
     """Another user of the library in this process has settled on a threaded layer."""
 
+    opened = []
+
     class Library:
         def __init__(self, path):
-            self.path = path
+            opened.append(path)
 
         def MKL_Set_Threading_Layer(self, wanted):
             assert wanted.value == 1
             return 0
 
-    monkeypatch.setattr(module, "_mkl_files", lambda: [tmp_path])
-    monkeypatch.setattr(module.ctypes, "CDLL", Library)
+    _mkl_in(tmp_path, monkeypatch)
+    monkeypatch.setattr(ctypes, "CDLL", Library)
     assert module._mkl() is None
+    assert opened[0].startswith(str(tmp_path))
 
 
 def test_steps_of_different_libraries_are_different_entries_of_the_cache(choose, monkeypatch, tmp_path):
@@ -111,12 +127,8 @@ def test_steps_of_different_libraries_are_different_entries_of_the_cache(choose,
 
 
 def test_mkl_is_looked_for_beside_every_folder_of_packages(monkeypatch, tmp_path):
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    packages.mkdir(parents=True)
-    library = tmp_path / "lib" / "libmkl_rt.so.3"
-    library.touch()
-    monkeypatch.setattr(module.sys, "platform", "linux")
-    monkeypatch.setattr(module.sys, "path", [str(packages)])
+    library = _mkl_in(tmp_path, monkeypatch)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
     assert library in module._mkl_files()
 
 

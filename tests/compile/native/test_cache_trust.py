@@ -29,7 +29,7 @@ needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners 
 
 @pytest.fixture(autouse=True)
 def _no_notice_given(monkeypatch):
-    monkeypatch.setattr(private, "_noticed", set())
+    monkeypatch.setattr(private, "noticed", set())
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def _versions_with(monkeypatch, **changed):
     with monkeypatch.context() as patch:
         for name, value in changed.items():
             patch.setattr(*places[name], value)
-        return cache._versions.__wrapped__()
+        return cache.versions.__wrapped__()
 
 
 @pytest.mark.parametrize("changed", [{"glassgrad": "9.9"}, {"llvmlite": "9.9"}, {"llvm": (99, 0, 0)}])
@@ -77,13 +77,13 @@ def test_code_of_another_version_is_another_entry(place, monkeypatch, changed):
     here = cache.key_of("step")
     other = _versions_with(monkeypatch, **changed)
     assert other != _versions_with(monkeypatch)
-    monkeypatch.setattr(cache, "_versions", lambda: other)
+    monkeypatch.setattr(cache, "versions", lambda: other)
     assert cache.key_of("step") != here
     assert not lower(graph(), threads=1).stats.cached
 
 
 def test_the_state_of_the_compilers_own_source_is_part_of_its_version():
-    named = cache._versions.__wrapped__()
+    named = cache.versions.__wrapped__()
     for file in ("compile/native/cache.py", "compile/llvm/target.py", "ops/elementwise.py"):
         about = (Path(provenance.PACKAGE) / file).stat()
         assert f"{Path(file)} {about.st_size} {about.st_mtime_ns}" in named.splitlines()

@@ -156,19 +156,17 @@ def test_where_entries_lie(monkeypatch, tmp_path):
     assert cache.folder() == tmp_path / ".cache" / "glassgrad" / "native"
 
 
-def test_old_entries_make_room(place, monkeypatch):
-    monkeypatch.setattr(cache, "_KEPT_BYTES", 3000)
+def test_old_entries_make_room(place):
     keys = [str(number) * 64 for number in range(6)]
     for number, key in enumerate(keys):
-        cache.write(key, {}, bytes(900))
+        cache.write(key, {}, bytes(900), kept=3000)
         os.utime(place / f"{key}.native", (number, number))
     assert cache.read(keys[0]) is None
     assert cache.read(keys[5]) is not None
     assert sum(path.stat().st_size for path in place.iterdir()) <= 3000
 
 
-def test_only_its_own_files_are_swept(place, monkeypatch):
-    monkeypatch.setattr(cache, "_KEPT_BYTES", 3000)
+def test_only_its_own_files_are_swept(place):
     place.mkdir(mode=0o700)
     others = ["notes.txt", "a" * 64, "A" * 64 + ".native", "b" * 63 + ".native", f"{KEY}.native.bak", ".new-abc",
               f".{KEY}.native", f"x{KEY}.native", f".{'a' * 63}.abc.new"]  # fmt: skip  # a table
@@ -178,7 +176,7 @@ def test_only_its_own_files_are_swept(place, monkeypatch):
     (place / "folder").mkdir()
     (place / f"{'e' * 64}.native").mkdir()  # of the right name, and still none of ours
     for digit in "012":
-        cache.write(digit * 64, {}, bytes(900))
+        cache.write(digit * 64, {}, bytes(900), kept=3000)
     found = {path.name for path in place.iterdir()}
     assert {*others, "folder", f"{'e' * 64}.native"} <= found
     assert cache.read("2" * 64) is not None

@@ -64,6 +64,7 @@ class Reach:
         holders: what has places that the function may change.
         codes: the user's code.
         paths: all paths to lists, dictionaries and sets, by their ids.
+        rounds: how many walks it took.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Reach:
     holders: list[Holder] = field(default_factory=list)
     paths: dict[int, list[str]] = field(default_factory=dict)
     codes: list[types.CodeType] = field(default_factory=list)
+    rounds: int = 0
 
 
 def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
@@ -85,11 +87,14 @@ def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = N
     until it finds no new names. `earlier` is what a walk from there has found before.
     """
     names = Names() if earlier is None else earlier.names
+    rounds = 0
     while True:
+        rounds += 1
         walk = _Walk(names)
         walk.start(function, arguments)
         if walk.names == names:
             walk.settle()
+            walk.found.rounds = rounds
             return walk.found
         names = walk.names
 

@@ -33,7 +33,7 @@ from glassgrad.compile.native import private
 
 _MAGIC = b"glassgrad native 2\n"
 _SUFFIX = ".native"
-_KEPT_BYTES = 256 << 20
+KEPT_BYTES = 256 << 20
 _STALE_SECONDS = 3600.0
 
 # The folder is the user's, who may keep other things there: only names like these are ever removed.
@@ -62,7 +62,7 @@ def _user_folder() -> Path | None:
 
 
 @lru_cache(maxsize=1)
-def _versions() -> str:
+def versions() -> str:
     """Return what identifies the compiler: versions, and the state of its own source files and of those of the ops."""
     import llvmlite
     from llvmlite.binding import llvm_version_info
@@ -83,7 +83,7 @@ def key_of(*parts: object) -> str:
     from glassgrad.compile.llvm.target import host
 
     machine = host()
-    whole = [_versions(), machine.triple, machine.cpu, machine.features, *map(str, parts)]
+    whole = [versions(), machine.triple, machine.cpu, machine.features, *map(str, parts)]
     return hashlib.sha256("\x1e".join(whole).encode()).hexdigest()
 
 
@@ -93,7 +93,7 @@ def read(key: str) -> tuple[dict[str, Any], bytes] | None:
     if place is None:
         return None
     path = place / f"{key}{_SUFFIX}"
-    data = private.read(path, _KEPT_BYTES)
+    data = private.read(path, KEPT_BYTES)
     if data is None:
         return None
     entry = _unpacked(key, data)
@@ -136,8 +136,8 @@ def _unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes] | None:
     return (header, body[8 + size :]) if isinstance(header, dict) else None
 
 
-def write(key: str, header: dict[str, Any], code: bytes) -> None:
-    """Store an entry; does nothing where that is impossible."""
+def write(key: str, header: dict[str, Any], code: bytes, kept: int = KEPT_BYTES) -> None:
+    """Store an entry, and keep so many bytes in all; do nothing where that is impossible."""
     place = folder()
     if place is None:
         return
@@ -153,10 +153,10 @@ def write(key: str, header: dict[str, Any], code: bytes) -> None:
             with contextlib.suppress(OSError):  # what is left is swept when it is old
                 os.unlink(temporary)  # noqa: PTH108 - beside the call above
             return
-        _prune(place)
+        _prune(place, kept)
 
 
-def _prune(place: Path) -> None:
+def _prune(place: Path, kept: int) -> None:
     """Remove the entries that were not used for longest, once there are too many, and what killed processes left."""
     found = []
     for path in place.iterdir():
@@ -168,7 +168,7 @@ def _prune(place: Path) -> None:
                 found.append((about.st_mtime, about.st_size, path))
             elif _UNFINISHED.fullmatch(path.name) and about.st_mtime < time.time() - _STALE_SECONDS:
                 path.unlink()
-    excess = sum(size for _, size, _ in found) - _KEPT_BYTES
+    excess = sum(size for _, size, _ in found) - kept
     for _, size, path in sorted(found):
         if excess <= 0:
             return

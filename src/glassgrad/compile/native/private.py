@@ -15,7 +15,7 @@ from pathlib import Path
 from glassgrad import errors, provenance
 
 _HAS_OWNERS = hasattr(os, "geteuid")
-_noticed: set[str] = set()
+noticed: set[str] = set()
 
 
 def is_absolute(path: Path, variable: str) -> bool:
@@ -61,8 +61,8 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _notice(path: Path, reason: str, cure: str) -> None:
-    if str(path) not in _noticed:
-        _noticed.add(str(path))
+    if str(path) not in noticed:
+        noticed.add(str(path))
         text = errors.CACHE_REFUSED.text(path=path, reason=reason, cure=cure)
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 

@@ -28,22 +28,32 @@ Kernel = Callable[..., Array]
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 
-# From so many nanoseconds of NumPy's work, of which native code takes a half to a tenth.
-_FROM = 1_000_000
-# Data whose sizes change from call to call would wait for a kernel each time. So many are made in any case, and further
-# ones as long as those that were made are used again.
-_MADE_FREELY = 128
-_USES_FOR_ANOTHER = 16
-
 
 class Kernels:
-    """The kernels of this process by op, types and parameters; None stands for what has no native code.
+    """Kernels by op, types and parameters; None stands for what has no native code.
+
+    Data whose sizes change from call to call would wait for a kernel each time. So many are made in any case, and
+    further ones as long as those that were made are used again.
+
+    Args:
+        least_work: from so many nanoseconds of NumPy's work on, of which native code takes a half to a tenth.
+        made_freely: how many are made in any case.
+        uses_for_another: how many uses pay for a further one.
+        maker: module and name of the function that makes one.
 
     Attributes:
         off: whether everything is left to NumPy.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        least_work: float = 1_000_000,
+        made_freely: int = 128,
+        uses_for_another: int = 16,
+        maker: tuple[str, str] = _MAKER,
+    ) -> None:
+        self.least_work, self.made_freely, self.uses_for_another = least_work, made_freely, uses_for_another
+        self.maker = maker
         self.off = os.environ.get("GLASSGRAD_NATIVE", "") == "0"
         self._known: dict[Any, Kernel | None] = {}
         self._uses = 0
@@ -51,13 +61,13 @@ class Kernels:
 
     def find(self, op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Kernel | None:
         """Return the kernel for such arrays, which is made when it is asked for first."""
-        threads = parallel.threads()
+        threads = parallel.shares.threads()
         types = tuple([(array.shape, array.dtype) for array in arrays])
         key = (op, types, tuple(params.values()), threads)
         if key not in self._known:
             with self._lock:
                 if key not in self._known:
-                    if len(self._known) >= _MADE_FREELY + self._uses // _USES_FOR_ANOTHER:
+                    if len(self._known) >= self.made_freely + self._uses // self.uses_for_another:
                         return None
                     self._known[key] = self._made(op, types, shape, params, threads)
         self._uses += 1
@@ -65,7 +75,7 @@ class Kernels:
 
     def _made(self, op: str, types: Any, shape: Shape, params: dict[str, Any], threads: int | None) -> Kernel | None:
         try:
-            maker = getattr(importlib.import_module(_MAKER[0]), _MAKER[1])
+            maker = getattr(importlib.import_module(self.maker[0]), self.maker[1])
             made: Kernel | None = maker(op, types, shape, params, threads)
         except ImportError:  # no llvmlite: NumPy computes everything, as documented
             self.off = True
@@ -77,12 +87,13 @@ class Kernels:
         return made
 
 
-_kernels = Kernels()
+kernels = Kernels()
+"""Those of this process."""
 
 
 def pays(work: float) -> bool:
     """Tell whether native code is worth asking for, where NumPy takes about `work` nanoseconds."""
-    return work >= _FROM and not _kernels.off
+    return work >= kernels.least_work and not kernels.off
 
 
 def result(op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Array | None:
@@ -92,7 +103,7 @@ def result(op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, A
     """
     if not all(_is_plain(array, arrays[0]) for array in arrays):
         return None
-    kernel = _kernels.find(op, arrays, shape, params)
+    kernel = kernels.find(op, arrays, shape, params)
     return None if kernel is None else kernel(*[np.require(array, requirements=["C", "A"]) for array in arrays])
 
 

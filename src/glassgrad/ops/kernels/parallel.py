@@ -24,12 +24,7 @@ import numpy as np
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# Below so many multiplications, handing work to a thread costs more than it saves.
-_FROM = 20_000_000
 _MOST = 16
-
-# Held while shares run: a second caller works alone rather than take the first one's setting for the user's.
-_busy = threading.Lock()
 
 
 class Blas(NamedTuple):
@@ -40,7 +35,8 @@ class Blas(NamedTuple):
 
 
 @functools.cache
-def _blas() -> Blas | None:
+def numpys_blas() -> Blas | None:
+    """Return NumPy's OpenBLAS; None where it has another BLAS."""
     package = Path(np.__file__).parent
     for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         try:
@@ -66,31 +62,47 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def threads() -> int | None:
-    """Return how many threads NumPy's BLAS may take; None where it does not say."""
-    blas = _blas()
-    return None if blas is None else blas.get()
+class Shares:
+    """Runs shares of work, one caller at a time.
 
+    Args:
+        blas: finds the BLAS whose threads the shares take.
+        least: below so many multiplications, handing work to a thread costs more than it saves.
+    """
 
-def run(work: Callable[[int, int], None], count: int, multiplications: int) -> None:
-    """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it."""
-    blas = _blas() if multiplications >= _FROM and count > 1 else None
-    threads = 1 if blas is None else min(blas.get(), count, _MOST)
-    if blas is None or threads < 2 or not _busy.acquire(blocking=False):
-        work(0, count)
-        return
-    before = blas.get()
-    try:
-        blas.set(1)
-        edges = [count * at // threads for at in range(threads + 1)]
-        rest = [_pool().submit(work, *share) for share in pairwise(edges[1:])]
+    def __init__(self, blas: Callable[[], Blas | None] = numpys_blas, least: int = 20_000_000) -> None:
+        self.blas, self.least = blas, least
+        # Held while shares run: a second caller works alone rather than take the first one's setting for the user's.
+        self.busy = threading.Lock()
+
+    def threads(self) -> int | None:
+        """Return how many threads the BLAS may take; None where it does not say."""
+        blas = self.blas()
+        return None if blas is None else blas.get()
+
+    def run(self, work: Callable[[int, int], None], count: int, multiplications: int) -> None:
+        """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it."""
+        blas = self.blas() if multiplications >= self.least and count > 1 else None
+        threads = 1 if blas is None else min(blas.get(), count, _MOST)
+        if blas is None or threads < 2 or not self.busy.acquire(blocking=False):
+            work(0, count)
+            return
+        before = blas.get()
         try:
-            work(edges[0], edges[1])
-        finally:
+            blas.set(1)
+            edges = [count * at // threads for at in range(threads + 1)]
+            rest = [_pool().submit(work, *share) for share in pairwise(edges[1:])]
+            try:
+                work(edges[0], edges[1])
+            finally:
+                for share in rest:
+                    share.exception()  # all have ended before the setting goes back
             for share in rest:
-                share.exception()  # all have ended before the setting goes back
-        for share in rest:
-            share.result()
-    finally:
-        blas.set(before)
-        _busy.release()
+                share.result()
+        finally:
+            blas.set(before)
+            self.busy.release()
+
+
+shares = Shares()
+"""Those of this process."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.kernels import native, parallel
-from glassgrad.ops.kernels.windows import Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
+from glassgrad.ops.kernels.windows import ALL, Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 from glassgrad.ops.samples import S
 
 # From so many positions an image's product with the cotangent is large enough to be done on its own.
@@ -138,7 +138,7 @@ def _depthwise(xp: Any, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
         part, block = images(start, stop), out[start:stop]
         buffer = xp.empty(block.shape, dtype)
         for (i, j), tap in zip(plan.taps, taps, strict=True):
-            block += xp.multiply(plan.view(part, i, j)[..., None], tap, out=buffer)
+            block += xp.multiply(plan.at(part, (i, j), ALL)[..., None], tap, out=buffer)
     return out.reshape(n, *plan.out, w.shape[0]).transpose(0, 3, 1, 2)
 
 
@@ -279,7 +279,7 @@ def _spread(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
         columns = columns.reshape(*shape, c)
         target = padded[start:stop]
         for i, j in plan.taps:
-            plan.view(target, i, j)[...] += columns[:, :, :, i, j]
+            plan.at(target, (i, j), ALL)[...] += columns[:, :, :, i, j]
 
 
 def _spread_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
@@ -291,7 +291,7 @@ def _spread_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) ->
         buffer = xp.empty(part.shape, padded.dtype)
         for (i, j), tap in zip(plan.taps, taps, strict=True):
             xp.multiply(part, tap, out=buffer)
-            plan.view(target, i, j)[...] += buffer[..., 0] if several == 1 else buffer.sum(-1)
+            plan.at(target, (i, j), ALL)[...] += buffer[..., 0] if several == 1 else buffer.sum(-1)
 
 
 def _conv_weight(
@@ -369,7 +369,7 @@ def _depthwise_weight(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Ar
         source, part = images(start, stop), _rows(xp, g[start:stop], 1).reshape(-1, *plan.out, c, several)
         buffer = xp.empty(part.shape, dtype)
         for at, (i, j) in enumerate(plan.taps):
-            xp.multiply(plan.view(source, i, j)[..., None], part, out=buffer)
+            xp.multiply(plan.at(source, (i, j), ALL)[..., None], part, out=buffer)
             total[at] += buffer.sum(axis=(0, 1))
     return xp.ascontiguousarray(total.sum(axis=1).transpose(1, 2, 0))
 

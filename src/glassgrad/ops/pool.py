@@ -7,72 +7,27 @@ handles all windows at once as one strided view. Windows and their sizes are des
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from glassgrad.ops.core import Array, Linear, custom, linear
 from glassgrad.ops.kernels import native as native_kernels
-from glassgrad.ops.kernels.windows import Pads, Pair, out_size
+from glassgrad.ops.kernels.windows import Pads, Pair, Plan, out_size
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.vmap.rules import native
 
 Shape = tuple[int, ...]
 
 
-class _Grid(NamedTuple):
-    """Where the windows lie on an image of `size`."""
-
-    size: Pair
-    kernel: Pair
-    out: Pair
-    stride: Pair
-    padding: Pads
-    dilation: Pair
-
-    @property
-    def full(self) -> Pair:
-        """The size of what is read: the image with its border and what windows hang over the end."""
-        return tuple(  # type: ignore[return-value]  # two of them
-            max(
-                self.size[a] + sum(self.padding[a]),
-                (self.out[a] - 1) * self.stride[a] + self.dilation[a] * (self.kernel[a] - 1) + 1,
-            )
-            for a in (0, 1)
-        )
-
-    @property
-    def tiles(self) -> bool:
-        """Whether the windows lie side by side and leave no border."""
-        return self.stride == self.kernel and self.dilation == (1, 1) and self.full == self.size
-
-    @property
-    def taps(self) -> list[Pair]:
-        """The positions inside a window, row by row."""
-        return [(i, j) for i in range(self.kernel[0]) for j in range(self.kernel[1])]
-
-    def at(self, full: Array, tap: Pair) -> Array:
-        """The element `tap` of every window, as a view of `full` (..., H, W)."""
-        cuts = []
-        for axis in (0, 1):
-            start = tap[axis] * self.dilation[axis]
-            cuts.append(slice(start, start + (self.out[axis] - 1) * self.stride[axis] + 1, self.stride[axis]))
-        return full[..., cuts[0], cuts[1]]
-
-    def inner(self, full: Array) -> Array:
-        """The image inside its border."""
-        (top, _), (left, _) = self.padding
-        return full[..., top : top + self.size[0], left : left + self.size[1]]
-
-
-def _grid(size: Shape, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair = (1, 1), ceil: bool = False) -> _Grid:
+def _grid(size: Shape, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair = (1, 1), ceil: bool = False) -> Plan:
     out = tuple(out_size(size[a], kernel[a], stride[a], padding[a], dilation[a], ceil) for a in (0, 1))
     if min(out) <= 0:
         raise ValueError(
             f"the window {kernel[0]}x{kernel[1]} is larger than the input {size[0]}x{size[1]} "
             f"with its padding {padding}"
         )
-    return _Grid((size[0], size[1]), kernel, (out[0], out[1]), stride, padding, dilation)
+    return Plan((size[0], size[1]), kernel, (out[0], out[1]), stride, padding, dilation)
 
 
 def _like(xp: Any, x: Array, shape: Shape, fill: float = 0) -> Array:
@@ -83,7 +38,7 @@ def _like(xp: Any, x: Array, shape: Shape, fill: float = 0) -> Array:
     return xp.full(shape, fill, x.dtype)
 
 
-def _bordered(xp: Any, x: Array, grid: _Grid, fill: float) -> Array:
+def _bordered(xp: Any, x: Array, grid: Plan, fill: float) -> Array:
     if grid.full == grid.size:
         return x
     full = _like(xp, x, (*x.shape[:-2], *grid.full), fill)
@@ -122,7 +77,7 @@ def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
     return best
 
 
-def _winners(xp: Any, x: Array, y: Array, grid: _Grid) -> list[Array]:
+def _winners(xp: Any, x: Array, y: Array, grid: Plan) -> list[Array]:
     """For every position inside the windows, where it holds the maximum: the first one that does, as in PyTorch."""
     full = _bordered(xp, x, grid, _lowest(x.dtype))
     found: list[Array] = []

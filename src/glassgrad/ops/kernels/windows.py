@@ -20,7 +20,7 @@ BLOCK = 1 << 17
 
 
 class Plan(NamedTuple):
-    """The sizes of one convolution: how y (N, O, *out) is computed from x (N, C, *size)."""
+    """Where windows lie on an image: of a pool, or of a convolution from x (N, C, *size) to y (N, O, *out)."""
 
     size: Pair
     kernel: Pair
@@ -28,31 +28,45 @@ class Plan(NamedTuple):
     stride: Pair
     padding: Pads
     dilation: Pair
-    groups: int
+    groups: int = 1
 
     @property
     def full(self) -> Pair:
-        """The size of the input with its padding."""
-        (top, bottom), (left, right) = self.padding
-        return self.size[0] + top + bottom, self.size[1] + left + right
+        """The size of what is read: the image with its border and what windows hang over the end."""
+        (height, width), (top, bottom), (left, right) = self.size, *self.padding
+        rows = (self.out[0] - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
+        columns = (self.out[1] - 1) * self.stride[1] + self.dilation[1] * (self.kernel[1] - 1) + 1
+        return max(height + top + bottom, rows), max(width + left + right, columns)
+
+    @property
+    def tiles(self) -> bool:
+        """Whether the windows lie side by side and leave no border."""
+        return self.stride == self.kernel and self.dilation == (1, 1) and self.full == self.size
 
     @property
     def taps(self) -> list[Pair]:
-        """The positions in the kernel."""
+        """The positions in the kernel, row by row."""
         return [(i, j) for i in range(self.kernel[0]) for j in range(self.kernel[1])]
 
     def reach(self, axis: int) -> int:
         """How far a window reaches along an axis."""
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
 
-    def view(self, padded: Array, i: int, j: int) -> Array:
-        """What the kernel's element (i, j) meets: a strided view of `padded` (N, H, W, C)."""
-        parts = []
-        for axis, tap in enumerate((i, j)):
-            start = tap * self.dilation[axis]
-            stop = start + (self.out[axis] - 1) * self.stride[axis] + 1
-            parts.append(slice(start, max(stop, start), self.stride[axis]))
-        return padded[:, parts[0], parts[1]]
+    def at(self, full: Array, tap: Pair, *behind: Any) -> Array:
+        """The element `tap` of every window, a strided view of `full` (..., H, W); `behind` indexes axes behind."""
+        row, column = tap[0] * self.dilation[0], tap[1] * self.dilation[1]
+        rows = slice(row, row + self.out[0] * self.stride[0], self.stride[0])  # they end with the array at the latest
+        columns = slice(column, column + self.out[1] * self.stride[1], self.stride[1])
+        return full[(..., rows, columns, *behind)]
+
+    def inner(self, full: Array) -> Array:
+        """The image inside its border."""
+        (top, _), (left, _) = self.padding
+        return full[..., top : top + self.size[0], left : left + self.size[1]]
+
+
+ALL = slice(None)
+"""For `Plan.at`: channels lie behind height and width."""
 
 
 def out_size(size: int, kernel: int, stride: int, pad: Pair, dilation: int, ceil: bool = False) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.checkup import check_up
+from glassgrad.doctor.data_examination import DataExamination, examine_data
+from glassgrad.doctor.examination import Examination, examine
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.monitor import GradientMonitor
 from glassgrad.doctor.norms import GradientNorms, compute_gradient_norms
@@ -18,6 +20,8 @@ from glassgrad.doctor.watching import Watch, watch
 __all__ = [
     "BIN_EDGES",
     "CheckUp",
+    "DataExamination",
+    "Examination",
     "Finding",
     "GradientMonitor",
     "GradientNorms",
@@ -28,6 +32,8 @@ __all__ = [
     "aside",
     "check_up",
     "compute_gradient_norms",
+    "examine",
+    "examine_data",
     "magnitudes",
     "summarise",
     "watch",

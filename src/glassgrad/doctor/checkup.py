@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
+from glassgrad import errors, provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
 from glassgrad.doctor.passes import PassWatch
 from glassgrad.doctor.quantities import norms
+from glassgrad.doctor.run import Run
+from glassgrad.doctor.setup import setup_of
 from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.doctor.torch_graph import Recorder
 
@@ -34,7 +36,7 @@ _LOSSES = {
 }  # fmt: skip  # a table
 
 
-def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None) -> CheckUp:
+def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None, optimizer: Any = None) -> CheckUp:
     """Make one forward and backward pass and return what is to be known of it; the model stays as it was.
 
     Args:
@@ -43,6 +45,7 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
             model as keywords. NumPy arrays become tensors of the model's library.
         loss_fn: called with output and targets (with output and batch for a mapping); without it the model returns the
             loss itself, or an object that has it as `loss`.
+        optimizer: the one the model is to be trained with, or several: findings tell whether it fits.
 
     Raises:
         KindError: a model without `named_parameters()`.
@@ -51,13 +54,18 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
     """
     if not hasattr(model, "named_parameters"):
         raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)
-    given = _Batch(model, batch)
+    given = Batch(model, batch)
     with np.errstate(all="ignore"), aside(model):  # what overflows is among the findings
         found = _examined(model, given, loss_fn)
-    return dataclasses.replace(found, findings=rules.findings(found))
+    findings = rules.findings(found)
+    if optimizer is not None:
+        optimizers = optimizer if isinstance(optimizer, list | tuple) else (optimizer,)
+        setup = Run(setup=setup_of(model, optimizers, provenance.user_frame()))
+        findings = rules.ordered((*findings, *rules.apply(rules.SETUP_RULES, setup)))
+    return dataclasses.replace(found, findings=findings)
 
 
-class _Batch:
+class Batch:
     """A batch in the form of a call: positional inputs or keywords, and targets."""
 
     def __init__(self, model: Module, batch: Any) -> None:
@@ -74,6 +82,14 @@ class _Batch:
         else:
             self.inputs = (_tensor(batch, model),)
 
+    def rows(self, rows: slice) -> Batch:
+        """Return some of the examples."""
+        part = object.__new__(Batch)
+        part.keywords = {}
+        part.inputs = tuple(_cut(value, rows) for value in self.inputs)
+        part.targets = _cut(self.targets, rows)
+        return part
+
     def facts(self) -> tuple[Facts, ...]:
         named = dict(self.keywords)
         named |= {f"input {at}" if len(self.inputs) > 1 else "input": value for at, value in enumerate(self.inputs)}
@@ -85,9 +101,13 @@ class _Batch:
         return tuple(found)
 
 
+def _cut(value: Any, rows: slice) -> Any:
+    return value[rows] if library.is_tensor(value) and len(value.shape) else value
+
+
 def _tensor(value: Any, model: Module) -> Any:
     """Make a tensor of the model's library from an array; floats in the precision of the model."""
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or library.is_by_hand(model):
         return value
     parameter = next((parameter for _, parameter in model.named_parameters()), None)
     if value.dtype.kind == "f" and parameter is not None:
@@ -97,7 +117,7 @@ def _tensor(value: Any, model: Module) -> Any:
     return sys.modules["glassgrad.engine.creation"].from_numpy(value)
 
 
-def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:
+def _examined(model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:
     watch = PassWatch(model)
     recorder = Recorder() if library.is_torch(model) else None
     watch.attach()
@@ -109,11 +129,14 @@ def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) 
         stage = "the model"
         output = model(*given.inputs, **given.keywords)
         stage = "the loss"
-        loss = _loss(output, given, loss_fn)
+        loss = loss_of(output, given, loss_fn)
         kind = _LOSSES.get((library.producer(loss) or ("", 0))[0].rstrip("0123456789"), "")
         graph = graph_of(loss) if recorder is None else recorder.graph(loss)
         stage = "the backward pass"
-        loss.backward()
+        if library.is_by_hand(model):
+            model.backward(loss_fn.backward())  # type: ignore[union-attr]  # a loss by hand has one
+        else:
+            loss.backward()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in the user's code is what is to be reported
         failure = f"{stage} raised {type(error).__name__}: {str(error).strip()}"
     finally:
@@ -148,7 +171,8 @@ def _examined(model: Module, given: _Batch, loss_fn: Callable[..., Any] | None) 
     )
 
 
-def _loss(output: Any, given: _Batch, loss_fn: Callable[..., Any] | None) -> Any:
+def loss_of(output: Any, given: Batch, loss_fn: Callable[..., Any] | None) -> Any:
+    """Return the loss of an output of the model."""
     if loss_fn is None:
         return getattr(output, "loss", output)
     return loss_fn(output, dict(given.keywords) if given.keywords else given.targets)
@@ -197,7 +221,7 @@ def _expected(kind: str, targets: Targets | None, given: Any) -> tuple[float, st
     return math.nan, ""
 
 
-def _is_same(output: Array | None, given: _Batch) -> bool:
+def _is_same(output: Array | None, given: Batch) -> bool:
     """Tell whether all examples have the same output though their inputs differ."""
     if output is None or output.ndim < 2 or len(output) < 2 or not np.isfinite(output).all():
         return False

@@ -115,6 +115,11 @@ def first_tensor(value: Any) -> Tensor | None:
     return first_tensor(value.logits) if hasattr(value, "logits") else None
 
 
+def is_by_hand(model: Module) -> bool:
+    """Tell whether a model's layers are written by hand: arrays in, arrays out, and a backward pass to call."""
+    return hasattr(model, "backward") and not hasattr(model, "register_forward_hook")
+
+
 def is_cut(loss: Tensor) -> bool:
     """Tell whether a loss has no history, so that no gradient can come of it."""
     if is_torch(loss):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from glassgrad.doctor.checkup import check_up
-from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer
-from glassgrad.doctor.wording import lines
-
-_MOST_LAYERS = 40
+from glassgrad.doctor.checkup_wording import check_up_lines
+from glassgrad.doctor.facts import CheckUp
 
 
 def debug_training(
-    model: Any, batch: Any, loss_fn: Callable[..., Any] | None = None, *, file: TextIO | None = None
+    model: Any,
+    batch: Any,
+    loss_fn: Callable[..., Any] | None = None,
+    *,
+    optimizer: Any = None,
+    file: TextIO | None = None,
 ) -> CheckUp:
     """Print a check-up of one batch: inputs, forward pass, loss, gradients, what is wrong and what to do about it.
 
@@ -25,6 +27,7 @@ def debug_training(
         model: a module of ours or of PyTorch.
         batch: `(inputs, targets)`, tensors or arrays; a mapping is handed to the model as keywords.
         loss_fn: called with output and targets; without it the model returns the loss, or an object that has it.
+        optimizer: the one the model is to be trained with, or several: see whether it fits.
         file: where to print; the standard output if not given.
 
     Returns:
@@ -41,139 +44,9 @@ def debug_training(
         >>> [finding.rule for finding in found.findings if finding.rule.startswith("labels")]
         ['labels out of range']
     """
-    found = check_up(model, batch, loss_fn)
+    found = check_up(model, batch, loss_fn, optimizer)
     print("\n".join(check_up_lines(found)), file=file or sys.stdout)
     return found
 
 
-def check_up_lines(found: CheckUp) -> Iterator[str]:
-    """Yield the lines of a check-up."""
-    mode = "training" if found.training else "evaluation"
-    yield f"check-up of {found.model}, {found.parameters:,} trainable numbers, {mode} mode"
-    yield ""
-    yield from _data(found)
-    yield from _forward(found)
-    yield from _loss(found)
-    yield from _gradients(found)
-    yield from lines(found.findings)
-
-
-def _data(found: CheckUp) -> Iterator[str]:
-    rows = [_row(facts.name, facts) for facts in found.inputs]
-    targets = found.targets
-    if targets is not None:
-        row = _row("targets", targets.facts)
-        if targets.classes:
-            row[-1] = f"{targets.distinct} different, room for {targets.classes} classes"
-        rows.append(row)
-    yield from _table(("data", "shape", "dtype", "from", "to", "mean", "std", ""), rows)
-    yield ""
-
-
-def _row(name: str, facts: Facts) -> list[str]:
-    known = facts.summary
-    return [
-        name, _shape(facts), facts.dtype, _number(known.minimum), _number(known.maximum), _number(known.mean),
-        _number(known.std), facts.bad,
-    ]  # fmt: skip  # a table
-
-
-def _forward(found: CheckUp) -> Iterator[str]:
-    rows = []
-    shown, left_out = _some(found.layers)
-    for layer in shown:
-        known = layer.output.summary
-        gradient = "" if layer.gradient is None else _number(layer.gradient.summary.abs_mean)
-        rows.append([
-            layer.name, "" if " before " in layer.name else layer.kind, _shape(layer.output), _number(known.minimum),
-            _number(known.maximum), _number(known.mean), _number(known.std), gradient, _remark(layer),
-        ])  # fmt: skip  # a table
-    if rows:
-        titles = ("forward", "", "shape", "from", "to", "mean", "std", "|gradient|", "")
-        yield from _table(titles, rows)
-        if left_out:
-            yield f"  ... and {left_out} more; `layers` of the result has all"
-        yield ""
-
-
-def _some(layers: Sequence[Layer]) -> tuple[list[Layer], int]:
-    """Of a very deep net the first, the last, and what is remarkable in between."""
-    if len(layers) <= _MOST_LAYERS:
-        return list(layers), 0
-    half = _MOST_LAYERS // 2
-    ends = set(range(half)) | set(range(len(layers) - half, len(layers)))
-    first_bad = next((at for at, layer in enumerate(layers) if layer.output.bad), 0)
-    shown = [layer for at, layer in enumerate(layers) if at in ends or at == first_bad]
-    return shown, len(layers) - len(shown)
-
-
-def _remark(layer: Layer) -> str:
-    parts = [layer.output.bad] if layer.output.bad else []
-    if not math.isnan(layer.dead):
-        parts.append(f"{layer.dead:.0%} dead")
-    if not math.isnan(layer.saturated):
-        parts.append(f"{layer.saturated:.0%} saturated")
-    if layer.gradient is not None and layer.gradient.bad:
-        parts.append(f"gradient: {layer.gradient.bad}")
-    return ", ".join(parts)
-
-
-def _loss(found: CheckUp) -> Iterator[str]:
-    if found.failure and math.isnan(found.loss):
-        return
-    text = f"loss         {found.loss:.4f}" if not math.isnan(found.loss) else "loss         NaN"
-    if found.loss_kind:
-        text += f"   {found.loss_kind}"
-    if found.expected_why:
-        text += f"; a model that knows nothing has {found.expected:.4f} ({found.expected_why})"
-    yield text
-    yield ""
-
-
-def _gradients(found: CheckUp) -> Iterator[str]:
-    if found.failure and all(entry.gradient is None for entry in found.gradients):
-        return
-    rows = [
-        [entry.name, _shape(entry.values), _number(entry.values.summary.norm), *_gradient_cells(entry)]
-        for entry in found.gradients
-    ]
-    yield from _table(("parameter", "shape", "norm", "gradient", "ratio", "from", "to", "zeros", ""), rows)
-    yield f"total norm of all gradients {found.total_norm:.4g}"
-    yield ""
-
-
-def _gradient_cells(entry: Gradient) -> list[str]:
-    if entry.gradient is None:
-        return ["", "", "", "", "", "no gradient" if entry.trainable else "frozen"]
-    known, weights = entry.gradient.summary, entry.values.summary.norm
-    ratio = _number(known.norm / weights) if weights else ""
-    zeros = f"{known.zeros:.0%}" if known.zeros >= 0.005 else ""
-    return [_number(known.norm), ratio, _number(known.minimum), _number(known.maximum), zeros, entry.gradient.bad]
-
-
-def _shape(facts: Facts) -> str:
-    return "x".join(map(str, facts.shape)) or "-"
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "nan"
-    if value == 0:
-        return "0"
-    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.1e}"
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield aligned lines: text to the left, numbers to the right."""
-    widths = [max(len(row[at]) for row in [titles, *rows]) for at in range(len(titles))]
-    right = [all(_is_number(row[at]) for row in rows) for at in range(len(titles))]
-    for row in [titles, *rows]:
-        cells = [
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(row, widths, right, strict=True)
-        ]
-        yield "  ".join(cells).rstrip()
-
-
-def _is_number(text: str) -> bool:
-    return text in {"", "nan"} or (text[0] in "-0123456789" and "x" not in text)
+__all__ = ["check_up_lines", "debug_training"]

@@ -6,8 +6,8 @@ A rule neither computes anything about tensors nor prints. `RULES` look at a bat
 from __future__ import annotations
 
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.rules import batch, calls, graph, setup, steps
-from glassgrad.doctor.rules.rule import Rule, Seen, apply
+from glassgrad.doctor.rules import batch, calls, data, examination, graph, setup, steps
+from glassgrad.doctor.rules.rule import Rule, Seen, apply, ordered
 
 RULES: tuple[Rule, ...] = (*batch.RULES, *graph.RULES)
 """What is looked for in one batch, in this order; a new rule is one entry of its family."""
@@ -17,10 +17,30 @@ RUN_RULES: tuple[Rule, ...] = (
 )  # fmt: skip  # a table
 """What is looked for in a run."""
 
+SETUP_RULES: tuple[Rule, ...] = setup.RULES
+"""What is looked for in an optimizer beside its model."""
+
+EXAMINATION_RULES: tuple[Rule, ...] = examination.RULES
+"""What is looked for in an examination, beside what is in its check-up and its setup."""
+
+DATA_RULES: tuple[Rule, ...] = data.RULES
+"""What is looked for in a data set."""
+
 
 def findings(found: CheckUp) -> tuple[Finding, ...]:
     """Return what the rules find in a check-up, errors first."""
     return apply(RULES, found)
 
 
-__all__ = ["RULES", "RUN_RULES", "Rule", "Seen", "apply", "findings"]
+__all__ = [
+    "DATA_RULES",
+    "EXAMINATION_RULES",
+    "RULES",
+    "RUN_RULES",
+    "SETUP_RULES",
+    "Rule",
+    "Seen",
+    "apply",
+    "findings",
+    "ordered",
+]

@@ -70,5 +70,9 @@ class Rule:
 
 def apply(rules: Iterable[Rule], data: Any) -> tuple[Finding, ...]:
     """Return what rules find in data: errors first, each kind in the order of the rules."""
-    found = [finding for rule in rules for finding in rule.findings(data)]
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    return ordered(finding for rule in rules for finding in rule.findings(data))
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings with errors first, each kind as it came."""
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

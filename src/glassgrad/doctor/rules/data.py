@@ -1,0 +1,69 @@
+"""Rules about data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from glassgrad.doctor.rules.batch import OF_INPUTS
+from glassgrad.doctor.rules.rule import Rule, Seen
+
+APART = 1e3
+"""Deviations of two features that differ by more than this: one rate cannot suit both."""
+RARE = 0.02
+
+
+def _in_both(found: Any) -> Iterator[Seen]:
+    if found.in_both:
+        share = found.in_both / found.held_out
+        yield Seen(
+            f"{found.in_both} of {found.held_out} examples set aside have inputs that training has too",
+            value=share,
+            # A short text or a coarse measurement comes twice by itself.
+            severity="warning" if found.duplicates == 0 else "info",
+        )
+
+
+def _twice(found: Any) -> Iterator[Seen]:
+    if found.duplicates:
+        yield Seen(f"{found.duplicates} examples of training are there before", value=float(found.duplicates))
+    if found.contradictions:
+        yield Seen(f"{found.contradictions} inputs of training have several targets", value=float(found.contradictions))
+
+
+def _constant(found: Any) -> Iterator[Seen]:
+    if 0 < found.constant < found.features:
+        yield Seen(
+            f"{found.constant} of {found.features} features have one value in all examples", value=float(found.constant)
+        )
+
+
+def _scales(found: Any) -> Iterator[Seen]:
+    low, high = found.scales
+    if high > APART * low:
+        yield Seen(f"the deviations of the features run from {low:.2g} to {high:.2g}", value=high / low)
+
+
+def _classes(found: Any) -> Iterator[Seen]:
+    if found.unseen:
+        shown = ", ".join(map(str, found.unseen[:6]))
+        yield Seen(f"training has no example of class {shown}", value=float(len(found.unseen)), severity="warning")
+    low, high = found.classes
+    if high and low < RARE * high:
+        yield Seen(f"the commonest class has {high} examples, the rarest {low}", value=low / high)
+
+
+RULES: tuple[Rule, ...] = (
+    *OF_INPUTS,
+    Rule("examples in both splits", "warning", _in_both,
+         "Remove them from one side: a model that has learnt them by heart looks better than it is.",
+         source="Kapoor and Narayanan (2023), Leakage and the reproducibility crisis in machine-learning based "
+                "science"),
+    Rule("examples twice", "info", _twice, "Look for the join or the copy that made them.", "np.unique(x, axis=0)"),
+    Rule("features constant", "info", _constant, "Leave them out, or see why they do not vary."),
+    Rule("features of unequal scale", "warning", _scales,
+         "Scale each feature to mean 0 and standard deviation 1.", "(x - x.mean(0)) / (x.std(0) + 1e-8)", APART,
+         "LeCun et al. (1998), Efficient BackProp, section 4.3"),
+    Rule("classes uneven", "info", _classes, "Draw the rare classes more often, or weight them in the loss.",
+         "F.cross_entropy(logits, targets, weight=weights)", RARE),
+)  # fmt: skip  # a table

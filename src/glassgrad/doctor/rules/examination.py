@@ -1,0 +1,60 @@
+"""Rules about what was tried with a model and one batch before training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from glassgrad.doctor.rules.rule import Rule, Seen
+
+LEARNT = 0.8
+"""Of their first loss a few examples have no more than this left after 80 steps of Adam, if it can be learnt at all."""
+STEEP = 12.0
+"""Rate times curvature: above 2 the loss rises at first, above 12 it does not come back."""
+
+
+def _not_learnt(found: Any) -> Iterator[Seen]:
+    steps, first, last = found.learnt
+    if steps < 40 or not first > 0 or found.check_up.healthy is False:
+        return  # what is wrong has been said
+    if not last < LEARNT * first:
+        yield Seen(
+            f"after {steps} steps of Adam on a few examples alone the loss is {last:.4g}, from {first:.4g}",
+            value=last / first,
+        )
+
+
+def _leaks(found: Any) -> Iterator[Seen]:
+    if found.leaks > 0:
+        yield Seen(
+            f"in evaluation mode the outputs of {found.leaks} examples change when another example of the batch does",
+            value=float(found.leaks),
+        )
+
+
+def _too_steep(found: Any) -> Iterator[Seen]:
+    for kind, options in () if found.setup is None else found.setup.optimizers:
+        rate = options.get("lr", math.nan)
+        if kind != "SGD" or options.get("momentum") or not found.curvature > 0:
+            continue
+        if rate * found.curvature > STEEP:
+            yield Seen(
+                f"the rate is {rate:g} and the curvature along the gradient {found.curvature:.3g}: a step leads uphill",
+                found.setup.built,
+                rate * found.curvature,
+                remedy=f"optimizer.param_groups[0]['lr'] = {2 / found.curvature:.2g}",
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("batch not learnt", "warning", _not_learnt,
+         "A model that cannot learn a few examples by heart has a fault between inputs and loss: see whether "
+         "targets belong to inputs, and whether something is detached.", "", LEARNT,
+         "Karpathy (2019), A recipe for training neural networks"),
+    Rule("examples mixed", "error", _leaks,
+         "Look for a reshape, a transpose or a softmax, sum or mean over the batch dimension.",
+         "x.reshape(len(x), -1)  # the batch stays in front"),
+    Rule("rate above the curvature", "warning", _too_steep, "Lower the learning rate.", "", STEEP,
+         "Lewkowycz et al. (2020), The large learning rate phase of deep learning"),
+)  # fmt: skip  # a table

@@ -14,7 +14,7 @@ from glassgrad.compile.front.capture import capture
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import GraphBuilder
-from glassgrad.compile.ir.passes.rules import RULES_TEXT, parsed
+from glassgrad.compile.ir.passes.rules import RULES_TEXT, rule
 from glassgrad.nn import functional as F
 
 
@@ -119,7 +119,7 @@ def test_every_rewrite_keeps_the_numbers(left, right):
     with np.errstate(all="ignore"):
         one, other = (eval(side, dict(functions), space) for side in (left, right))  # noqa: S307 - our own table
     np.testing.assert_array_equal(one, other)
-    assert parsed(left, right).op
+    assert rule(left, right).op
 
 
 def test_composites_are_written_out():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.ir.passes.decompose import DECOMPOSITIONS
+from glassgrad.compile.ir.passes.decompose import DECOMPOSE
 from glassgrad.compile.llvm.composite import FORWARDS
 from glassgrad.compile.llvm.solid import SOLIDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
-from glassgrad.compile.plan.native_form import RULES
+from glassgrad.compile.plan.native_form import NATIVE_FORM
 from glassgrad.ops.core import Primitive
 
 
@@ -19,7 +19,7 @@ def forms_of(prim: Primitive) -> list[str]:
         "view": prim.indices is not None,
         "loop": name in LOOPS and name not in FORWARDS and prim.indices is None,
         "kernel": name in SOLIDS,
-        "parts": prim.decompose is not None or name in DECOMPOSITIONS or (name in RULES and name not in LOOPS),
+        "parts": prim.decompose is not None or bool(DECOMPOSE[name]) or (bool(NATIVE_FORM[name]) and name not in LOOPS),
         "host": name in WITHOUT_CODE,
     }
     return [form for form, has in forms.items() if has]

@@ -7,8 +7,6 @@ only between here and the emitter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy as np
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.ir.passes.rules import Rules, rule
 from glassgrad.compile.plan.target import Target
 from glassgrad.ops.places import ARRAY, join_index
 
@@ -31,13 +30,15 @@ class Normaliser(Rewriter):
 
     def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
         """Append an instruction that is in no registry, with a given result."""
-        self._append(Instr(op, inputs, (var,), params, like.where))
+        self.append(Instr(op, inputs, (var,), params, like.where))
         return var
 
-    def rename(self, instr: Instr, op: str, **params: Any) -> None:
+    def renamed(self, instr: Instr, op: str, **params: Any) -> Var:
         """Append an instruction under another op name."""
-        inputs = tuple(map(self.now, instr.inputs))
-        self._append(replace(instr, op=op, inputs=inputs, params={**instr.params, **params}))
+        old = instr.output
+        return self.internal(
+            op, instr.inputs, instr, self.var(old.shape, old.dtype, old.name), **{**instr.params, **params}
+        )
 
     def reshaped(self, operand: Operand, shape: tuple[int, ...], like: Instr) -> Operand:
         """Return an operand in another shape."""
@@ -54,54 +55,17 @@ class Normaliser(Rewriter):
 def normalise(graph: Graph, target: Target, shares: int = 1) -> Graph:
     """Bring a graph into the forms that the native backend lowers; `shares` threads are going to share the work."""
     rewriter = Normaliser(graph, target, shares)
-    for instr in graph.instrs:
-        rule = RULES.get(instr.op) if target.has_kinds(instr) else None  # the host knows none but the primitives
-        if rule is None or not rule(rewriter, instr):
-            rewriter.keep(instr)
-    return eliminate_dead(rewriter.finish())
+    # The host knows none but the primitives.
+    return eliminate_dead(rewriter.rewrite(NATIVE_FORM, target.has_kinds, again=False).finish())
 
 
-def _permute(rewriter: Normaliser, instr: Instr) -> bool:
-    """A product that is only used transposed is computed transposed: (a b)T = bT aT, and no copy."""
-    source = rewriter.now(instr.inputs[0])
-    maker = rewriter.producer.get(source) if isinstance(source, Var) else None
-    axes = instr.params["axes"]
-    last = len(axes) - 1
-    swaps = last >= 1 and axes == (*range(last - 1), last, last - 1)
-    original = instr.inputs[0]
-    assert isinstance(original, Var)
-    if maker is None or maker.op != "matmul" or not swaps or rewriter.uses[original] != 1:
-        return False
-    a, b = maker.inputs
-    if not isinstance(a, Var) or not isinstance(b, Var) or a.ndim < 2 or b.ndim < 2:
-        return False
-    left, right = (_swapped(rewriter, operand, instr) for operand in (b, a))
-    rewriter.instead(instr.output, rewriter.apply("matmul", left, right, like=maker))
-    return True
-
-
-def _swapped(rewriter: Normaliser, x: Var, like: Instr) -> Var:
-    axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-    maker = rewriter.producer.get(x)
-    if maker is not None and maker.op == "permute_dims" and maker.params["axes"] == axes:
-        original = maker.inputs[0]
-        assert isinstance(original, Var)
-        return original
-    return rewriter.apply("permute_dims", x, like=like, axes=axes)
-
-
-def _matmul(rewriter: Normaliser, instr: Instr) -> bool:
+def _vectors(rewriter: Normaliser, instr: Instr, a: Operand, b: Operand) -> Operand | None:
     """Vectors become matrices of one row or column."""
-    a, b = map(rewriter.now, instr.inputs)
-    if not isinstance(a, Var) or not isinstance(b, Var):
-        return False
-    if a.ndim > 1 and b.ndim > 1:
-        return _product_in_parts(rewriter, instr, a, b)
+    if not isinstance(a, Var) or not isinstance(b, Var) or (a.ndim > 1 and b.ndim > 1):
+        return None
     left = rewriter.reshaped(a, (1, *a.shape), instr) if a.ndim == 1 else a
     right = rewriter.reshaped(b, (*b.shape, 1), instr) if b.ndim == 1 else b
-    product = rewriter.apply("matmul", left, right, like=instr)
-    rewriter.instead(instr.output, rewriter.reshaped(product, instr.output.shape, instr))
-    return True
+    return rewriter.reshaped(rewriter.apply("matmul", left, right, like=instr), instr.output.shape, instr)
 
 
 # A sum over fewer rows is not worth taking apart.
@@ -110,40 +74,39 @@ _ROWS_OF_A_PART = 64
 _COLUMNS = 16
 
 
-def _product_in_parts(rewriter: Normaliser, instr: Instr, a: Var, b: Var) -> bool:
+def _product_in_parts(rewriter: Normaliser, instr: Instr, x: Operand, b: Operand) -> Operand | None:
     """A weight's gradient, x.T @ g: every share adds up the rows it has, and the sums are added.
 
     Cut by rows or columns of the result, each share would read all rows of x or g, half of which another core has just
     written, and wait for it first. Pays where the result is small beside what it is made of.
     """
-    maker = rewriter.producer.get(a)
-    parts, (terms, n) = rewriter.shares, b.shape[-2:]
-    if parts == 1 or a.ndim != 2 or b.ndim != 2 or terms % parts or terms < parts * _ROWS_OF_A_PART:
-        return False
-    m = a.shape[0]
-    if maker is None or maker.op != "permute_dims" or 2 * m * n > terms * (m + n) or instr.output in rewriter.turned:
-        return False
-    left = rewriter.reshaped(maker.inputs[0], (parts, terms // parts, m), instr)
+    parts, a = rewriter.shares, instr.inputs[0]
+    assert isinstance(a, Var)
+    if not isinstance(b, Var) or parts == 1 or a.ndim != 2 or b.ndim != 2 or instr.output in rewriter.turned:
+        return None
+    m, (terms, n) = a.shape[0], b.shape
+    if terms % parts or terms < parts * _ROWS_OF_A_PART or 2 * m * n > terms * (m + n):
+        return None
+    left = rewriter.reshaped(x, (parts, terms // parts, m), instr)
     right = rewriter.reshaped(b, (parts, terms // parts, n), instr)
     turned = rewriter.apply("permute_dims", left, like=instr, axes=(0, 2, 1))
-    rewriter.instead(instr.output, _joined(rewriter, instr, rewriter.apply("matmul", turned, right, like=instr)))
-    return True
+    return _joined(rewriter, instr, rewriter.apply("matmul", turned, right, like=instr))
 
 
-def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Var) -> bool:
+def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand | None:
     """A sum over the rows of a matrix: every share adds up the rows it has, and the sums are added."""
+    assert isinstance(source, Var)
     axes, parts = instr.params["axis"], rewriter.shares
     rows = math.prod(source.shape[axis] for axis in axes)
     leading = axes == tuple(range(len(axes))) and 0 < len(axes) < source.ndim
     if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind != "f":
-        return False
+        return None
     if source.shape[0] % parts or rows < parts * _ROWS_OF_A_PART or instr.output.size < _COLUMNS:
-        return False
+        return None
     split = rewriter.reshaped(source, (parts, source.shape[0] // parts, *source.shape[1:]), instr)
     shifted = tuple(axis + 1 for axis in axes)
     sums = rewriter.apply("sum", split, like=instr, axis=shifted, keepdims=False)
-    rewriter.instead(instr.output, _joined(rewriter, instr, sums))
-    return True
+    return _joined(rewriter, instr, sums)
 
 
 def _joined(rewriter: Normaliser, instr: Instr, parts: Var) -> Var:
@@ -156,29 +119,30 @@ def _joined(rewriter: Normaliser, instr: Instr, parts: Var) -> Var:
     return first
 
 
-def _arg(rewriter: Normaliser, instr: Instr) -> bool:
+def _arg(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand:
     """The axis as a tuple, as in every reduction."""
-    source = instr.inputs[0]
     assert isinstance(source, Var)
     axis = instr.params["axis"]
     axes = tuple(range(source.ndim)) if axis is None else (axis % max(source.ndim, 1),)
-    rewriter.rename(instr, instr.op, axis=axes if source.ndim else (), keepdims=instr.params.get("keepdims", False))
-    return True
+    return rewriter.renamed(
+        instr, instr.op, axis=axes if source.ndim else (), keepdims=instr.params.get("keepdims", False)
+    )
 
 
-def _reduction(rewriter: Normaliser, instr: Instr) -> bool:
+def _over_ones(rewriter: Normaliser, instr: Instr) -> bool:
+    source = instr.inputs[0]
+    return isinstance(source, Var) and all(source.shape[axis] == 1 for axis in instr.params["axis"])
+
+
+def _without_reducing(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand:
     """Over axes of size 1 there is nothing to add up."""
-    source = rewriter.now(instr.inputs[0])
     assert isinstance(source, Var)
-    if any(source.shape[axis] != 1 for axis in instr.params["axis"]):
-        return instr.op == "sum" and source.dtype == instr.output.dtype and _sum_in_parts(rewriter, instr, source)
     if source.dtype != instr.output.dtype:
         source = rewriter.apply("astype", source, like=instr, dtype=instr.output.dtype)
     # A value of its own even if nothing changes: it may be a result of the program, and its source, too.
     same = source.shape == instr.output.shape
     shape = {} if same else {"shape": instr.output.shape}
-    rewriter.instead(instr.output, rewriter.apply("copy" if same else "reshape", source, like=instr, **shape))
-    return True
+    return rewriter.apply("copy" if same else "reshape", source, like=instr, **shape)
 
 
 def _one_per_row(
@@ -187,25 +151,21 @@ def _one_per_row(
     """Return the column picked in each row, of an index ``(arange(n), columns)`` into a matrix."""
     if instr.params["spec"] != (ARRAY, ARRAY) or len(source) != 2:
         return None
-    rows, columns = map(rewriter.now, arrays)
+    rows, columns = arrays
     known = rewriter.known.get(rows) if isinstance(rows, Var) else None
     if known is None or not isinstance(columns, Var) or columns.shape != (source[0],):
         return None
     return columns if np.array_equal(known, np.arange(source[0])) else None
 
 
-def _getitem(rewriter: Normaliser, instr: Instr) -> bool:
-    source, *arrays = map(rewriter.now, instr.inputs)
-    if not arrays:
-        return False
+def _getitem(rewriter: Normaliser, instr: Instr, source: Operand, *arrays: Operand) -> Operand | None:
     assert isinstance(source, Var)
-    columns = _one_per_row(rewriter, instr, source.shape, tuple(arrays))
+    columns = _one_per_row(rewriter, instr, source.shape, arrays) if arrays else None
     if columns is None:
-        return False
+        return None
     index = rewriter.reshaped(columns, (*columns.shape, 1), instr)
     picked = _pick(rewriter, instr, source, index, axis=1)
-    rewriter.instead(instr.output, rewriter.reshaped(picked, instr.output.shape, instr))
-    return True
+    return rewriter.reshaped(picked, instr.output.shape, instr)
 
 
 def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis: int) -> Var:
@@ -219,50 +179,39 @@ def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis:
     return rewriter.apply("sum", chosen, like=instr, axis=(axis,), keepdims=True)
 
 
-def _take_along(rewriter: Normaliser, instr: Instr) -> bool:
-    source, index = map(rewriter.now, instr.inputs)
+def _take_along(rewriter: Normaliser, instr: Instr, source: Operand, index: Operand) -> Operand | None:
     axis = instr.params["axis"]
     assert isinstance(source, Var)
     assert isinstance(index, Var)
     others = zip(source.shape, index.shape, strict=True)
     same = all(a == b for place, (a, b) in enumerate(others) if place != axis)
     if index.shape[axis] != 1 or not same or source.dtype.kind != "f" or not rewriter.computed_by_loop(source):
-        return False
-    rewriter.instead(instr.output, _pick(rewriter, instr, source, index, axis))
-    return True
+        return None
+    return _pick(rewriter, instr, source, index, axis)
 
 
-def _put_along(rewriter: Normaliser, instr: Instr) -> bool:
+def _put_along(rewriter: Normaliser, instr: Instr, value: Operand, index: Operand) -> Operand | None:
     """With one place a row, an element of the result knows whether it is that place: a loop, not a scatter."""
-    index = rewriter.now(instr.inputs[1])
     shape, axis = instr.output.shape, instr.params["axis"]
     assert isinstance(index, Var)
     fits = all(a == b for place, (a, b) in enumerate(zip(shape, index.shape, strict=True)) if place != axis)
-    if index.shape[axis] != 1 or not fits:
-        return False
-    rewriter.rename(instr, "put_one_along")
-    return True
+    return rewriter.renamed(instr, "put_one_along") if index.shape[axis] == 1 and fits else None
 
 
-def _put(rewriter: Normaliser, instr: Instr) -> bool:
-    value, *arrays = map(rewriter.now, instr.inputs)
+def _put(rewriter: Normaliser, instr: Instr, value: Operand, *arrays: Operand) -> Operand | None:
     shape = instr.output.shape
     if not arrays:
-        rewriter.rename(instr, "put_slice")
-        return True
-    columns = _one_per_row(rewriter, instr, shape, tuple(arrays))
+        return rewriter.renamed(instr, "put_slice")
+    columns = _one_per_row(rewriter, instr, shape, arrays)
     if columns is None or not isinstance(value, Var) or value.shape != columns.shape:
-        return False
+        return None
     index = rewriter.reshaped(columns, (*columns.shape, 1), instr)
     column = rewriter.reshaped(value, (*value.shape, 1), instr)
-    made = rewriter.internal("put_one_along", (column, index), instr, rewriter.var(shape, instr.output.dtype), axis=1)
-    rewriter.instead(instr.output, made)
-    return True
+    return rewriter.internal("put_one_along", (column, index), instr, rewriter.var(shape, instr.output.dtype), axis=1)
 
 
-def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
+def _at_set(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, *arrays: Operand) -> Operand:
     """The value in its full shape; without arrays a loop."""
-    x, value, *arrays = map(rewriter.now, instr.inputs)
     assert isinstance(x, Var)
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
     key = join_index(instr.params["spec"], sample)
@@ -274,11 +223,7 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
     if value.shape != shape:
         value = rewriter.apply("broadcast_to", value, like=instr, shape=shape)
     op = "at_set" if arrays else "set_slice"
-    rewriter.instead(
-        instr.output,
-        rewriter.internal(op, (x, value, *arrays), instr, rewriter.var(x.shape, instr.output.dtype), **instr.params),
-    )
-    return True
+    return rewriter.internal(op, (x, value, *arrays), instr, rewriter.var(x.shape, instr.output.dtype), **instr.params)
 
 
 # The gradient of a convolution's weight is summed over images in so many parts, whatever the number of threads: the
@@ -286,27 +231,36 @@ def _at_set(rewriter: Normaliser, instr: Instr) -> bool:
 _PARTS, _FEW_PARTS, _PART_ELEMENTS = 16, 4, 1 << 22
 
 
-def _conv_weight(rewriter: Normaliser, instr: Instr) -> bool:
+def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Operand) -> Operand | None:
     """Parts of the sum over images, then their sum."""
-    x, gradient = map(rewriter.now, instr.inputs)
     if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
-        return False
+        return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups
     parts = min(_PARTS, x.shape[0], max(_FEW_PARTS, _PART_ELEMENTS // instr.output.size))
     made = rewriter.var((parts, groups, outputs, channels * kh * kw), instr.output.dtype)
     candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
     if not parts or rewriter.target.is_host(candidate):
-        return False
-    rewriter._append(candidate)
+        return None
+    rewriter.append(candidate)
     total = rewriter.apply("sum", made, like=instr, axis=(0,), keepdims=False)
-    rewriter.instead(instr.output, rewriter.reshaped(total, instr.output.shape, instr))
-    return True
+    return rewriter.reshaped(total, instr.output.shape, instr)
 
 
-RULES: dict[str, Callable[[Normaliser, Instr], bool]] = {
-    "matmul": _matmul, "permute_dims": _permute, "argmax": _arg, "argmin": _arg, "getitem": _getitem,
-    "take_along_axis": _take_along,
-    "sum": _reduction, "max": _reduction, "min": _reduction, "prod": _reduction, "any": _reduction, "all": _reduction,
-    "put_along_add": _put_along, "put_add": _put, "at_set": _at_set, "conv2d_weight": _conv_weight,
-}  # fmt: skip  # a table
+_REDUCTIONS = ("sum", "max", "min", "prod", "any", "all")
+NATIVE_FORM = Rules(
+    (
+        rule("matmul", _vectors),
+        rule("matmul(permute_dims(x), b)", _product_in_parts),
+        rule("argmax", _arg),
+        rule("argmin", _arg),
+        *(rule(op, _without_reducing, _over_ones) for op in _REDUCTIONS),
+        rule("sum", _sum_in_parts, lambda _, instr: instr.inputs[0].dtype == instr.output.dtype),
+        rule("getitem", _getitem),
+        rule("take_along_axis", _take_along),
+        rule("put_along_add", _put_along),
+        rule("put_add", _put),
+        rule("at_set", _at_set),
+        rule("conv2d_weight", _conv_weight),
+    )
+)

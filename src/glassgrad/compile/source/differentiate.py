@@ -20,8 +20,9 @@ from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes import eliminate_dead
-from glassgrad.compile.ir.passes.rules import parsed
-from glassgrad.compile.ir.passes.simplify import simplified
+from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.ir.passes.rules import Rules, rule
+from glassgrad.compile.ir.passes.simplify import SIMPLIFY
 from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.tensor import Tensor, make
@@ -155,11 +156,11 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
     graph = derived.graph
     if not seeded and derived.seed is not None:
         graph = _with_one(graph, derived.seed)
-    rewriter = simplified(
-        graph,
+    rewriter = Rewriter(graph)
+    rewriter.opaque.update(derived.cotangents[var] for var in named if var in derived.cotangents)
+    rewriter.rewrite(
+        _FOR_READING,
         lambda instr: isinstance(instr.where, Origin) and (instr.where.role != FORWARD or _does_nothing(instr)),
-        more=_FOR_READING,
-        opaque={derived.cotangents[var] for var in named if var in derived.cotangents},
     )
     graph = eliminate_dead(rewriter.finish())
     cotangents: dict[Var, Var] = {}
@@ -215,13 +216,13 @@ def _with_one(graph: Graph, seed: Var) -> Graph:
 
 
 # Shorter to read, and not the same to the last bit.
-_FOR_READING = tuple(
-    parsed(left, right)
-    for left, right in (
-        ("x * reciprocal(y)", "x / y"),
-        ("reciprocal(x) * y", "y / x"),
-        ("x * (n * y ** -1)", "n * x / y"),
-        ("x + x", "2 * x"),
+_FOR_READING = Rules(
+    (
+        rule("x * reciprocal(y)", "x / y"),
+        rule("reciprocal(x) * y", "y / x"),
+        rule("x * (n * y ** -1)", "n * x / y"),
+        rule("x + x", "2 * x"),
+        *SIMPLIFY.listed,
     )
 )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.ir.passes.rules import Rule, Rules
 
 Apply = Callable[..., Var]
 
@@ -32,30 +33,18 @@ def _logsumexp(do: Apply, x: Var, *, axis: tuple[int, ...], keepdims: bool) -> V
     return do("reshape", y, shape=tuple(n for position, n in enumerate(x.shape) if position not in axis))
 
 
-def _rsqrt(do: Apply, x: Operand) -> Var:
-    return do("divide", 1, do("sqrt", x))
+def _rule(op: str, write: Callable[..., Var]) -> Rule:
+    def build(rewriter: Rewriter, instr: Instr, *xs: Operand) -> Var:
+        return write(partial(rewriter.apply, like=instr), *xs, **instr.params)
+
+    return Rule(
+        op, None, build, lambda _, instr: all(var.size for var in instr.reads())
+    )  # parts of nothing may not exist
 
 
-DECOMPOSITIONS: dict[str, Callable[..., Var]] = {
-    "softmax": _softmax,
-    "log_softmax": _log_softmax,
-    "logsumexp": _logsumexp,
-}
+DECOMPOSE = Rules((_rule("softmax", _softmax), _rule("log_softmax", _log_softmax), _rule("logsumexp", _logsumexp)))
 
 
-def decompose(graph: Graph, ops: Collection[str] = frozenset(DECOMPOSITIONS)) -> Graph:
-    """Write out the given composites."""
-    rewriter = Rewriter(graph)
-    for instr in graph.instrs:
-        if instr.op in ops and all(var.size for var in instr.reads()):  # parts of nothing may not exist
-            rewriter.instead(instr.output, _written_out(rewriter, instr))
-        else:
-            rewriter.keep(instr)
-    return rewriter.finish()
-
-
-def _written_out(rewriter: Rewriter, instr: Instr) -> Var:
-    def do(op: str, *inputs: Operand, **params: Any) -> Var:
-        return rewriter.apply(op, *inputs, like=instr, **params)
-
-    return DECOMPOSITIONS[instr.op](do, *map(rewriter.now, instr.inputs), **instr.params)
+def decompose(graph: Graph) -> Graph:
+    """Write out composites."""
+    return Rewriter(graph).rewrite(DECOMPOSE, again=False).finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.passes.rules import Letter, Pattern, Rules
 from glassgrad.ops.core import PRIMITIVES
 
 
@@ -57,13 +58,18 @@ class Rewriter:
         """Return the instruction that makes an operand, for a rewrite to look at."""
         return self.producer.get(operand) if isinstance(operand, Var) and operand not in self.opaque else None
 
-    def keep(self, instr: Instr) -> Instr:
-        """Append an instruction of the old graph, its operands brought up to date."""
-        if not self._instead.keys().isdisjoint(instr.reads()):
-            instr = replace(instr, inputs=tuple(map(self.now, instr.inputs)))
-        return self._append(instr)
+    def updated(self, instr: Instr) -> Instr:
+        """Return an instruction of the old graph, its operands brought up to date."""
+        if self._instead.keys().isdisjoint(instr.reads()):
+            return instr
+        return replace(instr, inputs=tuple(map(self.now, instr.inputs)))
 
-    def _append(self, instr: Instr) -> Instr:
+    def keep(self, instr: Instr) -> Instr:
+        """Append an instruction of the old graph."""
+        return self.append(self.updated(instr))
+
+    def append(self, instr: Instr) -> Instr:
+        """Append an instruction as it is."""
         self.instrs.append(instr)
         for var in instr.outputs:
             self.producer[var] = instr
@@ -80,8 +86,93 @@ class Rewriter:
         with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
             aval = PRIMITIVES[op].abstract(*inputs, **params)
         var = self.var(aval.shape, aval.dtype)
-        self._append(Instr(op, tuple(inputs), (var,), params, None if like is None else like.where))
+        self.append(Instr(op, tuple(inputs), (var,), params, None if like is None else like.where))
         return var
+
+    # --- rules ------------------------------------------------------------------------------------
+
+    def rewrite(self, rules: Rules, only: Callable[[Instr], bool] | None = None, *, again: bool = True) -> Rewriter:
+        """Copy the graph with the rules applied to the instructions that `only` chooses, operands first; return self.
+
+        With `again` they are applied to what they make too, until none fits.
+        """
+        for instr in self.graph.instrs:
+            made = self.updated(instr)
+            chosen = rules[instr.op] and len(made.outputs) == 1 and (only is None or only(instr))
+            better = self._better(made, rules, again) if chosen else None
+            if better is None:
+                self.append(made)
+            else:
+                self.instead(made.output, self.simplest(better, rules) if again else better)
+        return self
+
+    def simplest(self, value: Operand, rules: Rules) -> Operand:
+        """Return what the rules make of a value."""
+        instr = self.producer.get(value) if isinstance(value, Var) else None
+        while instr is not None and len(instr.outputs) == 1:
+            better = self._better(instr, rules, again=True)
+            if better is None:
+                break
+            value, instr = better, self.producer.get(better)
+        return value
+
+    def _better(self, instr: Instr, rules: Rules, again: bool) -> Var | None:
+        """Return what the first rule that fits puts in place of an instruction's result."""
+        for rule in rules[instr.op]:
+            values: dict[str, Operand] = {}
+            if rule.match is not None and not (
+                self._may_match(rule.match, instr) and self._match(rule.match, instr, values)
+            ):
+                continue
+            if rule.when is not None and not rule.when(self, instr):
+                continue
+            if callable(rule.build):
+                made = rule.build(self, instr, *(instr.inputs if rule.match is None else values.values()))
+            else:
+                made = self._build(rule.build, values, instr, rules if again else None)
+            wanted = instr.output
+            if isinstance(made, Var) and made.shape == wanted.shape and made.dtype == wanted.dtype:
+                return made
+        return None
+
+    def _may_match(self, pattern: Pattern, instr: Instr) -> bool:
+        """Tell whether the operands are of the kinds that a pattern asks for: most are not, as is soon seen."""
+        for part, value in zip(pattern.args, instr.inputs, strict=False):
+            if type(part) is Letter:
+                continue
+            if (type(part) is Pattern) is not isinstance(value, Var):
+                return False
+            if type(part) is Pattern:
+                behind = self.behind(value)
+                if behind is None or behind.op != part.op:
+                    return False
+        return True
+
+    def _match(self, pattern: Any, given: Any, values: dict[str, Operand]) -> bool:
+        if isinstance(pattern, Pattern):
+            instr = given if isinstance(given, Instr) else self.behind(given)
+            if instr is None or instr.op != pattern.op or len(instr.inputs) != len(pattern.args):
+                return False
+            return all(self._match(part, value, values) for part, value in zip(pattern.args, instr.inputs, strict=True))
+        if isinstance(pattern, Letter):
+            if pattern.name == "n" and isinstance(given, Var):
+                return False
+            known = values.setdefault(pattern.name, given)
+            return known is given or (not isinstance(given, Var) and known == given and type(known) is type(given))
+        return not isinstance(given, Var) and type(given) in {int, float} and given == pattern
+
+    def _build(self, pattern: Any, values: dict[str, Operand], like: Instr, rules: Rules | None) -> Operand:
+        if not isinstance(pattern, Pattern):
+            return values[pattern.name] if isinstance(pattern, Letter) else pattern
+        args = [self._build(arg, values, like, rules) for arg in pattern.args]
+        if rules is not None:
+            args = [
+                self.simplest(x, rules) if type(arg) is Pattern else x
+                for arg, x in zip(pattern.args, args, strict=True)
+            ]
+        return self.apply(pattern.op, *args, like=like, **(like.params if pattern.op == like.op else {}))
+
+    # --- values -----------------------------------------------------------------------------------
 
     def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
         """Return a new Var."""

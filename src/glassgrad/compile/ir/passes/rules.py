@@ -1,16 +1,18 @@
-"""The table of algebraic rewrites: what is left, what is right, and when.
+"""What a rewrite is, and the table of algebraic ones: what is left, and what is right.
 
 Left and right are written as expressions. ``x``, ``y``, ``a``, ``b`` stand for any operand (the same letter for the
-same one), ``n`` for a Python number; functions are ops by name. Only rewrites that keep every rounding, NaN and
-infinity are here: nothing is reassociated. A rewrite is used only when its result has the shape and dtype of what
-it replaces.
+same one), ``n`` for a Python number; functions are ops by name. An op on the right that is also the one on the left has
+its parameters. Only rewrites that keep every rounding, NaN and infinity are here: nothing is reassociated. A rewrite is
+used only when its result has the shape and dtype of what it replaces.
 """
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+from glassgrad.ops.core import PRIMITIVES, Elementwise
 
 RULES_TEXT: tuple[tuple[str, str], ...] = (
     # identities
@@ -71,14 +73,33 @@ class Letter(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One rewrite, with the op that its left side begins with."""
+class Rule(NamedTuple):
+    """One rewrite: what to use in place of the result of an instruction.
 
-    text: str
-    left: Pattern
-    right: Any
-    op: str = field(default="")
+    Attributes:
+        op: the op of the instruction; "elementwise" for every op of that kind.
+        match: the pattern that it has to fit; None where the op is enough.
+        build: a pattern; or a function ``(rewriter, instr, *values)`` of what the letters stand for, without `match` of
+            the operands, which returns None where nothing is to be done.
+        when: a condition ``(rewriter, instr)`` besides.
+    """
+
+    op: str
+    match: Pattern | None
+    build: Any
+    when: Callable[..., bool] | None = None
+
+
+class Rules(dict[str, tuple[Rule, ...]]):
+    """A pass as a list of rules, found by the op of an instruction; the first one that fits is used."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.listed = tuple(rules)
+
+    def __missing__(self, op: str) -> tuple[Rule, ...]:
+        kinds = {op, "elementwise"} if isinstance(PRIMITIVES.get(op), Elementwise) else {op}
+        found = self[op] = tuple(rule for rule in self.listed if rule.op in kinds)
+        return found
 
 
 def _parse(node: ast.expr) -> Any:
@@ -98,13 +119,13 @@ def _parse(node: ast.expr) -> Any:
     raise ValueError(f"not a pattern: {ast.unparse(node)}")
 
 
-def parsed(left: str, right: str) -> Rule:
-    """Return a rule from its two sides as text."""
+def rule(left: str, right: Any, when: Callable[..., bool] | None = None) -> Rule:
+    """Return a rule from its left side, an expression or the name of an op, and its right side or a function."""
     pattern = _parse(ast.parse(left, mode="eval").body)
-    return Rule(f"{left} -> {right}", pattern, _parse(ast.parse(right, mode="eval").body), pattern.op)
+    build = _parse(ast.parse(right, mode="eval").body) if isinstance(right, str) else right
+    if isinstance(pattern, Letter):
+        return Rule(pattern.name, None, build, when)
+    return Rule(pattern.op, pattern, build, when)
 
 
-RULES = tuple(parsed(left, right) for left, right in RULES_TEXT)
-BY_OP: dict[str, list[Rule]] = {}
-for _rule in RULES:
-    BY_OP.setdefault(_rule.op, []).append(_rule)
+ALGEBRA = tuple(rule(left, right) for left, right in RULES_TEXT)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glassgrad import errors
+from glassgrad import compat, errors
 from glassgrad.verify import gradcheck, gradgradcheck
 
 torch = pytest.importorskip("torch", reason="PyTorch's functions are what is checked here")
@@ -63,6 +63,13 @@ def test_the_module_is_left_alone() -> None:
         assert torch.equal(value, before[name])
         assert value.dtype == before[name].dtype
     assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_tensors_of_ours_stay_ours_while_the_library_has_pytorchs_name() -> None:
+    with compat.as_torch() as ours:
+        verdict = gradcheck(lambda x: x * x, ours.tensor([1.0, 2.0], dtype=ours.float64))
+        assert verdict.kind == "right"
+    assert gradcheck(torch.sin, torch.tensor(X)).kind == "right"
 
 
 def test_wrong() -> None:

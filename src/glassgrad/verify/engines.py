@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,9 +104,7 @@ class _Torch:
     tensor_name = "PyTorch tensors"
 
     def __init__(self) -> None:
-        import torch
-
-        self.torch = torch
+        self.torch = pytorch()
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, self.torch.Tensor)
@@ -163,10 +162,16 @@ class _Torch:
         return list(found)
 
 
+def pytorch() -> Any:
+    """Return PyTorch if it is loaded; None where another package, such as this one, has its name."""
+    module = sys.modules.get("torch")
+    return module if hasattr(module, "_C") else None
+
+
 @functools.cache
 def torch_engine() -> Engine:
-    """Return PyTorch as an engine."""
+    """Return PyTorch, which is loaded, as an engine."""
     return _Torch()
 
 
-__all__ = ["GLASSGRAD", "Engine", "torch_engine"]
+__all__ = ["GLASSGRAD", "Engine", "pytorch", "torch_engine"]

@@ -8,7 +8,6 @@ precision that was given. Layers and modules are copied first, so the caller's a
 from __future__ import annotations
 
 import copy
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import tree
-from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
+from glassgrad.verify.engines import GLASSGRAD, Engine, pytorch, torch_engine
 
 Array = Any
 
@@ -340,7 +339,7 @@ def is_layer(function: Any) -> bool:
 
 def subject_of(function: Any, arguments: Sequence[Any]) -> Subject:
     """Return what is to be checked, as a subject."""
-    torch = sys.modules.get("torch")
+    torch = pytorch()
     if torch is not None and (
         isinstance(function, torch.nn.Module)
         or any(isinstance(leaf, torch.Tensor) for leaf in tree.flatten(list(arguments))[0])

@@ -348,3 +348,51 @@ def test_indices_of_a_single_number_have_gradients(index: Any) -> None:
     z = gg.ones(2, requires_grad=True)
     (z.sum()[()] * np.float64(2.0)).backward()
     assert z.grad.tolist() == [2, 2]
+
+
+HUGE: dict[str, Any] = {
+    "getitem": lambda x, i: x[i],
+    "second": lambda x, i: x[:, i],
+    "pair": lambda x, i: x[i, i],
+    "one number": lambda x, i: x[i[-1]],
+    "take": gg.take,
+    "take_along_dim": lambda x, i: gg.take_along_dim(x, i[:, None], 0),
+    "index_put": lambda x, i: gg.index_put(x, (i,), gg.tensor(1.0).double()),
+    "setitem": lambda x, i: x.clone().index_put_((i,), gg.tensor(1.0).double()) * 2,
+    "at_set": lambda x, i: gg.at_set(x, i, 1.0),
+    "embedding": lambda x, i: gg.nn.functional.embedding(i, x),
+    "computed": lambda x, i: x[i // 1],
+    "gather": lambda x, i: gg.gather(x, 0, i[:, None]),
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "backend"),
+    [
+        *((call, "eager") for call in HUGE),
+        *(
+            (call, backend)
+            for call in ("getitem", "take_along_dim", "computed", "setitem")
+            for backend in ("llvm", "numpy")
+        ),
+    ],
+)
+@pytest.mark.parametrize("number", [2**64 - 1, 2**63])
+def test_unsigned_numbers_do_not_count_from_the_end(call: str, backend: str, number: int) -> None:
+    x = gg.tensor(np.arange(12.0).reshape(4, 3))
+    run = HUGE[call] if backend == "eager" else gg.compile(HUGE[call], backend=backend)
+    huge, small = (gg.tensor(np.array([0, one], np.uint64)) for one in (number, 1))
+    with pytest.raises((IndexError, errors.ArgumentError), match=r"out of range|out of bounds|array of uint64"):
+        run(x, huge)
+    if call != "gather":
+        signed = gg.tensor(np.array([0, 1]))
+        np.testing.assert_array_equal(np.asarray(run(x, small)), np.asarray(HUGE[call](x, signed)))
+
+
+def test_assigning_at_a_huge_place_is_refused() -> None:
+    for key in (np.array([2**64 - 1], np.uint64), (0, np.array([2**64 - 1], np.uint64))):
+        for form in (key, gg.tensor(key) if isinstance(key, np.ndarray) else (0, gg.tensor(key[1]))):
+            x = gg.zeros(3, 3)
+            with pytest.raises(errors.IndexRangeError, match="18446744073709551615 is out of range"):
+                x[form] = 1.0
+            assert not x.any()

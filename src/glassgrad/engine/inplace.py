@@ -29,7 +29,7 @@ from glassgrad.ops import names
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.operators import BINARY
-from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, split_index
+from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, refuse_huge, split_index
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import enter_p
 
@@ -94,7 +94,7 @@ def _store(x: Tensor, array: Any, op: str) -> None:
             raise errors.INPLACE_DTYPE(
                 op=op, given=array.dtype, expected=memory.dtype, plain=plain, where=provenance.here()
             )
-        _check_writeable(memory, op)
+        check_writeable(memory, op)
         memory[...] = array
         MUTATIONS.record(memory)
     elif hasattr(memory, "write"):  # a Symbol is memory too
@@ -103,7 +103,8 @@ def _store(x: Tensor, array: Any, op: str) -> None:
         x.array = array
 
 
-def _check_writeable(memory: Any, op: str) -> None:
+def check_writeable(memory: Any, op: str) -> None:
+    """Raise unless an array can be written to."""
     if not memory.flags.writeable:
         repeated = any(step == 0 and n > 1 for step, n in zip(memory.strides, memory.shape, strict=True))
         reason = _REPEATED if repeated else "it is read-only"
@@ -278,7 +279,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     if not _involved(x, (value,)):
         plain = value.lifted() if isinstance(value, Tensor) else base_class(value)
         if type(memory) is _ndarray:
-            _check_writeable(memory, "x[...] = value")
+            check_writeable(memory, "x[...] = value")
             key = _plain_key(key)
             _assign(x, memory, key, plain, value)
             if not (type(key) is _ndarray and key.dtype == bool and not key.any()):
@@ -295,7 +296,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     spec, arrays = split_index(_plain_key(key))
     value = value if isinstance(value, Tensor) else make(_as_array(value, x), None, False)
     if type(memory) is _ndarray and type(value.lifted()) is _ndarray:
-        _check_writeable(memory, "x[...] = value")
+        check_writeable(memory, "x[...] = value")
         _assign(x, memory, join_index(spec, arrays), value.array, value)
         if not any(type(array) is _ndarray and not array.size for array in arrays):
             MUTATIONS.record(memory)  # a mask that selects nothing writes nothing
@@ -323,9 +324,13 @@ def _as_array(value: Any, x: Tensor) -> Any:
 def _plain_key(key: Any) -> Any:
     """Take the arrays out of the Tensors in an index."""
     if isinstance(key, tuple):
-        return tuple(_plain_key(part) if isinstance(part, Tensor) else part for part in key)
+        return tuple(_plain_key(part) for part in key)
+    if type(key) is _ndarray:
+        refuse_huge(key)
     if not isinstance(key, Tensor):
         return key
+    if type(key.array) is _ndarray:
+        refuse_huge(key.array)
     return key.lifted() != 0 if is_byte_mask(key) else key.lifted()
 
 

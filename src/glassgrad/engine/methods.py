@@ -98,8 +98,11 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return to(x, device=device)
 
 
-def to_sparse(x: Tensor) -> Any:
-    """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`."""
+def to_sparse(x: Tensor, sparse_dim: int | None = None) -> Any:
+    """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`: all its dimensions are sparse ones."""
+    if sparse_dim is not None and sparse_dim != x.ndim:
+        where = provenance.here()
+        raise errors.BAD_OPTION(owner="to_sparse", name="sparse_dim", given=sparse_dim, expected=x.ndim, where=where)
     return importlib.import_module("glassgrad.sparse").from_dense(x)
 
 

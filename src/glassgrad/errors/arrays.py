@@ -176,6 +176,12 @@ INDEX_KIND = Message(
     "indices must be integers or booleans, given an array of dtype {dtype} ({where}).\nNext: convert it with .long().",
 )
 
+INDEX_HUGE = Message(
+    IndexRangeError,
+    "index {index} is out of range for every dimension ({where}).\n"
+    "Next: look at where it comes from: -1 as an unsigned integer is such a number.",
+)
+
 IMAGE_DIMS = Message(
     ShapeError,
     "{op} expects (batch, channels, {sizes}) or (channels, {sizes}), given shape {given} ({where}).\n"

@@ -41,8 +41,7 @@ STEP_INDEX = Message(
 STEP_COMPUTED_INDEX = Message(
     IndexRangeError,
     "an index that the step computes at {where} was out of range for the axis it is used on.\n"
-    "The step ran to its end with the index cut to the range, so its results and the state it updated are not to be "
-    "trusted.\nNext: restore the state, and run the step eagerly to see the index.",
+    "The state is as it was before the step.\nNext: run the step eagerly to see the index.",
 )
 
 GRAPH_MALFORMED = Message(

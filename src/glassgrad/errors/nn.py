@@ -83,6 +83,12 @@ PARAMETER_COMPLEX = Message(
     "Next: keep real and imaginary part in two of them, or in one with view_as_complex(parameter).",
 )
 
+PARAMETER_READ_ONLY = Message(
+    ArgumentError,
+    "{owner}.step() at {where}: {what}, of shape {shape}, cannot be written: its memory is read-only. Nothing was changed.\n"
+    "Next: give it memory of its own, p.data = p.data.clone().",
+)
+
 UPDATE_MISSING = Message(
     GlassgradError,
     "{owner} has no update(): define update(self, p, g, state, group) and return the new p.",

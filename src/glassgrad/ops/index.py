@@ -35,6 +35,7 @@ from glassgrad.ops.places import (
     check_spec,
     in_two_steps,
     join_index,
+    refuse_huge,
     spec_entries,
     split_index,
 )
@@ -48,6 +49,7 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
     if arrays and spec[-1] is PLACES:
         check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)
     if len(spec) == 1 and arrays:
+        refuse_huge(arrays[0])
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
     y = x[join_index(spec, arrays)]
     if isinstance(y, np.generic) and not arrays:

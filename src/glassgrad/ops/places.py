@@ -176,6 +176,8 @@ def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Put an index together again, for the array library."""
     if not arrays:
         return tuple([slice(*part) if type(part) is Slice else part for part in spec])
+    for array in arrays:
+        refuse_huge(array)
     supply = iter(arrays)
     return tuple(
         next(supply) if type(part) is IndexArray else slice(*part) if type(part) is Slice else part for part in spec
@@ -190,8 +192,18 @@ def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
     return [*spec[:at], *filler, *(part for part in spec[at:] if part is not Ellipsis)]
 
 
+def refuse_huge(index: Array) -> None:
+    """Raise for an unsigned number that NumPy would take for a negative one, which counts from the end."""
+    if index.dtype.char in _UNSIGNED_64 and index.size and largest(index) >= 1 << 63:
+        raise errors.INDEX_HUGE(index=largest(index), where=provenance.here())
+
+
+_UNSIGNED_64 = frozenset("LQ" if np.dtype("L").itemsize == 8 else "Q")
+
+
 def check_places(index: Array, size: int, axis: int) -> None:
     """Raise `IndexError` for a negative place; one behind the end is found where it is used."""
+    refuse_huge(index)
     if index.size and least(index) < 0:
         at = tuple(map(int, np.argwhere(index < 0)[0]))
         raise IndexError(

@@ -107,6 +107,7 @@ class LBFGS(Optimizer):
             raise errors.CLOSURE_NEEDED(owner="LBFGS", where=provenance.here())
         with enable_grad():
             first = closure()
+        self._expect_writeable()
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)

@@ -9,6 +9,7 @@ to a scratch array under the same convention.
 from __future__ import annotations
 
 import copy
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -144,6 +145,8 @@ class Optimizer:
         if witness is not None:
             witness.stepping(self)
         tracing = MODE.flags & TRACING
+        if not tracing:
+            self._expect_writeable()
         written: list[Array] = []
         for group in self.param_groups:
             climbing = group.get("maximize")
@@ -161,6 +164,19 @@ class Optimizer:
         if witness is not None:
             witness.stepped(self)
         return loss
+
+    def _expect_writeable(self) -> None:
+        """Raise before anything is changed where a parameter with a gradient cannot be written."""
+        position = 0
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                p = parameter.array
+                if parameter._grad is not None and type(p) is np.ndarray and not p.flags.writeable:
+                    name = _name_of(parameter)
+                    what = f"parameter {position}" + (f" ({name})" if name else "")
+                    owner, where = type(self).__name__, provenance.here(1)
+                    raise errors.PARAMETER_READ_ONLY(owner=owner, what=what, shape=tuple(p.shape), where=where)
+                position += 1
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters."""
@@ -292,6 +308,13 @@ class Optimizer:
             lines.append(f"Parameter Group {at}")
             lines.extend(f"    {name}: {value}" for name, value in group.items() if name != "params")
         return "\n".join([*lines, ")"])
+
+
+def _name_of(parameter: Tensor) -> str | None:
+    """Return a name that somebody has for a parameter, for messages: that of a module, or a global one."""
+    holders = [holder for holder in gc.get_referrers(parameter) if isinstance(holder, dict)]
+    names = (key for holder in holders for key, value in holder.items() if value is parameter and isinstance(key, str))
+    return next((name for name in names if not name.startswith("_")), None)
 
 
 def _copied(value: Any) -> Any:

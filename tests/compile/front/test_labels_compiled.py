@@ -228,3 +228,41 @@ def test_eager_additions_refuse_the_largest_index(dtype: Any, width: int, dim: i
             x.index_add(dim, places, source)
         with pytest.raises(IndexError):
             x.index_put((places,) if dim == 0 else (slice(None), places), source, accumulate=True)
+
+
+@pytest.mark.parametrize(("backend", "threads"), [("llvm", 1), ("llvm", 2), ("numpy", 1)])
+def test_an_index_that_the_step_computes_is_noticed_before_state_is_written(backend: str, threads: int) -> None:
+    gg.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5))
+    optimizer = optim.AdamW(model.parameters(), lr=0.1)
+    table, queue, place = gg.randn(6, 4), gg.zeros(4), gg.tensor([0])
+
+    @gg.compile(backend=backend, strict=True, **({"threads": threads} if backend == "llvm" else {}))
+    def step(x: Any, chosen: Any) -> Any:
+        value = (model(x * table[chosen * 2]) ** 2).mean()
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        place.add_(1)  # an index that is state itself
+        queue[place - 1] = value.detach()
+        return value
+
+    def state() -> list[Any]:
+        kept = [*model.state_dict().values(), *(one for slots in optimizer.state.values() for one in slots.values())]
+        return [np.array(one) for one in (*kept, queue, place) if isinstance(one, gg.Tensor)]
+
+    x = gg.randn(3, 4)
+    first = step(x, gg.tensor([0, 1, 2])).item()
+    before = state()
+    for wrong in ([0, 1, 3], [0, -4, 1]):
+        with pytest.raises(IndexError, match=r"out of range|out of bounds"):
+            step(x, gg.tensor(wrong))
+        for mine, kept in zip(state(), before, strict=True):
+            np.testing.assert_array_equal(mine, kept)
+    assert step(x, gg.tensor([0, 1, 2])).item() < first
+    place.fill_(4)
+    before = state()
+    with pytest.raises(IndexError):
+        step(x, gg.tensor([0, 1, 2]))
+    for mine, kept in zip(state(), before, strict=True):
+        np.testing.assert_array_equal(mine, kept)

@@ -5,8 +5,9 @@ Native code clamps indices so that it never leaves an array; these checks are wh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,8 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
             if counted is not None and counted[0] in inputs and low == 0:
                 base, select = counted
                 low = -extent
+            if np.dtype(np.uint64) in {base.dtype, operand.dtype}:
+                low = 0  # what native code and NumPy see as a negative number is a huge one
             chosen = _labels(base, producer)
             if base in inputs:
                 check = IndexCheck(base, extent, low, select=select, where=instr.where)
@@ -215,7 +218,10 @@ def _widens(instr: Instr) -> bool:
 
 
 def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
-    """Add an output for every computed index that tells whether all its values are in range."""
+    """Add an output for every computed index that tells whether all its values are in range.
+
+    Where one is not, state keeps its old values.
+    """
     if not computed:
         return graph
     rewriter = Rewriter(graph)
@@ -230,4 +236,6 @@ def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
         inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, index.extent))
         axes = tuple(range(var.ndim))
         flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
-    return replace(rewriter.finish(), outputs=(*graph.outputs, *flags))
+    fine = functools.reduce(lambda a, b: rewriter.apply("logical_and", a, b), flags)
+    updates = [(target, rewriter.apply("where", fine, value, target)) for target, value in graph.updates]
+    return rewriter.finish((*graph.outputs, *flags), updates)

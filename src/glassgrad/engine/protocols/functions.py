@@ -19,7 +19,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, inplace
 from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
-from glassgrad.engine.protocols.ufuncs import refusal
+from glassgrad.engine.protocols.ufuncs import check_targets, refusal
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
 from glassgrad.ops.complexes import _squared_size
@@ -268,6 +268,7 @@ def _signature(function: Any) -> inspect.Signature | None:
 def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Serve `Tensor.__array_function__`."""
     name = func.__name__
+    check_targets(args[0] if name in _WRITERS else kwargs.get("out"), f"np.{name}")
     tracked = _any_tracked(args) or _any_tracked(kwargs)
     if (name in WITHOUT_GRADIENT and not _any_tracked(kwargs.get("weights"))) or (name in _WRITERS and not tracked):
         return _plain(func, args, kwargs)
@@ -370,6 +371,8 @@ def _dressed(value: Any) -> Any:
 
 def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     result = func(*_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
-    if func.__name__ in _WRITERS and isinstance(args[0], Tensor):
-        inplace.log(args[0])
+    target = args[0] if func.__name__ in _WRITERS else kwargs.get("out")
+    if isinstance(target, Tensor):
+        inplace.log(target)
+        return target if "out" in kwargs else _dressed(result)
     return _dressed(result)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.inplace import check_writeable
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.operands import overrides_ufuncs
 from glassgrad.engine.record import apply
@@ -145,6 +146,7 @@ def _plain(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     plain = [x.lifted() if isinstance(x, Tensor) else x for x in inputs]
     kwargs = {name: value.lifted() if isinstance(value, Tensor) else value for name, value in kwargs.items()}
     out = kwargs.get("out")
+    check_targets(out if method != "at" else inputs[:1], f"np.{function.__name__}")
     if out is not None:
         kwargs["out"] = tuple(x.lifted() if isinstance(x, Tensor) else x for x in out)
     result = getattr(function, method)(*plain, **kwargs)
@@ -155,6 +157,13 @@ def _plain(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         MUTATIONS.record(*(x.array for x in inputs[:1] if isinstance(x, Tensor) and type(x.array) is np.ndarray))
         return None
     return tuple(_wrapped(part) for part in result) if isinstance(result, tuple) else _wrapped(result)
+
+
+def check_targets(targets: Any, op: str) -> None:
+    """Raise unless the tensors that a function of NumPy's is going to write to have memory that can be written."""
+    for x in targets if isinstance(targets, tuple) else (targets,):
+        if isinstance(x, Tensor) and type(x.array) is np.ndarray:
+            check_writeable(x.array, op)
 
 
 def _wrapped(array: Any) -> Tensor:

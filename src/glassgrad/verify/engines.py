@@ -165,7 +165,7 @@ class _Torch:
 def pytorch() -> Any:
     """Return PyTorch if it is loaded; None where another package, such as this one, has its name."""
     module = sys.modules.get("torch")
-    return module if hasattr(module, "_C") else None
+    return module if getattr(module, "__name__", "") == "torch" and hasattr(module, "_C") else None
 
 
 @functools.cache

@@ -1,33 +1,11 @@
 """Attention in several forms: a vision transformer, a perceiver, an MLP mixer, a decoder with rotary places."""
 
 from functools import partial
-import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-
-def fill(model):
-    """Equal weights in both libraries."""
-    model.double()
-    with torch.no_grad():
-        for i, p in enumerate(model.parameters()):
-            p.copy_(torch.from_numpy(0.4 * np.cos(np.arange(p.numel()) * 0.7 + i).reshape(tuple(p.shape))))
-    return model
-
-
-def data(*shape, at=0.0):
-    return torch.from_numpy(np.sin(np.arange(int(np.prod(shape))) * 0.9 + at).reshape(shape))
-
-
-def fit(model, loss_of, steps=3, lr=0.05):
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        optimizer.step()
-    print(type(model).__name__, sum(p.numel() for p in model.parameters()), round(loss.item(), 6))
+from _shared import data, fill, fit
 
 
 class PreNorm(nn.Module):

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import runpy
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -38,6 +39,13 @@ def test_a_script_prints_the_same(script: Path, monkeypatch: pytest.MonkeyPatch)
         found = printed(script)
     assert expected.strip()
     assert found == expected
+
+
+def test_a_script_and_the_module_beside_it_run_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "glassgrad.compat", str(SCRIPTS[0].with_name("learning_to_learn.py"))]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip()
 
 
 def test_there_are_scripts() -> None:

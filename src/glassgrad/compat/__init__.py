@@ -361,20 +361,20 @@ INSTEAD = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``."""
+    """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``.
+
+    Modules beside the script are found, as `python SCRIPT` finds them.
+    """
     import runpy
+    from pathlib import Path
 
     given = sys.argv[1:] if arguments is None else arguments
     if not given:
         raise SystemExit("usage: python -m glassgrad.compat SCRIPT [ARGUMENTS ...]")
-    before = sys.argv
-    sys.argv = given
+    before = sys.argv, sys.path
+    sys.argv, sys.path = given, [str(Path(given[0]).resolve().parent), *sys.path]
     try:
         with as_torch():
             runpy.run_path(given[0], run_name="__main__")
     finally:
-        sys.argv = before
-
-
-if __name__ == "__main__":
-    main()
+        sys.argv, sys.path = before

@@ -14,6 +14,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import compat
 from glassgrad.compat import torch_names
+from glassgrad.errors.kinds import MissingError
 
 # What public models and scripts import, module by module.
 IMPORTS = {
@@ -35,6 +36,9 @@ IMPORTS = {
     "torch.cuda.amp": "autocast GradScaler", "torch.cuda.amp.grad_scaler": "GradScaler",
     "torch.multiprocessing": "Process Queue set_start_method spawn", "torch.jit": "script trace Final",
     "torch.compiler": "is_compiling disable", "torch.random": "fork_rng", "torch.testing": "assert_close",
+    "torch.distributed": "is_initialized get_rank ReduceOp", "torch.distributed.nn": "all_reduce",
+    "torch.utils.data.distributed": "DistributedSampler DataLoader", "torch.hub": "load_state_dict_from_url",
+    "torch.utils.model_zoo": "load_url", "torch.onnx": "export", "torch.profiler": "record_function profile",
     "torch.version": "cuda __version__", "torch.backends.cudnn": "benchmark", "torch.mps": "synchronize is_available",
 }  # fmt: skip  # a table
 
@@ -96,6 +100,68 @@ def test_functions_are_called_after_modules_of_their_names_are_imported() -> Non
         assert torch.autograd.gradcheck(lambda x: x * x, torch.tensor([1.0], dtype=torch.float64, requires_grad=True))
         assert torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)).weight_g.shape == (2, 1)
     assert type(gg.tensor).__name__ == "function"
+
+
+REFUSED = {
+    "distributed": "init_process_group all_reduce barrier", "hub": "load_state_dict_from_url", "onnx": "export",
+    "nn.parallel": "DistributedDataParallel", "utils.data.distributed": "DistributedSampler",
+    "utils.model_zoo": "load_url", "profiler": "profile",
+}  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("module", REFUSED)
+def test_what_is_not_here_can_be_named_and_says_so_when_it_is_called(module: str) -> None:
+    with compat.as_torch():
+        found = importlib.import_module(f"torch.{module}")
+        for name in REFUSED[module].split():
+            assert not isinstance(gg.nn.Linear(1, 1), getattr(found, name))
+            with pytest.raises(MissingError, match=f"has no '{name}'"):
+                getattr(found, name)("argument")
+
+
+def test_the_one_process_says_that_it_is_alone() -> None:
+    with compat.as_torch():
+        import torch.distributed as dist
+        from torch.nn.parallel import data_parallel
+
+        assert not dist.is_available()
+        assert not dist.is_initialized()
+        assert (dist.get_rank(), dist.get_world_size()) == (0, 1)
+        assert data_parallel(gg.nn.ReLU(), gg.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+
+
+def test_switches_of_attention_and_of_other_devices_change_nothing() -> None:
+    with gg.backends.cuda.sdp_kernel(enable_flash=True, enable_math=False), compat.as_torch():
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.profiler import record_function
+        from torch.utils.checkpoint import get_device_states, set_device_states
+
+        with sdpa_kernel(backends=[SDPBackend.MATH]), record_function("step"):
+            assert get_device_states(gg.ones(1)) == ([], [])
+            set_device_states([], [])
+    assert gg.cpu.is_available()
+    assert not gg.is_autocast_enabled()
+
+
+def test_small_functions_agree_with_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the other library")
+    places = torch.unravel_index(torch.tensor([7, 22]), (3, 4, 2))
+    assert [p.tolist() for p in gg.unravel_index(gg.tensor([7, 22]), (3, 4, 2))] == [p.tolist() for p in places]
+    A = np.array([[2.0, 1.0], [5.0, 3.0]])
+    b = np.array([[4.0], [6.0]])
+    for read, options in ((np.triu(A), {}), (np.tril(A), {"upper": False}), (np.triu(A).T, {"transpose": True})):
+        found = gg.triangular_solve(gg.tensor(b), gg.tensor(A), **options)
+        np.testing.assert_allclose(read @ found.solution.numpy(), b)
+        assert found.cloned_coefficient.tolist() == A.tolist()
+    x = gg.tensor([1.0, 2.0], requires_grad=True)
+    assert not gg.detach(x * 2).requires_grad
+    assert gg.fill(x, 7).tolist() == [7.0, 7.0]
+    held = np.ones(2)
+    assert np.shares_memory(gg.asarray(held).numpy(), held)
+    assert not np.shares_memory(gg.asarray(held, copy=True).numpy(), held)
+    with pytest.raises(ValueError, match="asarray"):
+        gg.asarray([1.0], copy=False)
+    assert gg.binomial(gg.full((50,), 9.0), gg.full((50,), 1.0)).tolist() == [9.0] * 50
 
 
 def test_old_names_warn_and_work() -> None:

@@ -89,3 +89,20 @@ def test_relu_in_place_behind_a_pooling_compiled(backend: str) -> None:
     x = gg.from_numpy(NUMBERS[3])
     compiled = gg.compile(step, backend=backend, strict=True)
     np.testing.assert_allclose(compiled(x).numpy(), step(x).numpy(), rtol=1e-10)
+
+
+def test_a_write_beside_what_was_saved_is_allowed() -> None:
+    """Integrators fill the columns of one array while products of the earlier ones wait for their derivative."""
+    w = gg.tensor([2.0, 3.0], requires_grad=True)
+    k = gg.zeros(2, 3)
+    k[:, 0] = gg.tensor([1.0, 2.0])
+    y = (k[:, :1] * w[:, None]).sum()
+    k.data[:, 1] = gg.ones(2)
+    k.data[1, 2] = 5.0
+    y.backward()
+    assert w.grad.tolist() == [1.0, 2.0]
+    for write in (lambda: k.data[:, 0].fill_(1.0), lambda: k.data[1].fill_(1.0), lambda: k.data.add_(1.0)):
+        y = (k[:, :1] * w[:, None]).sum()
+        write()
+        with pytest.raises(gg.errors.AutogradError, match="overwritten in place"):
+            y.backward()

@@ -174,6 +174,60 @@ def test_containers_are_lists_and_dictionaries() -> None:
     assert nn.ParameterDict({"w": gg.zeros(2)})["w"].requires_grad
 
 
+def test_a_list_keeps_its_empty_places() -> None:
+    layers = nn.ModuleList([None, nn.Linear(2, 2), None])
+    assert [type(one).__name__ for one in layers] == ["NoneType", "Linear", "NoneType"]
+    assert [name for name, _ in layers.named_parameters()] == ["1.weight", "1.bias"]
+    assert [name for name, _ in layers.named_children()] == ["1"]
+    layers[0] = nn.Tanh()
+    assert layers.pop(2) is None
+    assert len(layers) == 2
+
+
+def test_lists_of_parameters_hold_lists() -> None:
+    scales = nn.ParameterList([nn.ParameterList([gg.ones(1), gg.ones(2)]), gg.ones(3)])
+    assert [name for name, _ in scales.named_parameters()] == ["1", "0.0", "0.1"]
+    table = nn.ParameterDict({"a": nn.ParameterList([gg.ones(1)])})
+    assert list(table.state_dict()) == ["a.0"]
+
+
+class Recall(nn.Module):
+    """Keeps its last result in a buffer, as spiking neurons do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("level", gg.zeros(2))
+
+    def forward(self, x: gg.Tensor) -> gg.Tensor:
+        self.level = 0.5 * self.level + x
+        return self.level
+
+
+def test_gradients_flow_through_a_buffer_that_was_assigned() -> None:
+    w = gg.tensor([1.0, 2.0], requires_grad=True)
+    cell = Recall()
+    cell(3 * w)
+    (cell(w) * gg.tensor([1.0, 10.0])).sum().backward()
+    assert w.grad.tolist() == [2.5, 25.0]
+    assert list(cell.state_dict()) == ["level"]
+    cell.level = w  # a leaf
+    assert isinstance(cell.level, nn.Buffer)
+    cell.level.sum().backward()
+    assert w.grad.tolist() == [3.5, 26.0]
+
+
+def test_a_buffer_of_another_module_is_a_tensor_like_any_other() -> None:
+    first, second = Recall(), Recall()
+    other = nn.Module()
+    other.seen = first.level
+    assert not other.state_dict()
+    assert np.shares_memory(other.seen.numpy(), first.level.numpy())
+    second.level = first.level
+    assert second.level is first.level
+    other.own = nn.Buffer(gg.ones(1))
+    assert list(other.state_dict()) == ["own"]
+
+
 def test_forward_hooks_change_arguments_and_results() -> None:
     layer = nn.Linear(2, 2)
     x = gg.ones(1, 2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad import amp, errors, provenance, serialization
 from glassgrad.compat import torch_names
-from glassgrad.compat.torch_names import HOMES, Namespace
+from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import creation, devices, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
@@ -346,17 +346,13 @@ NAMES: dict[str, Any] = {
 
 # What PyTorch has and this library has not, and what to use in its place.
 INSTEAD = {
-    "distributed": "one process computes here.",
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
     "library": "autograd.Function and custom_vjp make ops of your own.",
     "storage": "the memory of a tensor is a NumPy array: .numpy().",
     "ao": "weights stay in floating point.",
     "package": "save weights with glassgrad.save; code is a file of yours.",
     "quantization": "weights stay in floating point.",
-    "onnx": "save weights with glassgrad.save, which PyTorch reads through safetensors.",
-    "hub": "models are files of yours; weights load through safetensors.",
     "fx": "compiled.graph is the traced program of a compiled function.",
-    "profiler": "compiled.stats has the operations and bytes of a compiled function.",
 }
 
 

@@ -9,80 +9,22 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
-from types import ModuleType, SimpleNamespace
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from glassgrad import amp, errors, provenance
+from glassgrad import amp, errors, linalg, provenance
+from glassgrad.compat import named_only
+from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import creation, devices, random, tree
 from glassgrad.engine.tensor import Size, Tensor
-from glassgrad.errors.missing import missing
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
 
 # What programs that compare `torch.__version__` are told, so that they take their newer branches.
 VERSION = "2.5.0+glassgrad"
-
-
-class Namespace(ModuleType):
-    """A module made of a table; other names are looked up in a second module, or refused with advice (`otherwise`)."""
-
-    def __init__(self, name: str, names: dict[str, Any], home: str = "", otherwise: str = "") -> None:
-        # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
-        super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
-        self.__path__: list[str] = []
-        self._home, self._otherwise = home, otherwise
-        self._function: Any = None
-        self.__dict__.update(names)
-
-    def stand_for(self, function: Any) -> None:
-        """Be called as the function of this name, which an import of the module of this name hides."""
-        self._function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function is None:
-            raise TypeError(f"module {self.__name__!r} is not callable")
-        return self._function(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        home = self.__dict__.get("_home")
-        if not home or name.startswith("__"):
-            otherwise = self.__dict__.get("_otherwise")
-            instead = {name: otherwise} if otherwise and not name.startswith("_") else None
-            known = [one for one in vars(self) if not one.startswith("_")]
-            raise missing(self.__name__.replace("torch", "glassgrad", 1), name, known, instead)
-        if name in _BASES and home == "glassgrad.nn":
-            file, _, base = _BASES[name].partition(":")
-            return getattr(importlib.import_module(f"glassgrad.nn.{file}"), base)
-        try:
-            return getattr(importlib.import_module(home), name)
-        except AttributeError:
-            if name.islower() and f"{self.__name__.removeprefix('torch.')}." in HOMES:
-                return Namespace(f"{self.__name__.removeprefix('torch.')}.{name}", {}, home)
-            raise
-
-
-# Bases of layers that programs ask with isinstance, and where ours are.
-_BASES = {
-    "_BatchNorm": "norm:_BatchNorm", "_NormBase": "norm:_Tracked", "_InstanceNorm": "norm:_InstanceNorm",
-    "_ConvNd": "conv:_Conv", "_ConvTransposeNd": "conv:_ConvTranspose", "_Loss": "losses:_Loss",
-    "_WeightedLoss": "losses:_Weighted", "_DropoutNd": "dropout:_Dropout", "RNNBase": "recurrent:_Recurrent",
-}  # fmt: skip  # a table
-
-
-def _no(*_args: Any, **_kwargs: Any) -> bool:
-    return False
-
-
-def _nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Do nothing: there is nothing to switch here."""
-
-
-def _same(thing: Any = None, *_args: Any, **_kwargs: Any) -> Any:
-    """Return a function or module as it is, or a decorator that does."""
-    return (lambda function: function) if thing is None else thing
 
 
 def _zero(*_args: Any, **_kwargs: Any) -> int:
@@ -92,8 +34,8 @@ def _zero(*_args: Any, **_kwargs: Any) -> int:
 def _device(name: str, **names: Any) -> Namespace:
     """Return the namespace of a kind of device that is not there, with more names of it."""
     return Namespace(name, {
-        "is_available": _no, "is_built": _no, "device_count": _zero, "synchronize": _nothing,
-        "empty_cache": _nothing, "manual_seed": _nothing, "manual_seed_all": _nothing, "seed": _nothing, **names,
+        "is_available": no, "is_built": no, "device_count": _zero, "synchronize": nothing,
+        "empty_cache": nothing, "manual_seed": nothing, "manual_seed_all": nothing, "seed": nothing, **names,
     }, otherwise="there is no GPU to ask; is_available() is False.")  # fmt: skip  # a table
 
 
@@ -107,17 +49,36 @@ def _no_gpu(*_args: Any) -> None:
 
 
 cuda = _device(
-    "cuda", amp=amp, is_bf16_supported=_no, is_initialized=_no,
+    "cuda", _initialized=False, amp=amp, is_bf16_supported=no, is_initialized=no,
     **dict.fromkeys(("current_device", "set_device", "get_device_name", "get_device_properties"), _no_gpu),
 )  # fmt: skip  # a table
+
+
+def _one(*_args: Any) -> int:
+    return 1
+
+
+cpu = _device("cpu", is_available=_one, device_count=_one)
+
+
+@contextmanager
+def _sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[None]:
+    yield  # attention has one implementation here
+
+
 # Switches for hardware that is not used here: they can be read and set, and change nothing.
 backends = Namespace("backends", {
-    "cuda": SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False), is_built=_no),
-    "cudnn": SimpleNamespace(
-        deterministic=True, benchmark=False, enabled=False, allow_tf32=False, is_available=_no, version=_nothing
+    "cuda": SimpleNamespace(
+        matmul=SimpleNamespace(allow_tf32=False), is_built=no, sdp_kernel=_sdp_kernel, enable_flash_sdp=nothing,
+        enable_math_sdp=nothing, enable_mem_efficient_sdp=nothing, flash_sdp_enabled=no, mem_efficient_sdp_enabled=no,
     ),
-    "mps": SimpleNamespace(is_available=_no, is_built=_no),
-    "mkldnn": SimpleNamespace(is_available=_no), "openmp": SimpleNamespace(is_available=_no),
+    "cudnn": SimpleNamespace(
+        deterministic=True, benchmark=False, enabled=False, allow_tf32=False, is_available=no, version=nothing
+    ),
+    "mps": SimpleNamespace(is_available=no, is_built=no),
+    "mkldnn": SimpleNamespace(is_available=no), "openmp": SimpleNamespace(is_available=no),
 })  # fmt: skip  # a table
 
 # --- compilers ------------------------------------------------------------------------------------
@@ -127,14 +88,18 @@ def _annotate(_kind: Any, value: Any) -> Any:
     return value
 
 
+class TracerWarning(Warning):
+    """What PyTorch's tracer warns with; nothing warns with it here."""
+
+
 jit = Namespace("jit", {
-    "script": _same, "trace": _same, "trace_module": _same, "ignore": _same, "unused": _same, "export": _same,
-    "script_method": _same, "freeze": _same, "optimize_for_inference": _same, "interface": _same,
-    "is_scripting": _no, "is_tracing": _no, "annotate": _annotate, "Final": Final,
+    "script": same, "trace": same, "trace_module": same, "ignore": same, "unused": same, "export": same,
+    "script_method": same, "freeze": same, "optimize_for_inference": same, "interface": same,
+    "is_scripting": no, "is_tracing": no, "annotate": _annotate, "Final": Final, "TracerWarning": TracerWarning,
 })  # fmt: skip  # a table
 compiler = Namespace("compiler", {
-    "is_compiling": _no, "is_dynamo_compiling": _no, "disable": _same, "allow_in_graph": _same,
-    "assume_constant_result": _same, "reset": _nothing, "cudagraph_mark_step_begin": _nothing,
+    "is_compiling": no, "is_dynamo_compiling": no, "disable": same, "allow_in_graph": same,
+    "assume_constant_result": same, "reset": nothing, "cudagraph_mark_step_begin": nothing,
 })  # fmt: skip  # a table
 
 # --- processes ------------------------------------------------------------------------------------
@@ -177,7 +142,7 @@ class SDPBackend(enum.Enum):
 
 
 @contextmanager
-def sdpa_kernel(_backends: Any = None, set_priority: bool = False) -> Iterator[None]:
+def sdpa_kernel(backends: Any = None, set_priority: bool = False) -> Iterator[None]:
     """Change nothing: attention has one implementation here."""
     yield
 
@@ -269,6 +234,59 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(np.broadcast_shapes(*((one,) if isinstance(one, int) else tuple(one) for one in shapes)))
 
 
+def detach(input: Any) -> Tensor:
+    """Return the same values, without their history."""
+    return input.detach()  # type: ignore[no-any-return]  # a tensor
+
+
+def fill(input: Any, value: Any) -> Tensor:
+    """Return a tensor of the same shape and dtype that is `value` everywhere."""
+    return input.clone().fill_(value)  # type: ignore[no-any-return]  # a tensor
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """Return data as a tensor; `copy=True` never shares its memory, `copy=False` raises where it had to."""
+    result = creation.as_tensor(obj, dtype, device)
+    held = obj.array if isinstance(obj, Tensor) else obj
+    shared = isinstance(held, np.ndarray) and np.may_share_memory(held, result.array)
+    if copy is False and not shared:
+        raise bad_option("asarray", "copy", copy, "None or True for data that cannot be shared")
+    if copy and shared:
+        result = result.clone()
+    return result.requires_grad_() if requires_grad else result
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Return where flat indices are in an array of this shape, one tensor an axis."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    return tuple(creation.tensor(axis) for axis in np.unravel_index(concrete(indices, "unravel_index"), sizes))
+
+
+def triangular_solve(
+    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> TriangularSolution:
+    """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer order of arguments."""
+    matrix = A.mT if transpose else A
+    lower = upper if transpose else not upper
+    solved = linalg.solve_triangular(matrix, b, upper=not lower, unitriangular=unitriangular)
+    return TriangularSolution(solved, A.clone())
+
+
+class TriangularSolution(NamedTuple):
+    """What `triangular_solve` returns."""
+
+    solution: Any
+    cloned_coefficient: Any
+
+
+def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+    """Numbers of successes in `count` trials of probability `prob`, in the dtype of `count`."""
+    trials, chance = concrete(count.detach(), "binomial"), concrete(prob.detach(), "binomial")
+    return Tensor(np.asarray(random._rng(generator).binomial(trials.astype(np.int64), chance), count.dtype))
+
+
 def poisson(input: Any, generator: Any = None) -> Tensor:
     """Numbers of events where `input` are expected, in its dtype."""
     rate = concrete(input.detach(), "poisson")
@@ -315,13 +333,16 @@ NAMES: dict[str, Any] = {
     "jit": jit, "compiler": compiler, "accelerator": _device("accelerator", current_accelerator=current_accelerator),
     "mps": _device("mps"), "xpu": _device("xpu"), "cuda": cuda, "backends": backends,
     "multiprocessing": Namespace(
-        "multiprocessing", {"spawn": spawn, "set_sharing_strategy": _nothing}, "multiprocessing"
+        "multiprocessing", {"spawn": spawn, "set_sharing_strategy": nothing}, "multiprocessing"
     ),
     "version": Namespace("version", {"__version__": VERSION, "cuda": None, "hip": None, "debug": False}),
     "testing": Namespace("testing", {"assert_close": _assert_close}),
     "types": Namespace("types", {"Device": devices.device, "Number": int | float | bool}),
     "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
     "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
+    "detach": detach, "fill": fill, "asarray": asarray, "unravel_index": unravel_index, "binomial": binomial,
+    "triangular_solve": triangular_solve, "is_autocast_enabled": no, "cpu": cpu, "distributed": named_only.distributed,
+    "onnx": named_only.onnx, "hub": named_only.hub, "profiler": named_only.profiler,
 }  # fmt: skip  # a table
 _UTILS = {
     "_single": _times(1), "_pair": _times(2), "_triple": _times(3), "_quadruple": _times(4), "_ntuple": _times,
@@ -335,8 +356,7 @@ _TREES = {
     "tree_map_only": tree_map_only,
 }
 
-# Modules of PyTorch, and which of ours has their names; a name ending in a dot stands for all below it.
-HOMES: dict[str, Any] = {
+HOMES.update({
     "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
     "nn.modules.container": "nn", "nn.modules.module": "nn", "nn.modules.": "nn", "nn.modules": "nn",
     "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
@@ -344,12 +364,16 @@ HOMES: dict[str, Any] = {
     "nn.utils.spectral_norm": "nn.utils.norms", "nn.utils.convert_parameters": "nn.utils",
     "nn.utils.stateless": "func", "nn.quantized": "nn", "nn.grad": "nn.functional",
     "utils.data.dataloader": "utils.data", "utils.data.dataset": "utils.data", "utils.data.sampler": "utils.data",
-    "utils.data._utils.": "utils.data", "utils.data._utils": "utils.data", "utils.data.distributed": "utils.data",
+    "utils.data._utils.": "utils.data", "utils.data._utils": "utils.data",
+    "utils.data.distributed": named_only.samplers,
     "utils._pytree": Namespace("utils._pytree", _TREES),
     "utils.tensorboard": _TensorBoard("utils.tensorboard", {}),
     "autograd.function": "autograd", "autograd.variable": "autograd", "autograd.gradcheck": "autograd",
     "autograd.grad_mode": "autograd", "cuda.amp.": "amp", "amp.": "amp", "distributions.": "distributions",
     "optim.": "optim", "functional": "public", "tensor": "public",
-}  # fmt: skip  # a table
+    "distributed": named_only.distributed, "onnx": named_only.onnx, "hub": named_only.hub,
+    "distributed.nn": named_only.distributed.nn, "profiler": named_only.profiler, "_dynamo": named_only.dynamo,
+    "utils.model_zoo": named_only.model_zoo, "autograd.profiler": named_only.profiler,
+})  # fmt: skip  # a table
 
 __all__ = ["HOMES", "NAMES", "Namespace"]

@@ -24,7 +24,7 @@ from glassgrad.engine.node import Node, describe, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.views import placeholders
-from glassgrad.engine.writes import MUTATIONS, spare_result
+from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
@@ -283,7 +283,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
             key = _plain_key(key)
             _assign(x, memory, key, plain, value)
             if not (type(key) is _ndarray and key.dtype == bool and not key.any()):
-                MUTATIONS.record(memory)
+                MUTATIONS.record(part_of(memory, key))
             return
         spec, arrays = split_index(_plain_key(key))
         with no_grad():

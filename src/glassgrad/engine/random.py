@@ -191,6 +191,8 @@ def randint(
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     low = 0 if low is None else low
     if high is None or size is None:
         raise _impossible("randint", "size" if high is not None else "high", None, "a bound and a shape")

@@ -15,6 +15,28 @@ from glassgrad.engine.node import Node, describe, next_sequence
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
+# A write to a part of some memory: when, where, and (address, shape, strides, dtype) of the part.
+_Layout = tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
+_Region = tuple[int, CodeType, int, _Layout]
+_MOST_REGIONS = 256  # with more of them, all of the memory counts as overwritten
+
+
+def _layout(array: Any) -> _Layout:
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+
+
+def _meet(owner: Any, layout: _Layout, read: Any) -> bool:
+    """Tell whether a part of the memory of `owner` and an array that reads it have an element in common."""
+    address, shape, strides, dtype = layout
+    if 0 in shape:
+        return False
+    start = owner.__array_interface__["data"][0]
+    part = np.ndarray(shape, dtype, owner, address - start, strides) if owner.flags.c_contiguous else owner
+    try:
+        return np.shares_memory(part, read, max_work=10_000)  # type: ignore[arg-type]  # any number
+    except np.exceptions.TooHardError:
+        return True
+
 
 class Writer:
     """Somebody who overwrites the same arrays again and again, as an optimizer does: noting it is cheap."""
@@ -43,7 +65,7 @@ class _Mutations:
 
     def __init__(self) -> None:
         self.latest = 0
-        self.log: dict[int, tuple[Any, int, CodeType, int]] = {}
+        self.log: dict[int, tuple[Any, int, CodeType, int, list[_Region] | None]] = {}
         self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
     def record(self, *arrays: Any, frame: Any = None) -> None:
@@ -56,17 +78,31 @@ class _Mutations:
             self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
         for array in arrays:
             owner = array if array.base is None else memory_owner(array)
+            part = owner is not array and array.nbytes < owner.nbytes
             known = log.get(id(owner))
             if known is not None and known[0]() is owner:
-                log[id(owner)] = (known[0], latest, code, lasti)
+                regions = known[4] if part else None
+                if regions is not None:
+                    regions.append((latest, code, lasti, _layout(array)))
+                    if len(regions) > _MOST_REGIONS:
+                        regions = None
+                log[id(owner)] = (known[0], latest, code, lasti, regions)
             else:
-                log[id(owner)] = (weakref.ref(owner), latest, code, lasti)
+                regions = [(latest, code, lasti, _layout(array))] if part else None
+                log[id(owner)] = (weakref.ref(owner), latest, code, lasti, regions)
 
-    def write_since(self, seq: int, owner: Any) -> provenance.Place | None:
-        """Return where the memory of `owner` was overwritten after `seq`, if it was."""
+    def write_since(self, seq: int, owner: Any, read: Any = None) -> provenance.Place | None:
+        """Return where the memory of `owner` was overwritten after `seq`, if it was.
+
+        With `read`, a view of it, only writes to what the view shows count.
+        """
         entry = self.log.get(id(owner))
         if entry is not None and entry[1] > seq and entry[0]() is owner:
-            return provenance.resolve(entry[2], entry[3])
+            if read is None or entry[4] is None:
+                return provenance.resolve(entry[2], entry[3])
+            for when, code, lasti, layout in reversed(entry[4]):
+                if when > seq and _meet(owner, layout, read):
+                    return provenance.resolve(code, lasti)
         for writer in self.writers:
             if writer.seq > seq and any(memory_owner(array) is owner for array in writer.arrays):
                 assert writer.code is not None
@@ -86,7 +122,7 @@ class _Mutations:
         """
         for position, array in _arrays(node.saved):
             if isinstance(array, np.ndarray):
-                written = self.write_since(node.seq, memory_owner(array))
+                written = self.write_since(node.seq, memory_owner(array), array)
             else:
                 written = array.written_since(node.seq) if traced else None
             if written is None or not _is_read(node, position):
@@ -140,6 +176,14 @@ def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]
             yield at if position is None else position, value
         elif isinstance(value, tuple):
             yield from _arrays(value, at if position is None else position)
+
+
+def part_of(memory: Any, key: Any) -> Any:
+    """Return the part of an array that an index names, or all of it where that is no view."""
+    named = key if type(key) is tuple else (key,)
+    if not all((isinstance(one, int | slice) and type(one) is not bool) or one is ... for one in named):
+        return memory
+    return memory[named if any(one is ... for one in named) else (*named, ...)]
 
 
 MUTATIONS = _Mutations()

@@ -14,20 +14,28 @@ from glassgrad.nn.parameter import Parameter
 class _Numbered(Module):
     """A list whose entries are attributes named "0", "1", ...; so they have these names in `state_dict`."""
 
-    holds: type[Any] = Module
+    holds: tuple[type[Any], ...] = (Module,)
+
+    def _named(self) -> list[tuple[str, Any]]:
+        """Return names and entries; None is an entry too: a place that is left empty."""
+        return [
+            (name, value)
+            for name, value in self.__dict__.items()
+            if isinstance(value, self.holds) or (value is None and name.isdigit())
+        ]
 
     def _entries(self) -> list[Any]:
-        return [value for value in self.__dict__.values() if isinstance(value, self.holds)]
+        return [value for _, value in self._named()]
 
     def _replace(self, entries: Iterable[Any]) -> None:
         """Hold these entries instead."""
-        for name in [name for name, value in self.__dict__.items() if isinstance(value, self.holds)]:
+        for name, _ in self._named():
             del self.__dict__[name]
         for position, entry in enumerate(entries):
             self._put(str(position), entry)
 
     def _put(self, name: str, entry: Any) -> None:
-        check_entry(self, name, entry, self.holds)
+        check_entry(self, name, entry, *self.holds)
         self.__dict__[name] = entry
 
     def __len__(self) -> int:
@@ -119,8 +127,7 @@ class Sequential(_Numbered):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):  # names stay
-            named = [(name, value) for name, value in self.__dict__.items() if isinstance(value, Module)]
-            return Sequential(OrderedDict(named[index]))
+            return Sequential(OrderedDict(self._named()[index]))
         return super().__getitem__(index)
 
     @classmethod
@@ -131,12 +138,11 @@ class Sequential(_Numbered):
         if isinstance(index, slice):
             super().__setitem__(index, entry)
             return
-        names = [name for name, value in self.__dict__.items() if isinstance(value, Module)]
-        self._put(names[self._place(index)], entry)
+        self._put(self._named()[self._place(index)][0], entry)
 
 
 class ModuleList(_Numbered):
-    """A list of modules that are found by `parameters()` and the rest.
+    """A list of modules that are found by `parameters()` and the rest; None leaves a place empty.
 
     Example:
         >>> import glassgrad as gg
@@ -167,7 +173,7 @@ class ModuleList(_Numbered):
 
 
 class ParameterList(_Numbered):
-    """A list of parameters; tensors in it become parameters.
+    """A list of parameters, or of further lists of them; tensors in it become parameters.
 
     Example:
         >>> import glassgrad as gg
@@ -176,7 +182,7 @@ class ParameterList(_Numbered):
         ['0', '1']
     """
 
-    holds = Parameter
+    holds = (Parameter, Module)
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -202,7 +208,7 @@ def as_parameter(value: Any) -> Any:
 class _Named(Module):
     """A dictionary whose entries are attributes."""
 
-    holds: type[Any] = Module
+    holds: tuple[type[Any], ...] = (Module,)
 
     def _entries(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if isinstance(value, self.holds)}
@@ -211,7 +217,7 @@ class _Named(Module):
         return self._entries()[key]
 
     def __setitem__(self, key: str, entry: Any) -> None:
-        check_entry(self, key, entry, self.holds)
+        check_entry(self, key, entry, *self.holds)
         self.__dict__[key] = entry
 
     def __delitem__(self, key: str) -> None:
@@ -273,7 +279,7 @@ class ModuleDict(_Named):
 
 
 class ParameterDict(_Named):
-    """A dictionary of parameters; tensors in it become parameters.
+    """A dictionary of parameters, or of lists of them; tensors in it become parameters.
 
     Example:
         >>> import glassgrad as gg
@@ -282,7 +288,7 @@ class ParameterDict(_Named):
         [(2,), (3,)]
     """
 
-    holds = Parameter
+    holds = (Parameter, Module)
 
     def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
         super().__init__()

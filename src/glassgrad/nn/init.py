@@ -52,6 +52,9 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * receptive, tensor.shape[0] * receptive
 
 
+_calculate_fan_in_and_fan_out = fans  # PyTorch's name, which programs call
+
+
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with 0.
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import devices
-from glassgrad.engine.tensor import Handle, Tensor
+from glassgrad.engine.tensor import Handle, Tensor, make
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
-from glassgrad.nn.parameter import Buffer, Parameter
+from glassgrad.nn.parameter import Buffer, Parameter, buffer_of
 from glassgrad.nn.state import Incompatible
 
 
@@ -67,9 +67,14 @@ class Module:
             current = self.__dict__.get(name)
             # A buffer stays one when a plain tensor is assigned to its name; a parameter would cease to be one.
             if isinstance(current, Buffer):
-                value = Buffer(value.array, persistent=current.persistent)
+                value = buffer_of(value, current.persistent)
             elif isinstance(current, Parameter):
                 raise errors.PARAMETER_REPLACED(owner=type(self).__name__, name=name, where=provenance.here())
+        if type(value) is Buffer:
+            if value.owned and not isinstance(self.__dict__.get(name), Buffer):  # the state of another module
+                value = make(value.array, value.node, value._tracks)
+            else:
+                value.owned = True
         object.__setattr__(self, name, value)
 
     # --- state --------------------------------------------------------------------------------------
@@ -82,7 +87,7 @@ class Module:
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set an attribute to a tensor that is part of the state and not trained."""
         check_entry(self, name, tensor, Tensor)
-        setattr(self, name, None if tensor is None else Buffer(tensor.array, persistent=persistent))
+        setattr(self, name, None if tensor is None else buffer_of(tensor, persistent))
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Set an attribute to a submodule."""
@@ -346,18 +351,18 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(inner) + "\n)"
 
 
-def check_entry(owner: Module, name: Any, entry: Any, kind: type[Any]) -> None:
-    """Raise unless an entry of the module's state is of its kind, and its name is one that an attribute can have.
+def check_entry(owner: Module, name: Any, entry: Any, *kinds: type[Any]) -> None:
+    """Raise unless an entry of the module's state is of a kind it may be, and its name one that an attribute can have.
 
     It must hide nothing: no method, and nothing of another kind.
     """
     shown = type(owner).__name__
     known = getattr(owner, name, None) if isinstance(name, str) else None
-    if not isinstance(name, str) or not name or "." in name or not (known is None or isinstance(known, kind)):
+    if not isinstance(name, str) or not name or "." in name or not (known is None or isinstance(known, kinds)):
         raise errors.CONTAINER_KEY(owner=shown, given=name, where=provenance.here())
-    if entry is not None and not isinstance(entry, kind):
+    if entry is not None and not isinstance(entry, kinds):
         raise errors.CONTAINER_ENTRY(
-            owner=shown, kind=type(entry).__name__, expected=kind.__name__, where=provenance.here()
+            owner=shown, kind=type(entry).__name__, expected=kinds[0].__name__, where=provenance.here()
         )
 
 

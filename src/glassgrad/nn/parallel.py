@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad.errors.missing import missing
 from glassgrad.nn.module import Module
 
 
@@ -27,4 +28,25 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-__all__ = ["DataParallel"]
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: Any = None,
+) -> Any:
+    """Return ``module(*inputs)``, computed on the one device."""
+    return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
+
+
+class DistributedDataParallel(Module):
+    """Can be named and asked for by isinstance; raises when it is made, as there is one process."""
+
+    def __init__(self, module: Module, *_options: Any, **_named: Any) -> None:
+        raise missing("glassgrad.nn.parallel", "DistributedDataParallel", (), _INSTEAD)
+
+
+_INSTEAD = {"DistributedDataParallel": "one process computes here; DataParallel calls the module it holds."}
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]

@@ -39,21 +39,35 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    owned: bool = False  # whether a module has it: under the name of another module it is a tensor like any other
 
     def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
         super().__init__(data)
         self.persistent = persistent
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        return _buffer, (self.array, self.persistent)
+        return _buffer, (self.array, self.persistent, self.owned)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        twin = memo[id(self)] = Buffer(self.array.copy(), persistent=self.persistent)
+        twin = memo[id(self)] = _buffer(self.array.copy(), self.persistent, self.owned)
         return twin
 
 
-def _buffer(array: Any, persistent: bool) -> Buffer:
-    return Buffer(array, persistent=persistent)
+def _buffer(array: Any, persistent: bool, owned: bool = False) -> Buffer:
+    buffer = Buffer(array, persistent=persistent)
+    buffer.owned = owned
+    return buffer
+
+
+def buffer_of(tensor: Tensor, persistent: bool) -> Buffer:
+    """Return a tensor as a buffer: the same memory, and the same history, through which gradients flow."""
+    if tensor.node is None and tensor.requires_grad:
+        tensor = tensor.view_as(tensor)  # a leaf: the buffer is computed from it
+    buffer = Buffer(tensor.array, persistent=persistent)
+    buffer.node, buffer._tracks = tensor.node, tensor._tracks
+    if tensor._extra is not None and "view" in tensor._extra:
+        buffer._extra = {"view": tensor._extra["view"]}
+    return buffer
 
 
 __all__ = ["Buffer", "Parameter"]

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from glassgrad.func.checkpoint import checkpoint
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["checkpoint"]
+from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return the states of the generators of other devices on which arguments are: none."""
+    return [], []
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
+    """Do nothing: there are no states of other devices."""
+
+
+__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]

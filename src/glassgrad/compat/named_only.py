@@ -1,0 +1,95 @@
+"""What PyTorch programs name at their top and need later or never: it can be named, and says why when it is called."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from glassgrad.compat.namespaces import Namespace, no, nothing, same
+from glassgrad.errors.missing import missing
+
+PROCESSES = "one process computes here."
+FILES = "download the file yourself; weights load through safetensors."
+_ONNX = "save weights with glassgrad.save, which PyTorch reads through safetensors."
+_GRAPH = "compiled.stats has the operations and bytes of a compiled function."
+
+
+def refused(module: str, name: str, why: str) -> Any:
+    """Return a class of this name, which raises when it is called; so `isinstance` may ask for it."""
+
+    def stop(_cls: Any, *_args: Any, **_kwargs: Any) -> Any:
+        raise missing(f"glassgrad.{module}", name, (), {name: why})
+
+    return type(name, (), {"__new__": stop, "__doc__": f"Not here: {why}", "__module__": f"glassgrad.{module}"})
+
+
+def _refused(module: str, names: str, why: str) -> dict[str, Any]:
+    return {name: refused(module, name, why) for name in names.split()}
+
+
+# --- torch.distributed ----------------------------------------------------------------------------
+
+
+class ReduceOp(enum.Enum):
+    """Names of the ways in which processes add up."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+
+
+def get_rank(group: Any = None) -> int:
+    """Return 0: this process is the first."""
+    return 0
+
+
+def get_world_size(group: Any = None) -> int:
+    """Return 1: this process is the only one."""
+    return 1
+
+
+_GROUPS = "init_process_group destroy_process_group new_group get_backend"
+_COLLECTIVE = (
+    "all_reduce all_gather all_gather_object all_gather_into_tensor all_to_all all_to_all_single barrier broadcast "
+    "broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter "
+    "scatter_object_list isend irecv send recv monitored_barrier"
+)
+distributed = Namespace("distributed", {
+    "is_available": no, "is_initialized": no, "is_nccl_available": no, "is_gloo_available": no, "is_mpi_available": no,
+    "is_torchelastic_launched": no, "get_rank": get_rank, "get_world_size": get_world_size, "ReduceOp": ReduceOp,
+    "group": SimpleNamespace(WORLD=None),
+    **_refused("distributed", f"{_GROUPS} {_COLLECTIVE}", PROCESSES),
+    "nn": Namespace("distributed.nn", _refused("distributed.nn", _COLLECTIVE, PROCESSES)),
+})  # fmt: skip  # a table
+
+# --- files, other runtimes, measuring --------------------------------------------------------------
+
+
+@contextmanager
+def record_function(name: str, args: str | None = None) -> Iterator[None]:
+    """Give a stretch of a profile a name, which nothing here reads."""
+    yield
+
+
+hub = Namespace("hub", _refused("hub", "load load_state_dict_from_url download_url_to_file list help get_dir", FILES))
+model_zoo = Namespace("utils.model_zoo", _refused("utils.model_zoo", "load_url", FILES))
+onnx = Namespace("onnx", {"is_in_onnx_export": no, **_refused("onnx", "export dynamo_export", _ONNX)})
+profiler = Namespace("profiler", {
+    "record_function": record_function,
+    **_refused("profiler", "profile schedule tensorboard_trace_handler ProfilerActivity", _GRAPH),
+})  # fmt: skip  # a table
+dynamo = Namespace("_dynamo", {
+    "is_compiling": no, "disable": same, "allow_in_graph": same, "reset": nothing, "config": SimpleNamespace(),
+})  # fmt: skip  # a table
+samplers = Namespace(
+    "utils.data.distributed",
+    _refused("utils.data.distributed", "DistributedSampler", PROCESSES),
+    "glassgrad.utils.data",
+)
+
+__all__ = ["distributed", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused", "samplers"]

@@ -1,0 +1,75 @@
+"""A module made of a table; and the functions that say no, do nothing, or return what they are given."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+from glassgrad.errors.missing import missing
+
+# Modules of PyTorch, and which of ours has their names; a name ending in a dot stands for all below it.
+HOMES: dict[str, Any] = {}
+
+
+class Namespace(ModuleType):
+    """A module made of a table; other names are looked up in a second module, or refused with advice (`otherwise`)."""
+
+    def __init__(self, name: str, names: dict[str, Any], home: str = "", otherwise: str = "") -> None:
+        # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
+        super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
+        self.__path__: list[str] = []
+        self._home, self._otherwise = home, otherwise
+        self._function: Any = None
+        self.__dict__.update(names)
+
+    def stand_for(self, function: Any) -> None:
+        """Be called as the function of this name, which an import of the module of this name hides."""
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            raise TypeError(f"module {self.__name__!r} is not callable")
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        home = self.__dict__.get("_home")
+        if not home or name.startswith("__"):
+            otherwise = self.__dict__.get("_otherwise")
+            instead = {name: otherwise} if otherwise and not name.startswith("_") else None
+            known = [one for one in vars(self) if not one.startswith("_")]
+            raise missing(self.__name__.replace("torch", "glassgrad", 1), name, known, instead)
+        if name in _BASES and home == "glassgrad.nn":
+            file, _, base = _BASES[name].partition(":")
+            return getattr(importlib.import_module(f"glassgrad.nn.{file}"), base)
+        try:
+            return getattr(importlib.import_module(home), name)
+        except AttributeError:
+            if name.islower() and f"{self.__name__.removeprefix('torch.')}." in HOMES:
+                return Namespace(f"{self.__name__.removeprefix('torch.')}.{name}", {}, home)
+            raise
+
+
+# Bases of layers that programs ask with isinstance, and where ours are.
+_BASES = {
+    "_BatchNorm": "norm:_BatchNorm", "_NormBase": "norm:_Tracked", "_InstanceNorm": "norm:_InstanceNorm",
+    "_ConvNd": "conv:_Conv", "_ConvTransposeNd": "conv:_ConvTranspose", "_Loss": "losses:_Loss",
+    "_WeightedLoss": "losses:_Weighted", "_DropoutNd": "dropout:_Dropout", "RNNBase": "recurrent:_Recurrent",
+}  # fmt: skip  # a table
+
+
+def no(*_args: Any, **_kwargs: Any) -> bool:
+    """Say no."""
+    return False
+
+
+def nothing(*_args: Any, **_kwargs: Any) -> None:
+    """Do nothing: there is nothing to switch here."""
+
+
+def same(thing: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+    """Return a function or module as it is, or a decorator that does."""
+    return (lambda function: function) if thing is None else thing
+
+
+__all__ = ["HOMES", "Namespace", "no", "nothing", "same"]

@@ -65,7 +65,7 @@ INSTEAD = {name: instead for instead, names in _INSTEAD.items() for name in name
 
 
 class Absent:
-    """An attribute that says that it is not there."""
+    """An attribute that raises, with a message that says what to use instead."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class Absent:
 
 
 def attach(owner: type) -> None:
-    """Put the names on a class, where it has nothing under them."""
+    """Put the names on a class that does not define them."""
     for name in INSTEAD:
         if name not in vars(owner):
             absent = Absent()

@@ -95,19 +95,19 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _place_of(x: Tensor) -> Any:
-    """Return what stands for a tensor on the tape: its node, or itself if it is a leaf."""
+    """Return a tensor's vertex on the tape: its node, or the tensor itself if it is a leaf."""
     return x if x.node is None else x.node
 
 
 def _only(value: Any) -> Any:
-    """Return what stands alone in a list or tuple, or the value itself."""
+    """Return the only element of a list or tuple, or the value itself."""
     if isinstance(value, _LISTS):
         (value,) = value
     return value
 
 
 def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return for the outputs what stands for them on the tape, and their cotangents."""
+    """Return the outputs' vertices on the tape, and their cotangents."""
     given = [None] * len(outputs) if gradients is None else _listed(gradients)
     if len(given) != len(outputs):
         raise errors.GRADIENT_COUNT(given=len(given), expected=len(outputs), where=provenance.here())
@@ -116,7 +116,7 @@ def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tupl
 
 
 def _seed(output: Tensor, gradient: Any) -> Any:
-    """Return the cotangent that a walk from an output begins with."""
+    """Return the initial cotangent of an output."""
     if not output._tracks:
         raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
     array = output.array
@@ -147,7 +147,7 @@ def _named(output: Tensor) -> str:
 
 
 def _cut() -> str:
-    """Say where the path to the parameters may have been cut, as far as that is known."""
+    """Suggest where the path to the parameters was cut."""
     if not is_grad_enabled():
         return ", and recording is off here (no_grad)"
     exit_ = provenance.EXITS.last()

@@ -97,7 +97,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
-    """Read sizes as they come: one by one, as one tuple, or under their name."""
+    """Return sizes given one by one, as one tuple, or by keyword."""
     if by_name is not None:
         size = (by_name,)
     if len(size) == 1 and isinstance(size[0], list | tuple):

@@ -1,4 +1,4 @@
-"""Devices by name. One of them computes: the computer's own processor, with its memory."""
+"""Devices by name. Only the cpu computes."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def check(name: Any) -> None:
 
 
 def is_dtype(value: Any) -> bool:
-    """Tell a dtype from a device, as `.to()` has to."""
+    """Tell whether an argument of `.to()` is a dtype rather than a device."""
     return isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic | float | int))

@@ -26,7 +26,7 @@ from glassgrad.ops.vmap.batched import Batched, Level, exit_p, reenter_p
 
 
 class Context:
-    """What `forward` leaves for `backward`: PyTorch's `ctx`. Any attribute may be set on it.
+    """The context that `forward` fills for `backward`: PyTorch's `ctx`. Any attribute may be set on it.
 
     Attributes:
         needs_input_grad: for each argument, whether a gradient is wanted.
@@ -69,7 +69,7 @@ class Context:
 
 
 class _Saved:
-    """Where the saved tensors of one call come from: an input, an output, or neither."""
+    """The origin of each saved tensor of one call: an input, an output, or neither."""
 
     def __init__(self, tensors: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         at_input = {id(x): position for position, x in enumerate(inputs) if isinstance(x, Tensor)}
@@ -134,7 +134,7 @@ def _jvp(tangents: Sequence[Any], arrays: Any, *parents: Any, call: _Call) -> An
 
 
 class _Call:
-    """One application of a Function: its context, and what its inputs and outputs were like."""
+    """One application of a Function: its context, and the types of its inputs and outputs."""
 
     def __init__(self, function: type[Function], ctx: Context, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.function, self.ctx = function, ctx
@@ -192,7 +192,7 @@ class _Call:
         ]
 
     def transposed(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
-        """Forward mode out of `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
+        """Forward mode derived from `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
         seeds = [
             None if like is None or like.dtype.kind not in "fc" else tape.alias(np.ones(like.shape, like.dtype))
             for like in self.outputs
@@ -419,7 +419,7 @@ def _outside(level: Level, args: tuple[Any, ...], compute: Callable[..., Any]) -
 
 
 def _one_by_one(function: type[Function], size: int, in_dims: tuple[Any, ...], *args: Any) -> Any:
-    """Apply a function that needs numbers to one example after the other."""
+    """Apply a function that needs concrete numbers example by example."""
     results = [
         function.apply(*(x if axis is None else x[number] for x, axis in zip(args, in_dims, strict=True)))
         for number in range(size)
@@ -465,7 +465,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guarded(part: Any, sources: Sequence[Any], node: Node) -> Any:
-    """Connect a gradient to all it was computed from by a node that refuses to be differentiated."""
+    """Connect a gradient to its inputs by a node that refuses to be differentiated."""
     if not isinstance(part, Tensor):
         return part
     parents = tuple(x if isinstance(x, Node) or x.node is None else x.node for x in sources)

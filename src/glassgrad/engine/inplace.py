@@ -1,4 +1,4 @@
-"""Writing in place: `x.add_(y)`, `x += y`, `x[i] = v`, and what it means for the tape.
+"""In-place writes, `x.add_(y)`, `x += y`, `x[i] = v`, and their effect on the tape.
 
 A write changes memory, which every view of it sees, and gives the tensor a new place on the tape: the op
 applied to the old one. What it is a view of, and that one's other views, are rebased: the base is the old base
@@ -62,7 +62,7 @@ def _called(x: Tensor) -> str:
 
 
 def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
-    """Return what `x` was made from and how, if it is really a view of it."""
+    """Return the base of `x` and the view's primitive, if `x` really is a view."""
     extra = x._extra
     if extra is None or "view" not in extra:
         return None
@@ -73,7 +73,7 @@ def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
 
 
 def _involved(x: Tensor, values: Any) -> bool:
-    """Tell whether the tape has to know of a write of `values` to `x`."""
+    """Tell whether a write of `values` to `x` must be recorded."""
     if not MODE.flags & RECORDING:
         return False
     return x._tracks or any(isinstance(value, Tensor) and value._tracks for value in values)
@@ -169,7 +169,7 @@ def _by_ufunc(prim: Any, memory: Any, args: tuple[Any, ...]) -> bool:
     try:
         ufunc(memory, *plain, out=memory, casting="same_kind")
     except (TypeError, ValueError):
-        return False  # the ordinary way will fail too, and say why
+        return False  # the general path fails too, with a message
     MUTATIONS.record(memory)
     return True
 
@@ -222,7 +222,7 @@ def _settle(x: Tensor, taped: bool = True) -> None:
 
 
 def _follow(x: Tensor) -> None:
-    """After a write that the tape need not know of: inside vmap views share no memory and are read anew."""
+    """Refresh views after a write that is not recorded: inside vmap views share no memory."""
     if x._extra is not None and not _has_memory(x):
         with no_grad():
             _settle(x, taped=False)
@@ -249,7 +249,7 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
 
 
 def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
-    """Read all views of `base` anew but those on the path, which were written themselves."""
+    """Refresh all views of `base` except those on the path, which were written themselves."""
     for reference in list((base._extra or {}).get("views", ())):
         view = reference()
         link = None if view is None else _link(view)
@@ -353,7 +353,7 @@ def _place(x: Tensor) -> Any:
 
 
 def log(x: Tensor) -> None:
-    """Note that somebody else has written to the memory of `x`."""
+    """Record that other code has written to the memory of `x`."""
     if type(x.array) is _ndarray:
         MUTATIONS.record(x.array)
 
@@ -393,7 +393,7 @@ def _method(name: str, op: str) -> Callable[..., Tensor]:
 
 
 def _operator(name: str, theirs: str) -> Callable[[Tensor, Any], Tensor]:
-    """Return what `x += other` calls; Python goes on to `x + other` where it returns nothing."""
+    """Return the method behind `x += other`; where it returns NotImplemented, Python tries `x + other`."""
     function = names.PUBLIC[name]
 
     def call(x: Tensor, other: Any) -> Any:

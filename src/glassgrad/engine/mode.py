@@ -13,7 +13,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
-WATCHED = 4  # somebody decides what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
+WATCHED = 4  # watchers decide what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
 
 
 class _Mode(threading.local):
@@ -32,11 +32,11 @@ class _Mode(threading.local):
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
 
     def saved(self) -> dict[str, Any]:
-        """Return everything that is set in this thread, for `restore`."""
+        """Return this thread's settings, for `restore`."""
         return dict(self.__dict__)
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set everything back."""
+        """Restore settings that `save` returned."""
         self.__dict__.clear()
         self.__dict__.update(saved)
 

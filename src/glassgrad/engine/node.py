@@ -110,7 +110,7 @@ _new = object.__new__
 
 
 class Freed:
-    """Stands in `Node.saved` after the graph was freed: knows which backward() call did it."""
+    """Replaces `Node.saved` once the graph was freed; knows which backward() call freed it."""
 
     __slots__ = ("code", "lasti")
 

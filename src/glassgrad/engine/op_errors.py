@@ -29,7 +29,7 @@ def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], erro
     # A singular matrix is a ValueError too, and no matter of shapes.
     if isinstance(error, ValueError) and len(shapes) > 1 and not isinstance(error, np.linalg.LinAlgError):
         reason = _why(prim, shapes)
-        if reason is None and isinstance(prim, Elementwise):  # the shapes are not what NumPy minds
+        if reason is None and isinstance(prim, Elementwise):  # the error is not about shapes
             return errors.OP_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
         reason = reason or _sentence(error)
         return errors.SHAPES_DO_NOT_FIT(op=prim.name, where=place, operands=operands, reason=reason)
@@ -117,7 +117,7 @@ def _describe(text: str, arg: Any) -> str:
 
 
 def _why(prim: Primitive, shapes: list[tuple[int, ...]]) -> str | None:
-    """Say which dimensions clash and what would fit."""
+    """Name the dimensions that clash, and shapes that would fit."""
     if prim.name == "matmul" and all(shapes):
         left, right = shapes
         inner = right[-2] if len(right) > 1 else right[0]

@@ -48,7 +48,7 @@ def _overrides(kind: Any) -> bool:
 
 
 def overrides_ufuncs(other: Any) -> bool:
-    """Tell whether something is of a class, none of ours, that says itself what NumPy's functions do with it."""
+    """Tell whether a foreign class implements NumPy's functions itself."""
     kind: Any = type(other)
     return _overrides(kind)
 

@@ -107,7 +107,7 @@ default_generator._start(0)
 
 
 def get_states() -> dict[Generator, dict[str, Any]]:
-    """Return the states of all generators there are, for something that has to be repeated exactly."""
+    """Return the states of all generators, so that a computation can be repeated exactly."""
     return {generator: dict(generator._made().bit_generator.state) for generator in _generators}
 
 
@@ -291,7 +291,7 @@ def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rn
 
 
 def _useless(rows: Any) -> Any:
-    """Tell which rows of weights nothing can be drawn from."""
+    """Tell which rows of weights are invalid for drawing."""
     with np.errstate(invalid="ignore"):
         return (rows < 0).any(-1) | ~np.isfinite(rows).all(-1) | ~(rows.sum(-1) > 0)
 
@@ -299,7 +299,7 @@ def _useless(rows: Any) -> Any:
 def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
     """`multinomial` in ops that can be batched: the smallest of exponential clocks, once or for each draw."""
     *lead, classes = weights.shape
-    weights = weights.clip(1e-30)  # the clock of an impossible class rings last
+    weights = weights.clip(1e-30)  # an impossible class never comes first
     if replacement:
         clocks = make(rng.exponential(size=(*lead, num_samples, classes)), None, False)
         drawn: Tensor = (clocks / weights.unsqueeze(-2)).argmin(-1)

@@ -67,7 +67,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
     except errors.GlassgradError:
         raise
-    except Exception as error:  # whatever NumPy raises is told in terms of the user's line
+    except Exception as error:  # reported in terms of the user's line
         raise op_errors.explain(prim, args, params, error) from error
     saved_y = y
     if special:
@@ -215,7 +215,7 @@ def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
 
 
 def _left_to(other: Any, theirs: str, prim: Primitive, args: tuple[Any, ...]) -> Any:
-    """Leave an operand to its class, or say that nobody can compute with it."""
+    """Defer to the operand's class, or raise if neither class can compute."""
     if defers(other, theirs):
         return NotImplemented
     raise _no_numbers(prim, args, other)

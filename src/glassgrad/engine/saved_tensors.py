@@ -1,4 +1,4 @@
-"""What nodes keep for the backward pass, decided by somebody else: `saved_tensors_hooks` and checkpoints.
+"""Control over what nodes keep for the backward pass: `saved_tensors_hooks` and checkpoints.
 
 While somebody watches, every op is computed as usual and its new node is then shown to the watchers, the
 innermost first. A watcher may replace `Node.saved` by an object whose ``unpack(node)`` returns it later.
@@ -21,7 +21,7 @@ from glassgrad.ops.vmap.batched import Batched
 
 
 class Watcher:
-    """Watches ops while it is entered; subclasses say what becomes of what a node saves."""
+    """Watches ops while it is entered; subclasses decide what nodes save."""
 
     def note(self, node: Node) -> None:
         """Look at a node that was just recorded."""
@@ -120,7 +120,7 @@ class saved_tensors_hooks(Watcher):  # noqa: N801 - PyTorch's name
         """Pack what the node saves, unless an inner watcher has done so."""
         if type(node.saved) is tuple:
             flags = MODE.flags
-            MODE.flags = flags & ~WATCHED  # what the hook computes is no business of the hook
+            MODE.flags = flags & ~WATCHED  # ops inside the hook must not trigger it
             try:
                 node.saved = _Packed(_each(node.saved, np.ndarray | Batched, self._packed), self._unpack)
             finally:

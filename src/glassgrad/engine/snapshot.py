@@ -15,7 +15,7 @@ from glassgrad.engine.writes import MUTATIONS
 
 
 class Snapshot:
-    """What is given, as it is now.
+    """A copy of the given state.
 
     Args:
         tensors: their memory and what is in it.
@@ -61,7 +61,7 @@ class Snapshot:
             self._undo.append(lambda: set_states(found))
 
     def restore(self) -> None:
-        """Put everything back; as often as one likes."""
+        """Restore the state; may be called repeatedly."""
         for undo in self._undo:
             undo()
 

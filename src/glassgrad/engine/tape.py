@@ -208,7 +208,7 @@ class Walk:
         slots[position] = g if slots[position] is None else slots[position] + g
 
     def accumulate(self, target: Any, c: Array) -> None:
-        """Add a cotangent to what a node or leaf has collected so far."""
+        """Add a cotangent to the sum that a node or leaf has accumulated."""
         if self.observer is not None:
             self.observer.sent(target, c)
         if self.batched:
@@ -258,11 +258,11 @@ class Walk:
 
     @staticmethod
     def is_running(level: Level) -> bool:
-        """Tell whether a call of vmap is still running: then this walk is inside it."""
+        """Tell whether this walk runs inside a call of vmap."""
         return level in MODE.levels
 
     def meet_batches(self) -> None:
-        """From here on cotangents may carry batches of vmap, which `accumulate` has to match as well."""
+        """Mark that cotangents may now carry batches of vmap, which `accumulate` must match as well."""
         self.batched = True
 
     def run_hooks(self, node: Node, g: Array) -> Array:
@@ -344,7 +344,7 @@ def backward(
 
 
 def turned(g: Array) -> Array:
-    """Return a cotangent as users know it for one as the rules know it, or the other way: the conjugate.
+    """Convert a cotangent between PyTorch's convention and that of the rules: the conjugate, both ways.
 
     For a complex z = a + ib the rules pass on dL/da - i dL/db, with which those of holomorphic functions stay as
     they are; PyTorch shows dL/da + i dL/db, the direction of steepest ascent. What is real stays the same.

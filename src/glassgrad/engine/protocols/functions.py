@@ -247,7 +247,7 @@ _NAMESPACES = {"numpy.linalg": "glassgrad.linalg", "numpy.fft": "glassgrad.fft"}
 
 @lru_cache(maxsize=512)
 def find(function: Any) -> Callable[..., Any] | None:
-    """Return what computes one of NumPy's functions here, if anything does."""
+    """Return our implementation of one of NumPy's functions, or None."""
     name, home = function.__name__, function.__module__
     if home == "numpy.linalg" and name in LINALG:
         return LINALG[name]
@@ -296,7 +296,7 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """Let NumPy compute what our function cannot take; if that fails too, ours was the better message."""
+    """Let NumPy compute what our function refuses; where both fail, raise our message."""
     try:
         return _plain(func, args, kwargs)
     except Exception:  # noqa: BLE001 - whatever NumPy says, ours names op and line

@@ -1,6 +1,6 @@
 """NumPy's universal functions on Tensors: `np.sin(t)`, `ndarray + t`, `np.add.reduce(t)`, SciPy's special functions.
 
-What we have is recorded; what we have not is computed if nothing requires a gradient, and refused if something does.
+Functions that we have are recorded; others are computed if nothing requires a gradient, and refused otherwise.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _SCIPY: dict[str, Any] = {
 
 
 def find(function: Any) -> Callable[..., Any] | None:
-    """Return what computes one of NumPy's or SciPy's universal functions here, if anything does."""
+    """Return our implementation of one of NumPy's or SciPy's universal functions, or None."""
     ours = UFUNCS.get(function)
     if ours is not None:
         return ours
@@ -99,7 +99,7 @@ def find(function: Any) -> Callable[..., Any] | None:
 
 
 def scipy_special(name: str) -> Callable[..., Any] | None:
-    """Return what computes a function of `scipy.special` here, if anything does."""
+    """Return our implementation of a function of `scipy.special`, or None."""
     entry = _SCIPY.get(name, name)
     found: Callable[..., Any] | None = PUBLIC.get(entry) if isinstance(entry, str) else entry
     return found

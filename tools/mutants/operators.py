@@ -3,7 +3,7 @@
 A place gets the few changes that tests could tell apart, not all that there are: a number becomes the next one and not
 the one before as well; a condition is negated by the replaced comparison or the dropped `not` that it consists of,
 where there is one; a result that is a constant becomes another constant, not None. An assignment of a module or a
-class is not dropped, because the import would fail.
+class is not dropped, because the import would fail; `strict=True` stays, which can only fail where the code is wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class DropStatement:
         """Yield the node's place if it is such a statement."""
         if getattr(node.parent, "type", None) != "simple_stmt":
             return
-        if node.type in {"atom_expr", "del_stmt", "raise_stmt"} or (node.type == "expr_stmt" and _is_in_function(node)):
+        assigns = node.type == "expr_stmt" and "=" in node.get_code()  # not a type alone
+        if node.type in {"atom_expr", "del_stmt", "raise_stmt"} or (assigns and _is_in_function(node)):
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: Any, index: int) -> Any:
@@ -68,6 +69,8 @@ class Sparing:
             found = found[:1]
         if name.startswith("ReplaceBinaryOperator") and node.parent.type not in {"arith_expr", "term", "power"}:
             found = []  # the star of a parameter list
+        if name.startswith(("ReplaceTrue", "ReplaceFalse")) and found and _is_check(node):
+            found = []
         if name == "AddNot" and found and _is_negated(node.children[2 if node.type == "test" else 1]):
             found = []
         yield from found
@@ -90,6 +93,11 @@ def _is_negated(condition: Any) -> bool:
     if condition.type == "comparison":
         return condition.children[1].get_code().strip() in _NEGATED
     return bool(condition.type == "not_test")
+
+
+def _is_check(node: Any) -> bool:
+    """Tell whether a value stands at `strict=`, where zip checks what the code around it makes sure of."""
+    return node.parent.type == "argument" and node.parent.children[0].get_code().strip() == "strict"
 
 
 def _is_in_function(node: Any) -> bool:

@@ -30,6 +30,7 @@ PIECES = {
             "tests/engine/test_walk_options.py",
             "tests/engine/test_walking_again.py",
             "tests/engine/test_walks.py",
+            "tests/engine/test_walks_of_fused_ops.py",
             "tests/engine/test_complex_gradients.py",
             "tests/func/test_saving.py",
             "tests/func/test_vmap.py",

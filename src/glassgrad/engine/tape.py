@@ -111,7 +111,6 @@ class Walk:
             type(g) is np.ndarray
             and type(target) is Node
             and target not in self.cotangents
-            and not self.batched
             and g.dtype is target.dtype
             and g.shape == target.shape
         ):

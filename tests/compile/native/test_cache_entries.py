@@ -240,6 +240,17 @@ def test_room_is_made_to_the_byte_and_no_further(place, monkeypatch, spare, left
     assert names_in(place) == list(left)
 
 
+def test_folders_between_the_entries_do_not_end_the_sweep(place, monkeypatch):
+    place.mkdir(mode=0o700)
+    for number in range(40):
+        (place / f"folder {number}").mkdir()
+    for digit in "0123":
+        cache.write(digit * 64, {}, bytes(900))
+    monkeypatch.setattr(cache, "_KEPT_BYTES", 0)
+    cache._prune(place)
+    assert set(names_in(place)) == {"f"}
+
+
 def test_what_is_read_is_kept_longest(place, monkeypatch):
     for digit in "012":
         cache.write(digit * 64, {}, bytes(900))

@@ -16,6 +16,7 @@ an empty string turns the cache off.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -24,7 +25,6 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def _user_folder() -> Path | None:
         return None
 
 
-@lru_cache(maxsize=1)
+@functools.cache
 def versions() -> str:
     """Return what identifies the compiler: versions, and the state of its own source files and of those of the ops."""
     import llvmlite

@@ -1,0 +1,226 @@
+"""Walks through fused primitives and out of vmap: at every order the derivatives of what they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad.nn import functional as F
+
+gg_grad = gg.autograd.grad
+
+
+def random(*shape: int, seed: int = 0) -> Any:
+    return gg.tensor(np.random.default_rng(seed).standard_normal(shape), requires_grad=True)
+
+
+def layer_norm(x: Any, w: Any, b: Any) -> Any:
+    return F.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def layer_norm_by_hand(x: Any, w: Any, b: Any) -> Any:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * w + b
+
+
+def linear(x: Any, w: Any, b: Any) -> Any:
+    return F.linear(x, w * b.unsqueeze(1), b)
+
+
+def linear_by_hand(x: Any, w: Any, b: Any) -> Any:
+    return (x.unsqueeze(-2) * (w * b.unsqueeze(1))).sum(-1) + b
+
+
+def var(x: Any, w: Any, b: Any) -> Any:
+    return (x * w).var(-1) * b.sum()
+
+
+def var_by_hand(x: Any, w: Any, b: Any) -> Any:
+    centred = x * w - (x * w).mean(-1, keepdim=True)
+    return centred.square().sum(-1) / (x.shape[-1] - 1) * b.sum()
+
+
+PAIRS = {
+    "layer_norm": (layer_norm, layer_norm_by_hand, (4,)),
+    "linear": (linear, linear_by_hand, (4, 4)),
+    "var": (var, var_by_hand, (4,)),
+}
+
+
+@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("name", PAIRS)
+def test_second_derivatives(name: str, asked: tuple[int, ...]) -> None:
+    fused, by_hand, shape = PAIRS[name]
+    found = []
+    for function in (fused, by_hand):
+        inputs = [random(3, 4), random(*shape, seed=1), random(4, seed=2)]
+        for place, one in enumerate(inputs):
+            one.requires_grad_(place in asked)
+        wanted = [inputs[place] for place in asked]
+        first = gg_grad(function(*inputs).sin().sum(), wanted, create_graph=True)
+        second = gg_grad(sum((g * g).sum() for g in first), wanted)
+        found.append([one.detach().numpy() for one in (*first, *second)])
+    for ours, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_one_tensor_in_two_places() -> None:
+    found = []
+    for function in (layer_norm, layer_norm_by_hand):
+        x, w = random(3, 4), random(4, seed=1)
+        (first,) = gg_grad(function(x, w, w).sin().sum(), [w], create_graph=True)
+        found.append(gg_grad(first.square().sum(), [x, w]))
+    for ours, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("used", ["output", "hidden", "cell", "all"])
+def test_results_that_nobody_uses_have_no_part(used: str) -> None:
+    """Second derivatives of one of several results, against differences of the first ones."""
+    gg.manual_seed(0)
+    cell = gg.nn.LSTM(2, 3).double()
+    start = np.random.default_rng(3).standard_normal((4, 1, 2))
+
+    def slope(values: np.ndarray[Any, Any], create_graph: bool) -> tuple[Any, Any]:
+        x = gg.tensor(values, requires_grad=True)
+        output, (hidden, state) = cell(x)
+        parts = {"output": [output], "hidden": [hidden], "cell": [state], "all": [output, hidden, state]}[used]
+        (g,) = gg_grad(sum((part * part).sum() for part in parts), [x], create_graph=create_graph)
+        return x, g
+
+    x, g = slope(start, create_graph=True)
+    (second,) = gg_grad(g.sum(), [x])
+    step = np.zeros_like(start)
+    step[1, 0, 1] = 1e-5
+    up, down = (slope(start + sign * step, create_graph=False)[1].sum().item() for sign in (1, -1))
+    assert second[1, 0, 1].item() == pytest.approx((up - down) / 2e-5, rel=1e-5)
+
+
+# --- out of vmap ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("batch", [1, 5])
+def test_what_all_examples_share_gets_the_sum_of_their_gradients(name: str, batch: int) -> None:
+    function, _, shape = PAIRS[name]
+    found = []
+    for mapped in (True, False):
+        xs, w, b = random(batch, 3, 4), random(*shape, seed=1), random(4, seed=2)
+        if mapped:
+            results = gg.func.vmap(lambda x, w=w, b=b: function(x, w, b).sin())(xs)
+        else:
+            results = gg.stack([function(x, w, b).sin() for x in xs])
+        results.square().sum().backward()
+        found.append([one.grad.numpy() for one in (xs, w, b)])
+    for ours, expected in zip(*found, strict=True):
+        assert ours.shape == expected.shape
+        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_gradients_of_single_examples(name: str) -> None:
+    function, _, shape = PAIRS[name]
+    xs, w, b = random(5, 3, 4), random(*shape, seed=1), random(4, seed=2)
+    ours = gg.func.vmap(gg.func.grad(lambda w, x: function(x, w, b).sin().sum()), in_dims=(None, 0))(w, xs)
+    expected = [gg_grad(function(x, w, b).sin().sum(), [w])[0].numpy() for x in xs]
+    np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_two_batches_at_once() -> None:
+    w, xs, ys = random(4), random(3, 4, seed=1), random(2, 4, seed=2)
+    results = gg.func.vmap(lambda x: gg.func.vmap(lambda y: (w * x * y).sin().sum())(ys))(xs)
+    results.square().sum().backward()
+    expected = random(4)
+    ((expected * xs.detach()[:, None] * ys.detach()[None]).sin().sum(-1)).square().sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), expected.grad.numpy(), rtol=1e-9)
+    assert xs.grad.shape == (3, 4)
+    assert ys.grad.shape == (2, 4)
+
+
+# --- what belongs to whom -------------------------------------------------------------------------------------------
+
+
+def walked(how: str, result: Any, leaf: Any) -> float:
+    if how == "grad":
+        return float(gg_grad(result, [leaf])[0].item())
+    result.backward(create_graph=how == "create_graph")
+    return float(leaf.grad.item())
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_a_cotangent_that_two_nodes_hold_is_not_added_to_in_place(how: str) -> None:
+    x = gg.tensor([1.0], requires_grad=True)
+    a, b = x * 2, x * 3
+    m = a * 5
+    assert walked(how, (m + (a + b)).sum(), x) == 2 * (5 + 1) + 3
+    y = gg.tensor([1.0], requires_grad=True)
+    c, d = y * 2, y * 3
+    parts = [c * 5, c * 7, c + d, c + d]
+    assert walked(how, sum(parts).sum(), y) == 2 * (5 + 7 + 2) + 3 * 2
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 2)])
+def test_a_leaf_does_not_get_the_users_memory(shape: tuple[int, ...]) -> None:
+    given = np.ones(6)
+    x = gg.tensor(np.zeros(shape), requires_grad=True)
+    x.backward(gg.from_numpy(given.reshape(shape)))
+    assert not np.shares_memory(x.grad.numpy(), given)
+    x.grad += 1
+    assert given.tolist() == [1] * 6
+
+
+def test_a_gradient_that_is_kept_can_be_differentiated() -> None:
+    x = random(3)
+    (x.sin() * x).sum().backward(create_graph=True)
+    first = x.grad
+    (second,) = gg_grad(first.sum(), [x])
+    values = x.detach().numpy()
+    np.testing.assert_allclose(second.numpy(), 2 * np.cos(values) - values * np.sin(values), rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_hooks_see_the_dtype_of_their_tensor(how: str) -> None:
+    x = gg.tensor([2.0], dtype=gg.float32, requires_grad=True)
+    seen = []
+    a = x * 3
+    a.register_hook(lambda g: seen.append(g.dtype))
+    wide = gg.tensor([2.0], dtype=gg.float64)
+    assert walked(how, (a * wide).sum(), x) == 6
+    assert seen == [gg.float32]
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_broadcast_in_front_and_inside(how: str) -> None:
+    x = gg.tensor(2.0, requires_grad=True)
+    y = (x * 1).reshape(1, 1, 1)
+    result = (y * gg.ones(2, 3, 4)).sum() + ((x * 1) * gg.ones(5)).sum()
+    assert walked(how, result, x) == 24 + 5
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_what_was_overwritten_since_is_refused(how: str) -> None:
+    x = gg.tensor([1.0], requires_grad=True)
+    y = (x * 1).exp()
+    result = (y * 2).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="saved by exp"):
+        walked(how, result, x)
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_leaves_that_get_one_cotangent_get_memory_of_their_own(how: str) -> None:
+    x, y, z = (random(2, 3, seed=seed) for seed in range(3))
+    result = (x + y + z).reshape(6).sin().sum()
+    if how == "grad":
+        found = gg_grad(result, [x, y, z])
+    else:
+        result.backward(create_graph=how == "create_graph")
+        found = [x.grad, y.grad, z.grad]
+    arrays = [one.detach().numpy() for one in found]
+    for place in range(3):
+        np.testing.assert_array_equal(arrays[place], arrays[0])
+        if how != "create_graph":  # Tensors are not written to in place
+            assert not np.shares_memory(arrays[place], arrays[place - 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,20 @@ def test_gradients_of_single_examples(name: str) -> None:
     np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", PAIRS)
+def test_second_derivatives_of_single_examples(name: str) -> None:
+    function, _, shape = PAIRS[name]
+    xs, w, b = random(5, 3, 4), random(*shape, seed=1), random(4, seed=2)
+
+    def bent(x: Any, w: Any) -> Any:
+        return gg.func.grad(lambda x: function(x, w, b).sin().sum())(x).square().sum()
+
+    ours = gg.func.vmap(gg.func.grad(bent, argnums=(0, 1)), in_dims=(0, None))(xs, w)
+    one_by_one = [gg.func.grad(bent, argnums=(0, 1))(x, w) for x in xs]
+    for found, expected in zip(ours, zip(*one_by_one, strict=True), strict=True):
+        np.testing.assert_allclose(found.detach().numpy(), [one.detach().numpy() for one in expected], rtol=1e-9)
+
+
 def test_two_batches_at_once() -> None:
     w, xs, ys = random(4), random(3, 4, seed=1), random(2, 4, seed=2)
     results = gg.func.vmap(lambda x: gg.func.vmap(lambda y: (w * x * y).sin().sum())(ys))(xs)
@@ -224,3 +239,21 @@ def test_leaves_that_get_one_cotangent_get_memory_of_their_own(how: str) -> None
         np.testing.assert_array_equal(arrays[place], arrays[0])
         if how != "create_graph":  # Tensors are not written to in place
             assert not np.shares_memory(arrays[place], arrays[place - 1])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 3)])
+def test_a_gradient_that_was_broadcast_can_be_written_to(shape: tuple[int, ...]) -> None:
+    x = gg.tensor(np.zeros(shape), requires_grad=True)
+    x.sum().backward()
+    x.grad.add_(1)
+    assert x.grad.numpy().ravel().tolist() == [2.0] * x.numel()
+
+
+@pytest.mark.parametrize("how", ["backward", "grad"])
+def test_a_second_walk_names_the_line_of_the_first(how: str) -> None:
+    x = random(3)
+    result = (x.sin() * x).sum()
+    first = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+    result.backward() if how == "backward" else gg_grad(result, [x])
+    with pytest.raises(RuntimeError, match=f"test_walks_of_fused_ops.py:{first}"):
+        walked(how, result, x)

@@ -222,6 +222,19 @@ def test_how_many_shares_is_part_of_the_name(monkeypatch):
     assert cache_entry.key_of(graph(), None, as_it_is=False) not in names
 
 
+def test_the_code_of_a_module_is_made_once(place):
+    made = []
+
+    def compiled(text):
+        made.append(text)
+        return text.encode()
+
+    assert cache.code_for("module", compiled) == (b"module", False)
+    assert cache.code_for("module", compiled) == (b"module", True)
+    assert cache.code_for("another", compiled) == (b"another", False)
+    assert made == ["module", "another"]
+
+
 # --- the folder -----------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +251,15 @@ def test_room_is_made_to_the_byte_and_no_further(place, monkeypatch, spare, left
     monkeypatch.setattr(cache, "_KEPT_BYTES", 4 * size + spare)
     cache._prune(place)
     assert names_in(place) == list(left)
+
+
+def test_what_could_not_be_put_into_its_place_is_removed(place, monkeypatch):
+    def refuse(*_):
+        raise OSError("full")
+
+    monkeypatch.setattr(cache.os, "replace", refuse)
+    cache.write("0" * 64, {}, b"code")
+    assert list(place.iterdir()) == []
 
 
 def test_folders_between_the_entries_do_not_end_the_sweep(place, monkeypatch):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import explain, sample
+from glassgrad.cli import doctor, explain, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -22,6 +22,7 @@ for _kind in task_kinds():
     train.command(_kind.name)(command_of(_kind))
 app.command("sample")(sample.sample)
 app.command("explain")(explain.explain)
+app.command("doctor")(doctor.doctor)
 
 
 def _version(wanted: bool) -> None:

@@ -84,6 +84,10 @@ _WATCHING = (
         "bit.",
     ),
     _watching(
+        "doctor", bool | None, "--doctor/--no-doctor", metavar="",
+        help="Say at the end what is wrong with the run, from what --monitor records.",
+    ),
+    _watching(
         "monitor_every", int | None, "--monitor-every", metavar="K", min=1,
         help="Watch each K-th step (default: as many as make 200 samples).",
     ),
@@ -93,6 +97,8 @@ _WATCHING = (
 def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:
     """Take the options of watching out of the others; a run that was watched goes on being watched."""
     wanted, every = options.pop("monitor", None), options.pop("monitor_every", None)
+    if options.pop("doctor", None):
+        wanted = True
     if wanted is None:
         wanted = every is not None or (resume is not None and (resume / RECORD).exists())
     elif every is not None and not wanted:
@@ -101,8 +107,8 @@ def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | No
 
 
 @contextmanager
-def _watched(watching: Monitoring | None) -> Iterator[list[int]]:
-    """Keep the record however the run ends; draw it when it is done (exit code 0) or has gone wrong."""
+def _watched(watching: Monitoring | None, doctor: bool) -> Iterator[list[int]]:
+    """Keep the record however the run ends; draw it, and judge it, when it is done or has gone wrong."""
     codes: list[int] = []
     try:
         yield codes
@@ -115,6 +121,10 @@ def _watched(watching: Monitoring | None) -> Iterator[list[int]]:
                 watching.close()
                 if codes == [0]:
                     _tell_of_pictures(watching.directory)
+                    if doctor:
+                        from glassgrad.train.show.diagnosis import diagnosis
+
+                        print("\n".join(diagnosis(watching.directory)))
 
 
 def _tell_of_pictures(directory: Path) -> None:
@@ -138,10 +148,11 @@ def train_or_resume(
     """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
     from glassgrad.tasks import runner
 
+    doctor = bool(options.get("doctor"))
     watching = _monitoring(options, resume)
     if watching is not None:
         callbacks = [*callbacks, watching]
-    with _watched(watching) as codes:
+    with _watched(watching, doctor) as codes:
         if resume is None:
             codes.append(runner.start(kind, options, config, run_dir, callbacks))
         else:

@@ -38,3 +38,4 @@ PICTURE_EMPTY = Message(
 )
 PICTURE_NAMES = Message(ArgumentError, "{owner}: no {what} is called {given!r}; there are {known}.")
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
+DOCTOR_NO_SCRIPT = Message(InputError, "there is no script {path}")

@@ -1,0 +1,51 @@
+"""`glassgrad doctor`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassgrad import errors
+
+
+class Preset(StrEnum):
+    """How much is looked at."""
+
+    economy = "economy"
+    standard = "standard"
+    full = "full"
+
+
+def doctor(
+    target: Annotated[Path, typer.Argument(metavar="RUN|SCRIPT.py", help="A run directory, or a script that trains.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="Arguments of the script.")
+    ] = None,
+    preset: Annotated[Preset, typer.Option("--preset", help="How much of a script's training is looked at.")] = (
+        Preset.standard
+    ),
+) -> int:
+    """Say what is wrong with a training run: of a directory, or of a script while it runs, ours or PyTorch's.
+
+    Options of the script stand behind "--".
+    """
+    if target.suffix != ".py":
+        from glassgrad.train.show.diagnosis import diagnosis
+
+        print("\n".join(diagnosis(target)))
+        return 0
+    if not target.is_file():
+        raise errors.DOCTOR_NO_SCRIPT(path=target)
+    from glassgrad.doctor.script import run_script
+    from glassgrad.doctor.wording import lines
+
+    watched, ended = run_script(target, arguments or [], preset.value)
+    if not watched:
+        print("no training was seen: the script made no optimizer for a module of glassgrad or PyTorch")
+    for one in watched:
+        print(f"\n{one.model}, optimizer made at {one.made}")
+        print("\n".join(lines(one.findings, one.steps, one.samples)))
+    return 0 if ended else 1

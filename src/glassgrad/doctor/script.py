@@ -1,0 +1,177 @@
+"""Run a script with all its trainings watched: whatever optimizer it makes, ours or PyTorch's."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glassgrad import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.watching import Watch
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One training of a script: the model's class, where its optimizer was made, and what was found."""
+
+    model: str
+    made: str
+    steps: int
+    samples: int
+    findings: tuple[Finding, ...]
+
+
+def run_script(path: str | Path, arguments: Sequence[str] = (), preset: str = "standard") -> tuple[list[Watched], bool]:
+    """Run a script as `python path arguments` does; return what was found of its trainings, and whether it ended well.
+
+    What it raises is printed as Python would.
+    """
+    watches: list[Watch] = []
+    before = sys.argv, list(sys.path)
+    sys.argv = [str(path), *arguments]
+    sys.path[0] = str(Path(path).resolve().parent)
+    ended = True
+    try:
+        with _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset)):
+            runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as stop:
+        ended = stop.code in {None, 0}
+    except Exception as error:  # noqa: BLE001 - it is the script's own
+        ended = False
+        traceback.print_exception(error.with_traceback(_own(error)))
+        for watch in watches:
+            watch.calls.failure = f"{type(error).__name__}: {str(error).strip()}"
+    finally:
+        for watch in reversed(watches):
+            watch.__exit__(None, None, None)
+        sys.argv, sys.path[:] = before
+    return [
+        Watched(type(one.model).__name__, one.run.setup.built, one.calls.steps, len(one.data), one.findings)
+        for one in watches
+    ], ended
+
+
+def _own(error: Exception) -> Any:
+    """Return the traceback from the script's first line on."""
+    frames = error.__traceback__
+    while frames is not None and (
+        "runpy" in frames.tb_frame.f_code.co_filename or provenance.is_internal(frames.tb_frame.f_code.co_filename)
+    ):
+        frames = frames.tb_next
+    return frames
+
+
+def _begin(optimizer: Any, watches: list[Watch], preset: str) -> None:
+    """Watch the model that an optimizer was made for, if there is one that is not watched yet."""
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    model = _owner(held)
+    if model is None or any(watch.model is model for watch in watches):
+        return
+    watch = Watch(model, optimizer, preset=preset, report=False)
+    watch.__enter__()
+    watches.append(watch)
+
+
+def _owner(held: set[int]) -> Any:
+    """Return the module, the outermost of those that are alive, that has most of some parameters."""
+    best, most = None, (0, 0)
+    for thing in gc.get_objects():
+        if not _is_module(thing):
+            continue
+        mine = [id(parameter) for parameter in thing.parameters()]
+        rank = (len(held.intersection(mine)), len(list(thing.modules())))
+        if rank[0] and rank > most:
+            best, most = thing, rank
+    return best
+
+
+def _is_module(thing: Any) -> bool:
+    kind = type(thing)
+    if not hasattr(kind, "register_forward_hook") or not hasattr(kind, "named_parameters"):
+        return False
+    ours = sys.modules.get("glassgrad.nn.module")
+    return library.is_torch(thing) or (ours is not None and isinstance(thing, ours.Module))
+
+
+@contextmanager
+def _told_of_optimizers(tell: Callable[[Any], None]) -> Iterator[None]:
+    """Call `tell` with every optimizer that is made inside."""
+    with ExitStack() as stack:
+        stack.enter_context(_told_of(_our_class(), tell))
+        finder = _Finder(lambda: stack.enter_context(_told_of(_their_class(), tell)))
+        if "torch.optim.optimizer" in sys.modules:
+            stack.enter_context(_told_of(_their_class(), tell))
+        else:
+            sys.meta_path.insert(0, finder)
+            stack.callback(finder.leave)
+        yield
+
+
+def _our_class() -> Any:
+    from glassgrad.optim.optimizer import Optimizer
+
+    return Optimizer
+
+
+def _their_class() -> Any:
+    return sys.modules["torch.optim.optimizer"].Optimizer
+
+
+class _Finder:
+    """Hears when a script imports torch, and waits until its optimizers are there."""
+
+    def __init__(self, arrived: Callable[[], Any]) -> None:
+        self._arrived = arrived
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Load `torch` as it is loaded, and then tell."""
+        if name != "torch":
+            return None
+        self.leave()
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        loader: Any = None if spec is None else spec.loader
+        if loader is not None:
+            executed = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                executed(module)
+                self._arrived()
+
+            loader.exec_module = exec_module
+        return spec
+
+
+@contextmanager
+def _told_of(kind: Any, tell: Callable[[Any], None]) -> Iterator[None]:
+    """Call `tell` after each `__init__` of a class."""
+    made = kind.__init__
+
+    @functools.wraps(made)
+    def told(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        tell(self)
+
+    kind.__init__ = told
+    try:
+        yield
+    finally:
+        kind.__init__ = made
+
+
+__all__ = ["Watched", "run_script"]

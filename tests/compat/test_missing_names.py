@@ -58,7 +58,7 @@ def test_methods_of_tensors() -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: gg.ones(2).unsqueeze_(0), "assign the result"),
+        (lambda: gg.ones(2).eq_(0), "assign the result"),
         (lambda: gg.ones(2).storage(), r"\.numpy\(\)"),
         (lambda: gg.ones(2).index_reduce(0), "Nearest: .*index_"),
         (lambda: nn.utils.prune, "a mask that is a buffer"),

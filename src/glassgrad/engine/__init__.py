@@ -9,11 +9,12 @@ and methods whenever any of them can be seen.
 from glassgrad.engine import mode, node, views, writes
 from glassgrad.engine import tensor
 from glassgrad.engine import tape, tangents
-from glassgrad.engine import record, creation, random, saved_tensors, function, inplace, methods, backward
+from glassgrad.engine import record, creation, random, saved_tensors, function, inplace, reshaping, methods
+from glassgrad.engine import backward
 from glassgrad.engine import op_errors, printing, devices, absent, protocols, snapshot, tree
 
 __all__ = [
     "absent", "backward", "creation", "devices", "function", "inplace", "methods", "mode", "node", "op_errors",
-    "printing", "protocols", "random", "record", "saved_tensors", "snapshot", "tangents", "tape", "tensor", "tree",
-    "views", "writes",
+    "printing", "protocols", "random", "record", "reshaping", "saved_tensors", "snapshot", "tangents", "tape", "tensor",
+    "tree", "views", "writes",
 ]  # fmt: skip  # a table

@@ -39,7 +39,7 @@ _ndarray = np.ndarray
 # --- what may be written --------------------------------------------------------------------------
 
 
-def _guard(x: Tensor) -> None:
+def check_leaf(x: Tensor) -> None:
     """Raise when `x` is a leaf with a gradient, or a view of one, and ops are being recorded."""
     if x.node is None and x._tracks:
         raise errors.LEAF_OVERWRITTEN(what=_called(x), name=_name(), where=provenance.here())
@@ -122,7 +122,7 @@ def overwrite(
 ) -> Tensor:
     """Replace `x` by ``function(x, *args, **kwargs)`` in its own memory; return it."""
     if MODE.flags & RECORDING:
-        _guard(x)
+        check_leaf(x)
     memory = x.lifted()
     spare_result(x)
     prim = getattr(function, "primitive", None)
@@ -269,7 +269,7 @@ def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
 def setitem(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value: `Tensor.__setitem__`."""
     if MODE.flags & RECORDING:
-        _guard(x)
+        check_leaf(x)
     steps = in_two_steps(key)
     if steps is not None:
         setitem(x[steps[0]], steps[1], value)

@@ -42,7 +42,7 @@ def complex_log_of_two(a: Array, b: Array) -> Array:
     Larger is what has the larger real part. So the result may lie beside the principal value, as PyTorch's does.
     """
     dtype = np.result_type(a, b)
-    a, b = np.broadcast_arrays(np.asarray(a, dtype), np.asarray(b, dtype))
+    a, b = np.asarray(a, dtype), np.asarray(b, dtype)
     smaller = a.real < b.real
     low, high = np.where(smaller, a, b), np.where(smaller, b, a)
     with np.errstate(all="ignore"):

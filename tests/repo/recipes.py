@@ -61,7 +61,7 @@ from typing import Any
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sign
-from glassgrad.optim.optimizer import Optimizer, into, weak
+from glassgrad.optim.optimizer import Optimizer
 
 
 class SignSGD(Optimizer):
@@ -80,11 +80,8 @@ class SignSGD(Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-3, **hints: Any) -> None:
         super().__init__(params, {"lr": lr}, hints)
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        step = into(self.scratch(p), sign, g)
-        step *= weak(self.number(group, "lr"), p)
-        p -= step
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        return p - group.lr * sign(g)
 
 
 __all__ = ["SignSGD"]

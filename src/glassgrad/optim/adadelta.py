@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import multiply, sqrt
-from glassgrad.optim.optimizer import Optimizer, at_least, into, share, weak
+from glassgrad.ops.elementwise import sqrt
+from glassgrad.optim.optimizer import Optimizer, at_least, share
 
 
 class Adadelta(Optimizer):
@@ -49,28 +49,15 @@ class Adadelta(Optimizer):
     def limits(self) -> Any:
         return [*super().limits(), share("rho"), at_least("eps", 0)]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        rho, eps = group["rho"], group["eps"]
-        lr = weak(self.number(group, "lr"), p)
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        v, u = self.slot(state, "square_avg", p), self.slot(state, "acc_delta", p)
-        square = into(scratch, multiply, g, g)
-        square *= 1 - rho
-        v *= rho
-        v += square
-        delta = sqrt(u + eps)
-        delta /= sqrt(v + eps)
-        delta *= g
-        square = into(scratch, multiply, delta, delta)
-        square *= 1 - rho
-        u *= rho
-        u += square
-        state["square_avg"].array, state["acc_delta"].array = v, u
-        delta *= lr
-        p -= delta
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, rho, eps = group.lr, group.rho, group.eps
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        v, u = state.square_avg, state.acc_delta
+        state.square_avg = v = rho * v + (1 - rho) * g**2
+        d = sqrt(u + eps) / sqrt(v + eps) * g
+        state.acc_delta = rho * u + (1 - rho) * d**2
+        return p - lr * d
 
 
 __all__ = ["Adadelta"]

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Optimizer, at_least, weak
+from glassgrad.optim.optimizer import Optimizer, at_least
 
 
 class Adafactor(Optimizer):
@@ -73,49 +72,41 @@ class Adafactor(Optimizer):
             ("eps", lambda v: len(v) == 2 and (v[0] is None or v[0] >= 0) and v[1] >= 0, "None or at least 0, twice"),
         ]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        lr, t = self.number(group, "lr"), self.count(state)
-        least, scale_least = group["eps"]
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (least, least_p), t = group.lr, group.eps, state.count()
         least = float(np.finfo(p.dtype).eps) if least is None else least
-        new = weak(t ** group["beta2_decay"], p)
-        rate = maximum(_root_mean_square(p), scale_least) * weak(_smaller(lr, t**-0.5), p)
-        if group["weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        square = self._mean_square(g, state, new, least)
-        step = rsqrt(maximum(square, least * least)) * g
-        step *= rate / maximum(_root_mean_square(step) / group["d"], 1.0)
-        p -= step
-        return p
-
-    def _mean_square(self, g: Array, state: dict[str, Any], new: Any, least: float) -> Array:
-        squares = g * g
-        last = len(g.shape) - 1
-        if last < 1:
-            return self._running(state, "variance", squares, new)
-        rows = self._running(state, "row_var", _mean(squares, last), new)
-        columns = self._running(state, "col_var", _mean(squares, last - 1), new)
-        return rows * columns / maximum(_mean(rows, last - 1), least)
-
-    def _running(self, state: dict[str, Any], name: str, value: Array, new: Any) -> Array:
-        """Return the running mean after taking `value` in."""
-        if name not in state:
-            state[name] = make(np.zeros(value.shape, value.dtype), None, False)
-        mean = state[name].lifted()
-        mean += (value - mean) * new
-        state[name].array = mean
-        return mean
+        a = maximum(root_mean_square(p), least_p) * minimum(lr, t**-0.5)
+        if group.weight_decay:
+            p = (1 - lr * group.weight_decay) * p
+        v = mean_square(g, state, t**group.beta2_decay, least)
+        u = rsqrt(maximum(v, least * least)) * g
+        return p - u * (a / maximum(root_mean_square(u) / group.d, 1.0))
 
 
-def _mean(x: Array, axis: int) -> Array:
+def mean_square(g: Array, state: Any, new: Any, least: Any) -> Array:
+    """Return the running mean of g**2, from those of its rows and columns; `new` is the share of this step."""
+    squares = g**2
+    last = len(g.shape) - 1
+    if last < 1:
+        state.variance = v = running(state.like("variance", squares), squares, new)
+        return v
+    of_rows, of_columns = mean(squares, last), mean(squares, last - 1)
+    state.row_var = rows = running(state.like("row_var", of_rows), of_rows, new)
+    state.col_var = columns = running(state.like("col_var", of_columns), of_columns, new)
+    return rows * columns / maximum(mean(rows, last - 1), least)
+
+
+def running(mean: Array, value: Array, new: Any) -> Array:
+    """Return a running mean after taking a value in."""
+    return mean + new * (value - mean)
+
+
+def mean(x: Array, axis: int) -> Array:
     return sum_p(x, axis=(axis,), keepdims=True) * (1 / x.shape[axis])
 
 
-def _root_mean_square(x: Array) -> Array:
+def root_mean_square(x: Array) -> Array:
     return sqrt(sum_p(x * x, axis=tuple(range(len(x.shape))), keepdims=False)) * (1 / math.sqrt(math.prod(x.shape)))
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    return min(a, b) if isinstance(a, float | int) and isinstance(b, float) else minimum(a, b)
 
 
 __all__ = ["Adafactor"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, multiply, sqrt
-from glassgrad.optim.optimizer import Optimizer, at_least, into, weak
+from glassgrad.ops.elementwise import sqrt
+from glassgrad.optim.optimizer import Optimizer, at_least
 
 
 class Adagrad(Optimizer):
@@ -65,21 +65,12 @@ class Adagrad(Optimizer):
         for parameter in group["params"]:
             self.state[parameter]["sum"] = make(np.full(parameter.shape, start, parameter.dtype), None, False)
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        t = self.count(state)
-        lr = self.number(group, "lr")
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        total = self.slot(state, "sum", p)
-        total += into(scratch, multiply, g, g)
-        state["sum"].array = total
-        root = into(scratch, sqrt, total)
-        root += group["eps"]
-        step = into(scratch, divide, g, root)
-        step *= weak(lr / (1 + (t - 1) * group["lr_decay"]), p)
-        p -= step
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, t = group.lr, state.count()
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        state.sum = s = state.sum + g**2
+        return p - lr / (1 + (t - 1) * group.lr_decay) * (g / (sqrt(s) + group.eps))
 
 
 __all__ = ["Adagrad"]

@@ -6,35 +6,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+from glassgrad.ops.elementwise import maximum, sqrt
+from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
-def moments(
-    optimizer: Optimizer, p: Array, g: Array, state: dict[str, Any], betas: tuple[Any, Any], scratch: Any
-) -> tuple[Array, Array]:
-    """m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means that Adam and its kin keep."""
-    beta1, beta2 = betas
-    m, v = optimizer.slot(state, "exp_avg", p), optimizer.slot(state, "exp_avg_sq", p)
-    part = into(scratch, multiply, g, weak(1 - beta1, p))
-    m *= weak(beta1, p)
-    m += part
-    part = into(scratch, multiply, g, g)
-    part *= weak(1 - beta2, p)
-    v *= weak(beta2, p)
-    v += part
-    state["exp_avg"].array, state["exp_avg_sq"].array = m, v
+def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]:
+    """Return m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means that Adam and its kin keep."""
+    b1, b2 = betas
+    state.exp_avg = m = b1 * state.exp_avg + (1 - b1) * g
+    state.exp_avg_sq = v = b2 * state.exp_avg_sq + (1 - b2) * g**2
     return m, v
 
 
-def decayed(p: Array, g: Array, group: dict[str, Any], lr: Any) -> tuple[Array, Array]:
+def decayed(p: Array, g: Array, group: Any, lr: Any) -> tuple[Array, Array]:
     """Return p and g with the weight decay in one of them: in p if it is decoupled, else in g."""
-    if not group["weight_decay"]:
+    if not group.weight_decay:
         return p, g
-    if not group["decoupled_weight_decay"]:
-        return p, g + p * group["weight_decay"]
-    p *= weak(1 - lr * group["weight_decay"], p)
-    return p, g
+    if group.decoupled_weight_decay:
+        return (1 - lr * group.weight_decay) * p, g
+    return p, g + group.weight_decay * p
 
 
 class _Adam(Optimizer):
@@ -47,23 +37,14 @@ class _Adam(Optimizer):
             betas,
         ]
 
-    def adapt(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any], lr: Any) -> Array:
-        """p -= lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
-        scratch = self.scratch(p)
-        beta1, beta2 = self.moved(group, "betas")
-        t = self.count(state)
-        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
-        if group["amsgrad"]:
-            highest = self.slot(state, "max_exp_avg_sq", p)
-            highest = into(highest, maximum, highest, v)
-            state["max_exp_avg_sq"].array = v = highest
-        root = into(scratch, sqrt, v)
-        root *= weak((1 - beta2**t) ** -0.5, p)
-        root += group["eps"]
-        step = into(scratch, divide, m, root)
-        step *= weak(lr / (1 - beta1**t), p)
-        p -= step
-        return p
+    def adapt(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        """p - lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
+        lr, (b1, b2), t = group.lr, group.betas, state.count()
+        m, v = moments(g, state, (b1, b2))
+        if group.amsgrad:
+            state.max_exp_avg_sq = v = maximum(state.max_exp_avg_sq, v)
+        root = (1 - b2**t) ** -0.5 * sqrt(v)
+        return p - lr / (1 - b1**t) * (m / (root + group.eps))
 
 
 class Adam(_Adam):
@@ -113,10 +94,10 @@ class Adam(_Adam):
             hints,
         )
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        return self.adapt(p, g, state, group, self.number(group, "lr"))
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        return self.adapt(p, g, state, group)
 
 
 class AdamW(_Adam):
@@ -159,11 +140,10 @@ class AdamW(_Adam):
             hints,
         )
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        lr = self.number(group, "lr")
-        if group["weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        return self.adapt(p, g, state, group, lr)
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        if group.weight_decay:
+            p = (1 - group.lr * group.weight_decay) * p
+        return self.adapt(p, g, state, group)
 
 
 __all__ = ["Adam", "AdamW"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import abs, divide, maximum, multiply
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+from glassgrad.ops.elementwise import abs, maximum
+from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 class Adamax(Optimizer):
@@ -49,24 +49,13 @@ class Adamax(Optimizer):
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        beta1, beta2 = self.moved(group, "betas")
-        t = self.count(state)
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        m, u = self.slot(state, "exp_avg", p), self.slot(state, "exp_inf", p)
-        m *= weak(beta1, p)
-        m += into(scratch, multiply, g, weak(1 - beta1, p))
-        size = into(scratch, abs, g)
-        size += group["eps"]
-        u *= weak(beta2, p)
-        u = into(u, maximum, u, size)
-        state["exp_avg"].array, state["exp_inf"].array = m, u
-        step = into(scratch, divide, m, u)
-        step *= weak(self.number(group, "lr") / (1 - beta1**t), p)
-        p -= step
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (b1, b2), t = group.lr, group.betas, state.count()
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        state.exp_avg = m = b1 * state.exp_avg + (1 - b1) * g
+        state.exp_inf = u = maximum(b2 * state.exp_inf, abs(g) + group.eps)
+        return p - lr / (1 - b1**t) * (m / u)
 
 
 __all__ = ["Adamax"]

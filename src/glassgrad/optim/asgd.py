@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import equal, maximum, where
-from glassgrad.optim.optimizer import Optimizer, at_least, stored, weak
-
-
-def _kept(state: dict[str, Any], name: str) -> Any:
-    """Return the number `name` of the state, 0 at first."""
-    if name not in state:
-        state[name] = make(np.zeros((), np.float64), None, False)
-    return state[name].lifted()
-
-
-def _keep(state: dict[str, Any], name: str, value: Any) -> None:
-    state[name].assign(np.asarray(value) if isinstance(value, float) else value)
+from glassgrad.ops.elementwise import maximum, where
+from glassgrad.optim.optimizer import Optimizer, at_least
 
 
 class ASGD(Optimizer):
@@ -69,26 +55,16 @@ class ASGD(Optimizer):
     def limits(self) -> Any:
         return [*super().limits(), at_least("lambd", 0)]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        lr, lambd, t = self.number(group, "lr"), group["lambd"], self.count(state)
-        eta, share = _kept(state, "eta"), _kept(state, "mu")
-        average = self.slot(state, "ax", p)
-        if isinstance(t, float):
-            eta, share = (lr, 1.0) if t == 1 else (float(eta), float(share))
-            after = max(1.0, t - group["t0"])
-        else:  # a compiled step
-            eta, share = where(equal(t, 1), lr, eta), where(equal(t, 1), 1.0, share)
-            after = maximum(t - group["t0"], 1.0)
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        p *= weak(1 - lambd * eta, p)
-        p -= g * weak(eta, p)
-        if isinstance(share, float):
-            state["ax"].array = stored(average, p if share == 1 else average + (p - average) * share)
-        else:
-            state["ax"].array = where(equal(share, 1), p, average + (p - average) * weak(share, p))
-        _keep(state, "eta", lr / (1 + lambd * lr * t) ** group["alpha"])
-        _keep(state, "mu", 1 / after)
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, lambd, t = group.lr, group.lambd, state.count()
+        eta = where(t == 1, lr, state.number("eta"))
+        mu = where(t == 1, 1.0, state.number("mu"))
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        p = (1 - lambd * eta) * p - eta * g
+        state.ax = where(mu == 1, p, state.ax + mu * (p - state.ax))
+        state.eta = lr / (1 + lambd * lr * t) ** group.alpha
+        state.mu = 1 / maximum(t - group.t0, 1.0)
         return p
 
 

@@ -13,8 +13,15 @@ from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.module import Module
+from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import minimum
-from glassgrad.optim.optimizer import weak
+from glassgrad.optim.equations import Direct
+from glassgrad.optim.in_place import InPlace
+
+
+def average(shadow: Array, weight: Array, _state: Any, group: Any) -> Array:
+    """Return the next average; a rule as those of optimizers are."""
+    return group.decay * shadow + (1 - group.decay) * weight
 
 
 class EMA:
@@ -46,6 +53,7 @@ class EMA:
         self.model = model
         self.decay = decay
         self.warmup = warmup
+        self._in_place = InPlace()
         # Tensors, so that a compiled step finds and writes them.
         self._updates = make(np.zeros((), np.float64), None, False)
         self.shadow = {name: make(parameter.array.copy(), None, False) for name, parameter in model.named_parameters()}
@@ -66,12 +74,13 @@ class EMA:
         if self.warmup:
             keep = minimum(self.decay, (1 + count) / (10 + count))
         self._updates.assign(count + 1)
+        options = {"decay": keep}
         for name, parameter in self.model.named_parameters():
-            shadow = self.shadow[name]
-            mean = shadow.lifted()
-            mean *= weak(keep, mean)
-            mean += parameter.lifted() * weak(1 - keep, mean)
-            shadow.array = mean
+            shadow, weight = self.shadow[name], parameter.lifted()
+            if type(shadow.array) is type(weight) is np.ndarray:
+                self._in_place.step(average, shadow.array, weight, {}, options, "EMA")
+            else:
+                Direct(shadow, weight, {}, options).step(average)
 
     @contextmanager
     def applied(self) -> Iterator[Module]:

@@ -150,31 +150,35 @@ class LBFGS(Optimizer):
         return bool(np.abs(direction * here.step).max() <= least) or abs(here.loss - before) < least
 
     def _direction(self, memory: dict[str, Any], gradient: Vector) -> Vector:
-        """Return -H g by the two loops of algorithm 7.4, after taking the last step into the memory."""
+        """Return -H g by the two loops of algorithm 7.4, with gamma of equation 7.20 for the first H."""
         if memory["n_iter"] == 1:
             memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
             return -gradient
-        changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
-        change = gradient - memory["prev_flat_grad"]
-        moved = memory["d"] * memory["t"]
-        curvature = float(change.dot(moved))
-        if curvature > 1e-10:  # otherwise H would not stay positive
-            if len(changes) == self.param_groups[0]["history_size"]:
-                for listed in (changes, steps, inverses):
-                    listed.pop(0)
-            changes.append(change)
-            steps.append(moved)
-            inverses.append(1.0 / curvature)
-            memory["H_diag"] = curvature / float(change.dot(change))
-        found: Vector = -gradient
-        weights = []
-        for change, moved, inverse in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
-            weights.append(inverse * float(moved.dot(found)))
-            found = found - weights[-1] * change
-        found = found * memory["H_diag"]
-        for change, moved, inverse in zip(changes, steps, inverses, strict=True):
-            found = found + (weights.pop() - inverse * float(change.dot(found))) * moved
-        return found
+        self._remember(memory, gradient - memory["prev_flat_grad"], memory["t"] * memory["d"])
+        pairs = list(zip(memory["old_dirs"], memory["old_stps"], memory["ro"], strict=True))
+        q: Vector = gradient
+        alphas = []
+        for y, s, rho in reversed(pairs):
+            alpha = rho * float(s.dot(q))
+            q = q - alpha * y
+            alphas.append(alpha)
+        r: Vector = memory["H_diag"] * q
+        for (y, s, rho), alpha in zip(pairs, reversed(alphas), strict=True):
+            beta = rho * float(y.dot(r))
+            r = r + (alpha - beta) * s
+        return -r
+
+    def _remember(self, memory: dict[str, Any], y: Vector, s: Vector) -> None:
+        """Take the last change of the gradient and the step that made it into the memory."""
+        curvature = float(y.dot(s))
+        if curvature <= 1e-10:  # H would not stay positive
+            return
+        kept = {"old_dirs": y, "old_stps": s, "ro": 1.0 / curvature}
+        for name, value in kept.items():
+            memory[name].append(value)
+            if len(memory[name]) > self.param_groups[0]["history_size"]:
+                memory[name].pop(0)
+        memory["H_diag"] = curvature / float(y.dot(y))
 
     def _advance(
         self, closure: Callable[[], Any], here: Point, direction: Vector, slope: float, iteration: int, allowed: int

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import multiply, sign
-from glassgrad.optim.optimizer import Optimizer, betas, into, weak
+from glassgrad.ops.elementwise import sign
+from glassgrad.optim.optimizer import Optimizer, betas
 
 
 class Lion(Optimizer):
@@ -47,22 +47,12 @@ class Lion(Optimizer):
     def limits(self) -> Any:
         return [*super().limits(), betas]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch, other = self.scratch(p), self.scratch(p, 1)
-        beta1, beta2 = self.moved(group, "betas")
-        lr = self.number(group, "lr")
-        if group["weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        m = self.slot(state, "exp_avg", p)
-        mixed = into(scratch, multiply, m, weak(beta1, p))
-        mixed += into(other, multiply, g, weak(1 - beta1, p))
-        step = into(scratch, sign, mixed)
-        step *= weak(lr, p)
-        p -= step
-        m *= weak(beta2, p)
-        m += into(scratch, multiply, g, weak(1 - beta2, p))
-        state["exp_avg"].array = m
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (b1, b2), m = group.lr, group.betas, state.exp_avg
+        if group.weight_decay:
+            p = (1 - lr * group.weight_decay) * p
+        state.exp_avg = b2 * m + (1 - b2) * g
+        return p - lr * sign(b1 * m + (1 - b1) * g)
 
 
 __all__ = ["Lion"]

@@ -12,7 +12,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Optimizer, at_least, weak
+from glassgrad.optim.optimizer import Optimizer, at_least
 
 
 class Muon(Optimizer):
@@ -81,18 +81,14 @@ class Muon(Optimizer):
             if parameter.ndim != 2:
                 raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        lr, keep = self.number(group, "lr"), weak(self.moved(group, "momentum"), p)
-        b = self.slot(state, "momentum_buffer", p)
-        b *= keep
-        b += g * (1 - keep)
-        state["momentum_buffer"].array = b
-        direction = g + keep * (b - g) if group["nesterov"] else b
-        if group["weight_decay"]:
-            p *= weak(1 - lr * group["weight_decay"], p)
-        turned = orthogonal(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        p -= turned * weak(lr * _scale(p.shape, group["adjust_lr_fn"]), p)
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, momentum = group.lr, group.momentum
+        state.momentum_buffer = b = momentum * state.momentum_buffer + (1 - momentum) * g
+        direction = g + momentum * (b - g) if group.nesterov else b
+        if group.weight_decay:
+            p = (1 - lr * group.weight_decay) * p
+        turned = orthogonal(direction, group.ns_coefficients, group.ns_steps, group.eps)
+        return p - lr * scale(p.shape, group.adjust_lr_fn) * turned
 
 
 def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, eps: float) -> Array:
@@ -107,7 +103,7 @@ def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, e
     return swap_last(y) if tall else y
 
 
-def _scale(shape: tuple[int, ...], rule: str | None) -> float:
+def scale(shape: tuple[int, ...], rule: str | None) -> float:
     rows, columns = shape
     return 0.2 * math.sqrt(max(rows, columns)) if rule == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, sqrt
+from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 class NAdam(Optimizer):
@@ -68,26 +68,15 @@ class NAdam(Optimizer):
         for parameter in self.param_groups[-1]["params"]:
             self.state[parameter]["mu_product"] = make(np.ones((), np.float64), None, False)
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch, other = self.scratch(p), self.scratch(p, 1)
-        beta1, beta2 = self.moved(group, "betas")
-        lr, t = self.number(group, "lr"), self.count(state)
-        mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (t, t + 1))
-        product = state["mu_product"].lifted() * mu
-        state["mu_product"].assign(product)
-        product = float(product) if isinstance(product, np.ndarray | np.generic) else product
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (b1, b2), t = group.lr, group.betas, state.count()
+        mu, ahead = (b1 * (1 - 0.5 * 0.96 ** (n * group.momentum_decay)) for n in (t, t + 1))
+        state.mu_product = product = state.number("mu_product", 1.0) * mu
         p, g = decayed(p, g, group, lr)
-        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
-        root = into(scratch, sqrt, v)
-        root *= weak((1 - beta2**t) ** -0.5, p)
-        root += group["eps"]
-        step = into(other, divide, m, root)
-        step *= weak(lr * ahead / (1 - product * ahead), p)
-        p -= step
-        step = into(other, divide, g, root)
-        step *= weak(lr * (1 - mu) / (1 - product), p)
-        p -= step
-        return p
+        m, v = moments(g, state, (b1, b2))
+        root = (1 - b2**t) ** -0.5 * sqrt(v) + group.eps
+        p = p - lr * ahead / (1 - product * ahead) * (m / root)
+        return p - lr * (1 - mu) / (1 - product) * (g / root)
 
 
 __all__ = ["NAdam"]

@@ -1,9 +1,7 @@
 """What all optimizers share: parameter groups, state, and the walk over parameters.
 
-A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter. The rule
-works on arrays with in-place operators: ``m *= beta`` changes an ndarray where it is and rebinds a
-Symbol, so the same lines serve eager mode, without allocating, and compilation. `into` writes a result
-to a scratch array under the same convention.
+A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter, in its equations.
+Nothing in a rule says where results are kept: see `glassgrad.optim.equations`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,9 @@ from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
-from glassgrad.ops.core import Array, Primitive
+from glassgrad.ops.core import Array
+from glassgrad.optim.equations import Direct
+from glassgrad.optim.in_place import InPlace
 
 _HINTS = frozenset({"foreach", "fused", "capturable", "differentiable"})
 
@@ -38,21 +38,6 @@ def share(name: str) -> Limit:
 
 
 betas: Limit = ("betas", lambda v: len(v) == 2 and all(0 <= beta < 1 for beta in v), "two numbers in [0, 1)")
-
-
-def into(scratch: Array, prim: Primitive, *args: Array) -> Array:
-    """Return ``prim(*args)``, written to `scratch` if that is an ndarray."""
-    if type(scratch) is np.ndarray:
-        return prim.evaluate(*args, out=scratch)
-    return prim.evaluate(*args) if type(args[0]) is np.ndarray else prim(*args)
-
-
-def stored(old: Array, new: Array) -> Array:
-    """Return `new`, written to `old` if that is an ndarray, which stays the one of the state."""
-    if type(old) is not np.ndarray:
-        return new
-    old[...] = new
-    return old
 
 
 class Optimizer:
@@ -83,8 +68,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
-        self._scratch: dict[tuple[int, int], Array] = {}
-        self._pools: dict[tuple[Any, int], Array] = {}
+        self._in_place = InPlace()
         if isinstance(params, Tensor):
             raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here(2))
         groups = list(params)
@@ -131,8 +115,15 @@ class Optimizer:
 
     # --- the step -------------------------------------------------------------------------------------
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        """Return the new value of a parameter, changed in place where it can be."""
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        """Return the new value of a parameter: the rule, a function without side effects but what it gives to `state`.
+
+        Args:
+            p: the parameter.
+            g: its gradient, of the other sign if the optimizer climbs.
+            state: arrays and numbers that the rule remembers, ``state.exp_avg``; see `equations.State`.
+            group: options, ``group.lr``.
+        """
         raise errors.UPDATE_MISSING(owner=type(self).__name__)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -144,21 +135,19 @@ class Optimizer:
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
-        tracing = MODE.flags & TRACING
+        tracing, owner = MODE.flags & TRACING, type(self).__name__
         if not tracing:
             self._expect_writeable()
         written: list[Array] = []
         for group in self.param_groups:
-            climbing = group.get("maximize")
             for parameter in group["params"]:
                 if parameter._grad is None:
                     continue
-                p = parameter.lifted() if tracing else parameter.array
-                g = parameter._grad.array
-                p = self.update(p, -g if climbing else g, self.state[parameter], group)
-                if p is not parameter.array:
-                    parameter.array = p
-                elif type(p) is np.ndarray:
+                p, g, state = parameter.array, parameter._grad.array, self.state[parameter]
+                if tracing or not type(p) is type(g) is np.ndarray:
+                    Direct(parameter, g, state, group, self.moving, owner).step(self.update)
+                else:
+                    self._in_place.step(self.update, p, g, state, group, owner)
                     written.append(p)
         self._writer.wrote(written)
         if witness is not None:
@@ -186,69 +175,6 @@ class Optimizer:
                     parameter._grad = None
                 else:
                     parameter._grad.array[...] = 0
-
-    # --- what a rule needs ----------------------------------------------------------------------------
-
-    def scratch(self, like: Array, slot: int = 0) -> Array:
-        """Return an array of the shape and dtype of a parameter to write intermediate results to.
-
-        None for a small one, where a new array costs less than looking for an old one, and for Symbols.
-        """
-        if type(like) is not np.ndarray or like.size < _SMALL:
-            return None
-        found = self._scratch.get((id(like), slot))
-        if found is None or found.shape != like.shape or found.dtype != like.dtype:
-            found = self._scratch[id(like), slot] = self._part_of_pool(like, slot)
-        return found
-
-    def _part_of_pool(self, like: Array, slot: int) -> Array:
-        """Return a view of the one buffer that all parameters use in turn."""
-        pool = self._pools.get((like.dtype, slot))
-        if pool is None or pool.size < like.size:
-            pool = self._pools[like.dtype, slot] = np.empty(like.size, like.dtype)
-        return pool[: like.size].reshape(like.shape)
-
-    def slot(self, state: dict[str, Any], name: str, like: Array) -> Array:
-        """Return the state array `name`, zeros of the parameter's shape at first."""
-        tensor = state.get(name)
-        if tensor is None:
-            tensor = state[name] = make(np.zeros(like.shape, like.dtype), None, False)
-        elif tensor.array.shape != like.shape:  # of a state that was loaded; it might broadcast
-            raise errors.OPTIMIZER_SLOT_SHAPE(
-                owner=type(self).__name__, name=name, given=tensor.array.shape, expected=like.shape
-            )
-        return tensor.lifted()
-
-    def first(self, state: dict[str, Any], name: str) -> bool:
-        """Tell whether the state array `name` is still to be made, for rules that begin differently.
-
-        A rule has to ask this way, so that a compiled step knows that its second call is another program.
-        """
-        if name in state:
-            return False
-        if MODE.flags & TRACING:
-            MODE.once()  # type: ignore[misc]  # set whenever the flag is
-        return True
-
-    def count(self, state: dict[str, Any]) -> Any:
-        """Count the steps of a parameter; return the number of this one, from 1."""
-        tensor = state.get("step")
-        if tensor is None:
-            tensor = state["step"] = make(np.zeros((), np.float64), None, False)
-        counted = tensor.lifted()
-        counted = counted + 1
-        tensor.assign(counted)
-        return float(counted) if isinstance(counted, np.ndarray | np.generic) else counted
-
-    def moved(self, group: dict[str, Any], name: str) -> Any:
-        """Return an option that few schedules move: numbers, while tracing Symbols if one does."""
-        return self.number(group, name) if name in self.moving else group[name]
-
-    def number(self, group: dict[str, Any], name: str) -> Any:
-        """Return a numeric option; while tracing a Symbol, so that a schedule does not retrace."""
-        if MODE.flags & TRACING and MODE.lift_number is not None:
-            return MODE.lift_number(group, name)
-        return group[name]
 
     # --- saving ---------------------------------------------------------------------------------------
 
@@ -321,19 +247,6 @@ def _copied(value: Any) -> Any:
     if hasattr(value, "detach"):
         return make(np.asarray(value.detach()).copy(), None, False)
     return copy.deepcopy(value)
-
-
-_NUMBERS = (float, int)
-_SMALL = 8192  # elements
-
-
-def weak(value: Any, like: Array) -> Any:
-    """Return a number that does not widen `like`: a float as it is, a Symbol in the dtype of `like`."""
-    if isinstance(value, _NUMBERS):
-        return value
-    from glassgrad.ops.shape import astype
-
-    return astype(value, like.dtype)
 
 
 __all__ = ["Optimizer"]

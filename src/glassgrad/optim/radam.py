@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, maximum, multiply, sqrt, where
+from glassgrad.ops.elementwise import maximum, sqrt, where
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, into, weak
+from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 class RAdam(Optimizer):
@@ -60,38 +59,20 @@ class RAdam(Optimizer):
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        beta1, beta2 = self.moved(group, "betas")
-        lr, t = self.number(group, "lr"), self.count(state)
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (b1, b2), t = group.lr, group.betas, state.count()
         p, g = decayed(p, g, group, lr)
-        m, v = moments(self, p, g, state, (beta1, beta2), scratch)
-        rate = lr / (1 - beta1**t)
-        known, factor = _rectified(t, beta2)
-        if isinstance(known, bool) and not known:
-            step = into(scratch, multiply, m, rate)
-        else:
-            root = into(scratch, sqrt, v)
-            root += group["eps"]
-            if isinstance(known, bool):
-                step = into(scratch, divide, m, root)
-                step *= rate * factor
-            else:  # a compiled step takes both paths
-                step = m * weak(rate, p) * where(known, weak(factor, p) / root, 1.0)
-        p -= step
-        return p
+        m, v = moments(g, state, (b1, b2))
+        known, r2 = rectification(t, b2)
+        step = where(known, m / (sqrt(v) + group.eps), m)
+        return p - lr / (1 - b1**t) * where(known, sqrt(maximum(r2 * (1 - b2**t), 0.0)), 1.0) * step
 
 
-def _rectified(t: Any, beta2: float) -> tuple[Any, Any]:
-    """Return whether the variance is known at step t, and the factor that it has then."""
-    longest = 2 / (1 - beta2) - 1
-    seen = 1 - beta2**t
-    length = longest - 2 * t * beta2**t / seen
-    known = length > 5
-    share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-    if isinstance(known, bool):
-        return known, math.sqrt(share * seen) if known else 1.0
-    return known, sqrt(maximum(share * seen, 0.0))
+def rectification(t: Any, b2: Any) -> tuple[Any, Any]:
+    """Return whether the variance is known at step t, and r**2."""
+    rho = 2 / (1 - b2) - 1
+    rho_t = rho - 2 * t * b2**t / (1 - b2**t)
+    return rho_t > 5, (rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)
 
 
 __all__ = ["RAdam"]

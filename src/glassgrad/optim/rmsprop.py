@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import divide, multiply, sqrt
-from glassgrad.optim.optimizer import Optimizer, into, weak
+from glassgrad.ops.elementwise import sqrt
+from glassgrad.optim.optimizer import Optimizer
 
 
 class RMSprop(Optimizer):
@@ -61,37 +61,18 @@ class RMSprop(Optimizer):
             ("momentum", lambda v: v >= 0, "a momentum of at least 0"),
         ]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        lr, alpha = weak(self.number(group, "lr"), p), group["alpha"]
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        v = self.slot(state, "square_avg", p)
-        square = into(scratch, multiply, g, g)
-        square *= 1 - alpha
-        v *= alpha
-        v += square
-        state["square_avg"].array = v
-        root = into(scratch, sqrt, self._centred(v, g, state, alpha) if group["centered"] else v)
-        root += group["eps"]
-        step = into(scratch, divide, g, root)
-        if group["momentum"]:
-            b = self.slot(state, "momentum_buffer", p)
-            b *= weak(self.moved(group, "momentum"), p)
-            b += step
-            state["momentum_buffer"].array = b
-            step = into(scratch, multiply, b, lr)
-        else:
-            step *= lr
-        p -= step
-        return p
-
-    def _centred(self, v: Array, g: Array, state: dict[str, Any], alpha: float) -> Array:
-        mean = self.slot(state, "grad_avg", g)
-        mean *= alpha
-        mean += g * (1 - alpha)
-        state["grad_avg"].array = mean
-        return v - mean * mean
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, alpha = group.lr, group.alpha
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        state.square_avg = v = alpha * state.square_avg + (1 - alpha) * g**2
+        if group.centered:
+            state.grad_avg = mean = alpha * state.grad_avg + (1 - alpha) * g
+            v = v - mean**2
+        step = g / (sqrt(v) + group.eps)
+        if group.momentum:
+            state.momentum_buffer = step = group.momentum * state.momentum_buffer + step
+        return p - lr * step
 
 
 __all__ = ["RMSprop"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import equal, maximum, minimum, sign, where
-from glassgrad.optim.optimizer import Limit, Optimizer, stored, weak
+from glassgrad.ops.elementwise import maximum, minimum, sign, where
+from glassgrad.optim.optimizer import Limit, Optimizer
 
 _factors: Limit = ("etas", lambda v: len(v) == 2 and 0 < v[0] < 1 < v[1], "two numbers, 0 < eta- < 1 < eta+")
 _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "two numbers, the least and the largest")
@@ -50,18 +50,14 @@ class Rprop(Optimizer):
     def limits(self) -> Any:
         return [("lr", lambda v: v >= 0, "a rate of at least 0"), _factors, _bounds]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
-        lr, t = self.number(group, "lr"), self.count(state)
-        before, size = self.slot(state, "prev", p), self.slot(state, "step_size", p)
-        kept = sign(g * before)
-        begun = where(equal(t, 1), weak(lr, p), size)
-        grown = where(kept > 0, begun * grow, where(kept < 0, begun * shrink, begun))
-        size = stored(size, minimum(maximum(grown, least), most))
-        before = stored(before, where(kept < 0, 0.0, g))
-        p -= sign(before) * size
-        state["prev"].array, state["step_size"].array = before, size
-        return p
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        (shrink, grow), (least, most), t = group.etas, group.step_sizes, state.count()
+        kept = sign(g * state.prev)
+        s = where(t == 1, group.lr, state.step_size)
+        s = where(kept > 0, grow * s, where(kept < 0, shrink * s, s))
+        state.step_size = s = minimum(maximum(s, least), most)
+        state.prev = g = where(kept < 0, 0.0, g)
+        return p - sign(g) * s
 
 
 __all__ = ["Rprop"]

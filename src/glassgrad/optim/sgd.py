@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.ops.core import Array
-from glassgrad.ops.elementwise import multiply
-from glassgrad.optim.optimizer import Optimizer, into, weak
+from glassgrad.optim.optimizer import Optimizer
 
 
 class SGD(Optimizer):
@@ -33,6 +31,8 @@ class SGD(Optimizer):
         >>> w.detach()
         tensor([2.4])
     """
+
+    moving = frozenset({"momentum"})
 
     def __init__(
         self,
@@ -71,26 +71,16 @@ class SGD(Optimizer):
             ("momentum", lambda v: v >= 0, "a momentum of at least 0"),
         ]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        scratch = self.scratch(p)
-        lr = group["lr"]
-        if type(lr) is not float or MODE.flags & TRACING:
-            lr = weak(self.number(group, "lr"), p)
-        if group["weight_decay"]:
-            g = g + p * group["weight_decay"]
-        if group["momentum"]:
-            g = self._with_momentum(g, state, group)
-        p -= g * lr if scratch is None else into(scratch, multiply, g, lr)
-        return p
-
-    def _with_momentum(self, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        whole = not group["dampening"] or self.first(state, "momentum_buffer")
-        momentum = weak(self.number(group, "momentum"), g)  # schedules may change it too
-        b = self.slot(state, "momentum_buffer", g)
-        b *= momentum
-        b += g if whole else g * (1 - group["dampening"])
-        state["momentum_buffer"].array = b
-        return g + b * momentum if group["nesterov"] else b
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr = group.lr
+        if group.weight_decay:
+            g = g + group.weight_decay * p
+        if group.momentum:
+            whole = not group.dampening or state.first("momentum_buffer")
+            share = 1 if whole else 1 - group.dampening
+            state.momentum_buffer = b = group.momentum * state.momentum_buffer + share * g
+            g = g + group.momentum * b if group.nesterov else b
+        return p - lr * g
 
 
 __all__ = ["SGD"]

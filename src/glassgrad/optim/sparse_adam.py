@@ -8,7 +8,7 @@ from typing import Any
 from glassgrad.ops import reduce
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import not_equal, sqrt, where
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, stored, weak
+from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 class SparseAdam(Optimizer):
@@ -48,19 +48,16 @@ class SparseAdam(Optimizer):
     def limits(self) -> Any:
         return [("lr", lambda v: v >= 0, "a rate of at least 0"), at_least("eps", 0), betas]
 
-    def update(self, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> Array:
-        beta1, beta2 = self.moved(group, "betas")
-        lr, t = self.number(group, "lr"), self.count(state)
+    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+        lr, (b1, b2), t = group.lr, group.betas, state.count()
+        m, v = state.exp_avg, state.exp_avg_sq
         used = not_equal(g, 0)
         if len(p.shape) > 1:
             used = reduce.any(used, tuple(range(1, len(p.shape))), True)
-        m, v = self.slot(state, "exp_avg", p), self.slot(state, "exp_avg_sq", p)
-        m = stored(m, where(used, m + (g - m) * weak(1 - beta1, p), m))
-        v = stored(v, where(used, v + (g * g - v) * weak(1 - beta2, p), v))
-        state["exp_avg"].array, state["exp_avg_sq"].array = m, v
-        rate = lr * (1 - beta2**t) ** 0.5 / (1 - beta1**t)
-        p -= where(used, m / (sqrt(v) + group["eps"]) * weak(rate, p), 0.0)
-        return p
+        state.exp_avg = m = where(used, m + (1 - b1) * (g - m), m)
+        state.exp_avg_sq = v = where(used, v + (1 - b2) * (g**2 - v), v)
+        rate = lr * (1 - b2**t) ** 0.5 / (1 - b1**t)
+        return p - where(used, rate * (m / (sqrt(v) + group.eps)), 0.0)
 
 
 __all__ = ["SparseAdam"]

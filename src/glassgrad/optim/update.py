@@ -13,7 +13,8 @@ from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.utils.clip_grad import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.shape import copy_p
-from glassgrad.optim.optimizer import Optimizer, weak
+from glassgrad.optim.equations import weak
+from glassgrad.optim.optimizer import Optimizer
 
 
 class Updated(NamedTuple):
@@ -136,7 +137,7 @@ def _multiply(parameters: list[Tensor], factor: Any) -> None:
             array *= array.dtype.type(by)
             MUTATIONS.record(array)
         else:
-            g.array = array * weak(by, array)
+            g.array = array * weak(by, array.dtype)
 
 
 def _changing(optimizer: Optimizer, parameters: list[Tensor], averages: Any) -> list[Tensor]:

@@ -1,0 +1,137 @@
+"""Terms and numbers: what the equations of an update rule are written in.
+
+A rule is written as in its paper, ``m = b1 * m + (1 - b1) * g``: a `Term` stands for an array, a `Number` for an option
+or a count of steps. An evaluator decides what an operator does: compute at once, on arrays or on the Symbols of a
+trace, or note what is to be computed. Numbers are weak: an array that meets one keeps its dtype.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.operators import attach
+
+# What a primitive is for plain numbers: as text, and as a function.
+PLAIN: dict[str, tuple[str, Callable[..., Any]]] = {
+    "add": ("{} + {}", operator.add), "subtract": ("{} - {}", operator.sub), "multiply": ("{} * {}", operator.mul),
+    "divide": ("{} / {}", operator.truediv), "power": ("{} ** {}", operator.pow), "negative": ("-{}", operator.neg),
+    "equal": ("{} == {}", operator.eq), "not_equal": ("{} != {}", operator.ne), "abs": ("abs({})", abs),
+    "less": ("{} < {}", operator.lt), "less_equal": ("{} <= {}", operator.le),
+    "greater": ("{} > {}", operator.gt), "greater_equal": ("{} >= {}", operator.ge),
+    "minimum": ("min({}, {})", min), "maximum": ("max({}, {})", max), "sqrt": ("sqrt({})", math.sqrt),
+    "where": ("{1} if {0} else {2}", lambda condition, a, b: a if condition else b),
+}  # fmt: skip  # a table
+
+
+class Evaluator:
+    """Says what the operators of terms and numbers do."""
+
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Return the term that a primitive makes of terms, numbers and literals."""
+        raise NotImplementedError
+
+    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+        """Return the number that an entry of `PLAIN` makes of numbers and literals."""
+        raise NotImplementedError
+
+    def truth(self, number: Number) -> bool:
+        """Tell whether a number is not 0, for an `if` of the rule."""
+        raise NotImplementedError
+
+    def shape(self, term: Term) -> tuple[int, ...]:
+        """Return the shape of a term."""
+        return term.what.shape  # type: ignore[no-any-return]  # of an array, whatever kind it is
+
+
+class Term:
+    """An array in an equation.
+
+    Attributes:
+        by: the evaluator that it belongs to.
+        what: the array, or what the evaluator keeps in its place.
+    """
+
+    __slots__ = ("by", "what")
+
+    def __init__(self, by: Evaluator, what: Any) -> None:
+        self.by = by
+        self.what = what
+
+    if TYPE_CHECKING:
+        # Operators are attached from the table.
+        def __neg__(self) -> Any: ...
+
+    __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.by.shape(self)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.what.dtype  # type: ignore[no-any-return]  # as for the shape
+
+
+class Number:
+    """A number in an equation.
+
+    Attributes:
+        by: the evaluator that it belongs to.
+        what: its value, a Symbol, or the text that computes it.
+        known: its value, where there is one while the rule runs.
+    """
+
+    __slots__ = ("by", "known", "what")
+
+    def __init__(self, by: Evaluator, what: Any, known: Any = None) -> None:
+        self.by = by
+        self.what = what
+        self.known = known
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return self.by.truth(self)
+
+
+def _computed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    term = next(arg for arg in args if type(arg) is Term)
+    return term.by.compute(prim, args, params)
+
+
+def _counted(prim: Primitive, args: tuple[Any, ...], _params: dict[str, Any]) -> Any:
+    number = next(arg for arg in args if type(arg) is Number)
+    return number.by.number(prim.name, args)
+
+
+def _of_terms(name: str) -> Callable[..., Any]:
+    prim = REGISTRY[name]
+
+    def operate(*args: Any) -> Any:
+        if name in {"add", "multiply"} and type(args[0]) is not Term:
+            args = args[::-1]  # the array first, as if it were changed in place
+        if name == "multiply" and type(args[1]) is int and args[1] == 1:
+            return args[0]
+        if name == "power" and type(args[1]) is int and args[1] == 2 and type(args[0]) is Term:
+            return _computed(REGISTRY["multiply"], (args[0], args[0]), {})
+        return _computed(prim, args, {})
+
+    return operate
+
+
+def _of_numbers(name: str) -> Callable[..., Any]:
+    prim = REGISTRY[name]
+    return lambda *args: NotImplemented if Term in map(type, args) else _counted(prim, args, {})
+
+
+attach(Term, _of_terms)
+attach(Number, _of_numbers)
+# So that functions such as `sqrt` and `where` take both.
+INTERPRETERS[Term] = Interpreter(rank=60, apply=_computed)
+INTERPRETERS[Number] = Interpreter(rank=59, apply=_counted)

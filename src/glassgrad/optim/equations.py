@@ -1,0 +1,242 @@
+"""How the equations of an update rule are evaluated: what a rule sees, and the evaluator for Symbols.
+
+A rule ``update(p, g, state, group)`` is pure: it takes terms and returns the new value of p; what it assigns to `state`
+is stored when it is over. So the same text is computed at once (`Direct`: in a compiled step, where arrays are Symbols)
+or written out as a function that works in place (`glassgrad.optim.in_place`: everywhere else).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.terms import PLAIN, Evaluator, Number, Term
+from glassgrad.ops.core import REGISTRY, Primitive
+from glassgrad.ops.shape import astype, copy_p
+
+Update = Callable[[Any, Any, Any, Any], Any]
+
+
+class Group:
+    """The options of a parameter group as a rule reads them: ``group.lr``; numbers become terms' `Number`."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __getattr__(self, name: str) -> Any:
+        return self._run.option(name)
+
+
+class State:
+    """The state of a parameter as a rule sees it: ``state.exp_avg``, at first zeros in the parameter's shape.
+
+    A rule reads the value from before the step, or the one that it has assigned since.
+    """
+
+    __slots__ = ("_run",)
+    _run: Run
+
+    def __init__(self, run: Run) -> None:
+        object.__setattr__(self, "_run", run)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._run.array(name, self._run.p)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is Term:
+            self._run.array(name, value)  # so that it is there to be written to
+        else:
+            self._run.stored(name, 0.0)
+        self._run.news[name] = value
+
+    def like(self, name: str, term: Any) -> Any:
+        """Return the array `name`, which has the shape and dtype of a term."""
+        return self._run.array(name, term)
+
+    def number(self, name: str, start: float = 0.0) -> Any:
+        """Return the number `name`, which is `start` at first."""
+        return self._run.stored(name, start)
+
+    def count(self) -> Any:
+        """Count the steps of the parameter; return the number of this one, from 1."""
+        self.step = t = self.number("step") + 1
+        return t
+
+    def first(self, name: str) -> bool:
+        """Tell whether the array `name` is still to be made, for rules that begin differently."""
+        return self._run.lacks(name)
+
+
+class Run(Evaluator):
+    """One run of a rule, for one parameter.
+
+    Attributes:
+        p, g: the parameter and its gradient as terms.
+        values: the state of the parameter.
+        group: the options.
+        news: what the rule has assigned to the state.
+    """
+
+    p: Term
+    g: Term
+
+    def __init__(self, values: dict[str, Any], group: dict[str, Any]) -> None:
+        self.values = values
+        self.group = group
+        self.news: dict[str, Any] = {}
+
+    def apply(self, update: Update) -> Any:
+        """Run the rule; return the term of the new value of p."""
+        g = -self.g if self.group.get("maximize") else self.g
+        return update(self.p, g, State(self), Group(self))
+
+    def option(self, name: str) -> Any:
+        """Return an option: numbers as `Number`, in a tuple too, and everything else as it is."""
+        raise NotImplementedError
+
+    def array(self, name: str, like: Term) -> Any:
+        """Return an array of the state, made like another one at first."""
+        raise NotImplementedError
+
+    def stored(self, name: str, start: float) -> Any:
+        """Return a number of the state."""
+        raise NotImplementedError
+
+    def lacks(self, name: str) -> bool:
+        """Tell whether the state has no array of this name yet."""
+        raise NotImplementedError
+
+
+class Direct(Run):
+    """Computes at once, with whatever the tensors hold: the Symbols of a trace as a rule.
+
+    Args:
+        parameter: the parameter.
+        g: its gradient.
+        values: its state.
+        group: its options.
+        moving: options that a schedule changes, which a trace takes as inputs.
+        owner: the name of the optimizer, for messages.
+    """
+
+    def __init__(
+        self,
+        parameter: Tensor,
+        g: Any,
+        values: dict[str, Any],
+        group: dict[str, Any],
+        moving: Iterable[str] = (),
+        owner: str = "",
+    ) -> None:
+        super().__init__(values, group)
+        self.parameter = parameter
+        self.p = Term(self, parameter.lifted())
+        self.g = Term(self, g)
+        self.moving = moving
+        self.owner = owner
+
+    def step(self, update: Update) -> None:
+        """Run the rule and write what comes out."""
+        p = self.apply(update)
+        written = [(self.values[name], value) for name, value in self.news.items()] + [(self.parameter, p)]
+        memory = [tensor.array for tensor, _ in written]
+        # What is an array from before the step is copied before that is written to.
+        found = [copy_p(one.what) if any(one.what is array for array in memory) else one.what for _, one in written]
+        for (tensor, term), value in zip(written, found, strict=True):
+            if type(term) is Number:
+                tensor.assign(np.asarray(value) if isinstance(value, float | int) else value)
+            else:
+                _write(tensor, value)
+
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        dtypes = [arg.dtype for arg in args if type(arg) is Term]
+        dtype = next((one for one in dtypes if one.kind == "f"), dtypes[0])
+        given = [
+            arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else arg for arg in args
+        ]
+        if prim.name == "where" and type(args[0]) is Number:
+            given[0] = args[0].what  # a truth value
+        return Term(self, prim(*given, **params))
+
+    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+        given = [arg.what if type(arg) is Number else arg for arg in args]
+        plain = all(isinstance(arg, bool | int | float) for arg in given)
+        return Number(self, PLAIN[name][1](*given) if plain else REGISTRY[name](*given))
+
+    def truth(self, number: Number) -> bool:
+        return bool(number.what if number.known is None else number.known)
+
+    def option(self, name: str) -> Any:
+        value = known = self.group[name]
+        # A momentum of 0 is one that is not there: the rule asks for that.
+        moves = name == "lr" or (name in self.moving and bool(known))
+        if moves and MODE.flags & TRACING and MODE.lift_number is not None:
+            value = MODE.lift_number(self.group, name)
+        if isinstance(known, tuple | list):
+            return tuple([self._option(*pair) for pair in zip(known, value, strict=True)])
+        return self._option(known, value)
+
+    def _option(self, known: Any, value: Any) -> Any:
+        if known is None or isinstance(known, bool | str) or (value is known and isinstance(known, int)):
+            return known
+        return Number(self, float(value) if isinstance(value, float) else value, known)
+
+    def array(self, name: str, like: Term) -> Any:
+        if name not in self.news:
+            begin(self.values, name, like.shape, like.dtype)
+            found = self.values[name].lifted()
+            check_shape(self.owner, name, found.shape, like.shape)
+            return Term(self, found)
+        return self.news[name]
+
+    def stored(self, name: str, start: float) -> Any:
+        if name not in self.news:
+            begin(self.values, name, (), np.dtype(np.float64), start)
+            found = self.values[name].lifted()
+            return Number(self, float(found) if type(found) is np.ndarray else found)
+        return self.news[name]
+
+    def lacks(self, name: str) -> bool:
+        if name in self.values:
+            return False
+        if MODE.flags & TRACING:
+            MODE.once()  # type: ignore[misc]  # set whenever the flag is
+        return True
+
+
+def begin(
+    values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype[Any], start: float = 0.0
+) -> Tensor:
+    """Return the tensor of a state array, made of one number if there is none."""
+    if name not in values:
+        values[name] = make(np.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
+    return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
+
+
+def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Refuse an array of a state that was loaded and has another shape; it might broadcast."""
+    if given != expected:
+        raise errors.OPTIMIZER_SLOT_SHAPE(owner=owner, name=name, given=given, expected=expected)
+
+
+def weak(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number that does not widen an array of a dtype: a float as it is, a Symbol in that dtype."""
+    return value if isinstance(value, float | int) else astype(value, dtype)
+
+
+def _write(target: Tensor, value: Any) -> None:
+    """Write to the memory of a tensor, so that whoever shares it sees it; replace an array that cannot be written."""
+    array = target.array
+    if type(array) is np.ndarray:
+        array[...] = value
+    elif hasattr(array, "write"):
+        array.write(value)
+    else:
+        target.array = value

@@ -1,0 +1,458 @@
+"""Update rules written out as functions that work in place, one for each course that a rule takes.
+
+The first step of a parameter runs the rule on terms that only note what is computed. From the notes a function is
+written: numbers and conditions first, then one call of NumPy for each operator, with an array that is no longer needed
+to write to. Later steps call that function. It tells whether the conditions still hold, ``if group.weight_decay``,
+``t == 1``; where they do not, the rule is written out once more. `InPlace.sources` are the functions to read.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glassgrad.engine.terms import PLAIN, Number, Term
+from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
+from glassgrad.optim.equations import Run, Update, begin, check_shape
+
+Step = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
+
+_SMALL = 8192  # elements up to which a new array costs less than looking for one to use again
+_MOST = 16  # functions that are kept for one shape
+_WORDS = frozenset({"p", "g", "state", "group", "np", "begin", "as_number", "scratch", "min", "max", "bool"})
+
+
+class InPlace:
+    """The functions that the rule of one optimizer was written out as, and the memory that they share.
+
+    A rule reads numbers from its group and its state. What it reads elsewhere is taken to be constant.
+    """
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[int, ...], list[Step]] = {}
+        self._general: list[Step] = []  # those that serve parameters of all shapes
+        self._pools: dict[tuple[Any, int], Any] = {}
+
+    def __reduce__(self) -> Any:
+        return InPlace, ()  # a copy writes its own
+
+    @property
+    def sources(self) -> list[str]:
+        """The functions that the rule was written out as."""
+        made = {id(step): step.__doc__ or "" for steps in self._steps.values() for step in steps}
+        return list(made.values())
+
+    def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
+        """Update a parameter and its state."""
+        for step in self._steps.get(p.shape, ()):
+            if step(p, g, state, group):
+                return
+        steps = self._steps.setdefault(p.shape, [])
+        del steps[_MOST - 1 :]
+        for step in self._general if p.shape else ():
+            if step not in steps and step(p, g, state, group):
+                steps.insert(0, step)
+                return
+        recorder = Recorder(p, g, state, group, owner)
+        recorder.news["p"] = recorder.apply(update)
+        step = self._written(recorder)
+        steps.insert(0, step)
+        if not recorder.of_one_shape:
+            self._general = [step, *self._general[: _MOST - 1]]
+        if not step(p, g, state, group):
+            raise AssertionError(f"a rule that was just written out does not hold:\n{step.__doc__}")
+
+    def _written(self, recorder: Recorder) -> Step:
+        source, names = Writer(recorder).function()
+        names["scratch"] = self.scratch
+        exec(_compiled(source), names)  # noqa: S102 - the text is our own
+        step: Step = names["step"]
+        step.__doc__ = source
+        return step
+
+    def scratch(self, like: Any, count: int) -> list[Any]:
+        """Return arrays for intermediate results: views of buffers that all parameters use in turn."""
+        found = []
+        for slot in range(count):
+            pool = self._pools.get((like.dtype, slot))
+            if pool is None or pool.size < like.size:
+                pool = self._pools[like.dtype, slot] = np.empty(like.size, like.dtype)
+            found.append(pool[: like.size].reshape(like.shape))
+        return found
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(source: str) -> Any:
+    return compile(source, "<an update rule, in place>", "exec")
+
+
+class Value:
+    """An array in the notes: the variable that holds it from the start, or the call that makes it."""
+
+    __slots__ = ("args", "dtype", "params", "prim", "shape", "variable")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        variable: str = "",
+        prim: Primitive | None = None,
+        args: tuple[Any, ...] = (),
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.variable = variable
+        self.prim = prim
+        self.args = args
+        self.params = params or {}
+
+    def is_like(self, other: Value) -> bool:
+        """Tell whether one array could hold either."""
+        return self.shape == other.shape and self.dtype == other.dtype
+
+
+class Recorder(Run):
+    """Notes what a rule computes.
+
+    Attributes:
+        lines: the part of the function about numbers and conditions, in order.
+        slots: name in the state -> the array that it holds at first.
+        counts: name in the state -> the variable of the tensor of a number.
+        computed: the arrays that the rule makes, in order.
+        of_one_shape: whether the notes hold for parameters of this shape alone.
+    """
+
+    def __init__(self, p: Any, g: Any, values: dict[str, Any], group: dict[str, Any], owner: str) -> None:
+        super().__init__(values, group)
+        self.p = Term(self, Value(p.shape, p.dtype, "p"))
+        self.g = Term(self, Value(g.shape, g.dtype, "g"))
+        self.owner = owner
+        self.lines: list[str] = []
+        self.slots: dict[str, Value] = {}
+        self.counts: dict[str, str] = {}
+        self.computed: list[Value] = []
+        self.of_one_shape = not p.shape or g.shape != p.shape
+        self._options: dict[str, Any] = {}
+        self._numbers: dict[str, Number] = {}
+        self._taken = {*_WORDS, *REGISTRY}
+        if "maximize" in group:
+            self.option("maximize")
+
+    def shape(self, term: Term) -> tuple[int, ...]:
+        self.of_one_shape = True  # who asks will compute something else for another one
+        return super().shape(term)
+
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if prim.name == "where" and [type(arg) for arg in args] == [Number, Term, Term]:
+            return args[1] if args[0] else args[2]
+        given = tuple([arg.what if type(arg) is Term else arg for arg in args])
+        aval = prim.abstract(*[arg.known if type(arg) is Number else arg for arg in given], **params)
+        made = Value(aval.shape, aval.dtype, "", prim, given, params)
+        self.computed.append(made)
+        if made.shape != self.p.what.shape or not isinstance(prim, Elementwise):
+            self.of_one_shape = True
+        return Term(self, made)
+
+    # --- numbers --------------------------------------------------------------------------------------
+
+    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+        text, function = PLAIN[name]
+        value = function(*[arg.known if type(arg) is Number else arg for arg in args])
+        return self._named(text.format(*[_text(arg) for arg in args]), value)
+
+    def _named(self, text: str, value: Any, name: str = "") -> Number:
+        """Return the number that a text computes, the same one if it was computed before."""
+        if text not in self._numbers:
+            variable = self._variable(name) if name else f"n{len(self._numbers)}"
+            self.lines.append(f"{variable} = {text}")
+            self._numbers[text] = Number(self, variable, value)
+        return self._numbers[text]
+
+    def _variable(self, wanted: str) -> str:
+        """Return a name that nothing else in the function has; numbered names end in a letter and a number."""
+        while wanted in self._taken or keyword.iskeyword(wanted) or re.fullmatch(r"\w*[a-z]\d+", wanted):
+            wanted += "_"
+        self._taken.add(wanted)
+        return wanted
+
+    def truth(self, number: Number) -> bool:
+        value = bool(number.known)
+        self._demand(f"not {number.what}" if value else number.what)
+        return value
+
+    def _demand(self, unfit: str) -> None:
+        """Let the function return where its notes do not hold."""
+        line = f"if {unfit}: return False"
+        if line not in self.lines:
+            self.lines.append(line)
+
+    def option(self, name: str) -> Any:
+        if name not in self._options:
+            value, place = self.group[name], f"group[{name!r}]"
+            if isinstance(value, tuple | list):
+                parts = [self._option(one, f"{place}[{at}]", f"{name}_{at}") for at, one in enumerate(value)]
+                self._options[name] = tuple(parts)
+            else:
+                self._options[name] = self._option(value, place, name)
+        return self._options[name]
+
+    def _option(self, value: Any, place: str, name: str) -> Any:
+        if value is None or isinstance(value, bool):
+            self._demand(f"{place} is not {value}")
+            return value
+        if isinstance(value, int | str):
+            self._demand(f"{place} != {value!r}")
+            return value
+        number = self._named(place, float(value), name)
+        name = number.what
+        self.lines.append(f"if {name}.__class__ is not float and ({name} := as_number({name})) is None: return False")
+        return number
+
+    # --- the state ------------------------------------------------------------------------------------
+
+    def array(self, name: str, like: Term) -> Any:
+        if name not in self.news:
+            slot = self.slots.get(name)
+            if slot is None:
+                shape, dtype = like.what.shape, like.dtype
+                if name in self.values:
+                    found = self.values[name].array
+                    check_shape(self.owner, name, found.shape, shape)
+                    dtype = found.dtype
+                slot = self.slots[name] = Value(shape, dtype, self._variable(name))
+            return Term(self, slot)
+        return self.news[name]
+
+    def stored(self, name: str, start: float) -> Any:
+        if name not in self.news:
+            known = float(self.values[name].array) if name in self.values else start
+            if name not in self.counts:
+                variable = self.counts[name] = self._variable(name)
+                made = f"begin(state, {name!r}, (), float64, {start!r})"
+                self.lines.append(f"{variable} = (state[{name!r}] if {name!r} in state else {made}).array")
+            return self._named(f"{self.counts[name]}.item()", known)
+        return self.news[name]
+
+    def lacks(self, name: str) -> bool:
+        lacks = name not in self.values
+        self._demand(f"{name!r} {'in' if lacks else 'not in'} state")
+        return lacks
+
+
+def _text(arg: Any) -> str:
+    if type(arg) is Number:
+        return str(arg.what)
+    return repr(arg) if not isinstance(arg, float | int) or arg >= 0 else f"({arg!r})"
+
+
+def as_number(value: Any) -> float | None:
+    """Return an option as a float, if it is a number at all."""
+    return None if value is None or isinstance(value, bool | str | tuple | list) else float(value)
+
+
+class Writer:
+    """Writes the function of a recorder's notes, and decides which memory every array lies in.
+
+    An operator writes to memory that nothing needs any more: the array of the state, or the parameter, whose new value
+    it is on the way to; else the memory of an operand; else scratch memory.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.names: dict[str, Any] = {
+            "np": np,
+            "begin": begin,
+            "as_number": as_number,
+            "sqrt": math.sqrt,
+            "float64": np.dtype(np.float64),
+        }
+        self.p: Value = recorder.p.what
+        slots = {"p": self.p, **recorder.slots}
+        news = [(name, term.what) for name, term in recorder.news.items() if type(term) is Term]
+        self.targets = [(slots[name], new) for name, new in sorted(news, key=lambda one: one[0] != "p")]
+        self.order, self.last = self._lives()
+        self.goals = self._goals()
+        self.lines: list[str] = []
+        self.slots: list[str] = []  # variables of scratch memory
+        self.free: list[str] = []  # those that nothing lies in
+        self.unused: list[str] = []  # variables of arrays that are not needed any more
+        self.variable = {value: value.variable for value in (self.p, recorder.g.what, *recorder.slots.values())}
+        self.lies_in: dict[Value, str] = {}  # a value in scratch memory, or in an array of its own -> which
+        self.holds = {target: target for target, _ in self.targets}  # what the array of a target holds now
+
+    def function(self) -> tuple[str, dict[str, Any]]:
+        """Return the text of the function, and what its names stand for."""
+        for at, value in enumerate(self.order):
+            self._computed(at, value)
+        self._stored()
+        lines = [*self._checks(), *self.recorder.lines, *self._arrays(), *self._memory(), *self.lines, "return True"]
+        return "def step(p, g, state, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
+
+    # --- how long values live -------------------------------------------------------------------------
+
+    def _lives(self) -> tuple[list[Value], dict[Value, int]]:
+        """Return what has to be computed, and where each value is used for the last time."""
+        needed = {new for _, new in self.targets}
+        for value in reversed(self.recorder.computed):
+            if value in needed:
+                needed.update(_arrays(value))
+        order = [value for value in self.recorder.computed if value in needed]
+        last = dict.fromkeys((new for _, new in self.targets), len(order))
+        for at in reversed(range(len(order))):
+            until = last[order[at]] if _is_view(order[at]) else at
+            for arg in _arrays(order[at]):
+                last[arg] = max(last.get(arg, -1), until)
+        return order, last
+
+    def _goals(self) -> dict[Value, Value]:
+        """Return the target that a value is on the way to, operator by operator."""
+        goals: dict[Value, Value] = {}
+        for target, new in self.targets:
+            if new.prim is not None and new.is_like(target):
+                goals.setdefault(new, target)
+        for at in reversed(range(len(self.order))):
+            value = self.order[at]
+            if value in goals and _function(value) is not None:
+                parts = [arg for arg in _arrays(value) if arg.prim and _function(arg) and arg.is_like(value)]
+                part = next((arg for arg in parts if self.last[arg] == at and arg not in goals), None)
+                if part is not None:
+                    goals[part] = goals[value]
+        return goals
+
+    # --- one operator ---------------------------------------------------------------------------------
+
+    def _computed(self, at: int, value: Value) -> None:
+        """Write the call that computes a value."""
+        function = _function(value)
+        operands = [self.variable[arg] if type(arg) is Value else _text(arg) for arg in value.args]
+        out = self._out(at, value) if function is not None else None
+        if out is not None:
+            operands.append(f"out={out}")
+        call = f"{self._name(value, function)}({', '.join(operands)})"
+        over = [one for one in self.order[:at] if self.last[one] == at]
+        names = dict.fromkeys([self.variable[one] for one in over if one not in self.goals])
+        if out is not None and out not in self.slots:  # memory that a variable stands for already
+            names.pop(out, None)
+            self.variable[value] = out
+        elif function is None and self._takes(value, at):
+            self.variable[value] = self.goals[value].variable
+            call = f"{self.variable[value]}[...] = {call}"
+        else:
+            if out is not None or _is_new(value):
+                self.lies_in[value] = out or ""
+            self.unused += names
+            names = {}
+            self.variable[value] = self.unused.pop() if self.unused else f"t{at}"
+            call = f"{self.variable[value]} = {call}"
+        self.lines.append(call)
+        self.unused += names
+        self.free += [slot for one in over if (slot := self.lies_in.get(one)) and slot != self.lies_in.get(value)]
+
+    def _out(self, at: int, value: Value) -> Any:
+        """Return the variable of the memory that a value is written to; None for new memory."""
+        if self._takes(value, at):
+            return self.goals[value].variable
+        for arg in _arrays(value):
+            if arg in self.lies_in and self.last[arg] == at and arg.is_like(value) and arg.is_like(self.p):
+                self.lies_in[value] = self.lies_in[arg]
+                return self.variable[arg]
+        if not value.is_like(self.p):
+            return None
+        if not self.free:
+            self.slots.append(f"s{len(self.slots)}")
+            self.free.append(self.slots[-1])
+        return self.free.pop()
+
+    def _takes(self, value: Value, at: int) -> bool:
+        """Let a value take the place of what it is on the way to replace, if nothing needs that any more."""
+        target = self.goals.get(value)
+        if target is None or self.last.get(self.holds[target], -1) > at:
+            return False
+        self.holds[target] = value
+        return True
+
+    def _name(self, value: Value, function: Any) -> str:
+        assert value.prim is not None
+        if function is not None:
+            return f"np.{value.prim.forward}"
+        name = f"{value.prim.name}{len(self.names) if value.params else ''}"
+        self.names[name] = functools.partial(value.prim.evaluate, **value.params)
+        return name
+
+    # --- around the operators -------------------------------------------------------------------------
+
+    def _checks(self) -> list[str]:
+        g = self.recorder.g.what
+        shape = "p.shape" if g.shape == self.p.shape else repr(g.shape)
+        return [
+            f"if p.dtype != {self._dtype(self.p)} or g.dtype != {self._dtype(g)} or g.shape != {shape}: return False"
+        ]
+
+    def _dtype(self, value: Value) -> str:
+        name = value.dtype.name if value.dtype.isnative else f"swapped_{value.dtype.name}"
+        self.names[name] = value.dtype
+        return name
+
+    def _arrays(self) -> list[str]:
+        """Return the lines that read the state."""
+        lines = []
+        for name, slot in self.recorder.slots.items():
+            shape = "p.shape" if slot.shape == self.p.shape else repr(slot.shape)
+            dtype = self._dtype(slot)
+            made = f"begin(state, {name!r}, {shape}, {dtype})"
+            lines += [
+                f"{slot.variable} = (state[{name!r}] if {name!r} in state else {made}).array",
+                f"if {slot.variable}.shape != {shape} or {slot.variable}.dtype != {dtype}: return False",
+            ]
+        return lines
+
+    def _memory(self) -> list[str]:
+        """Return the lines that look for scratch memory; a small parameter needs none, but where it is no array."""
+        if not self.slots:
+            return []
+        slots = ", ".join(self.slots)
+        taken = f"{slots}{',' * (len(self.slots) == 1)} = scratch(p, {len(self.slots)})"
+        if not self.p.shape:
+            return [taken]
+        return [f"if p.size < {_SMALL}: {' = '.join(self.slots)} = None", f"else: {taken}"]
+
+    def _stored(self) -> None:
+        """Write the lines that store what does not lie in its place yet, and the numbers."""
+        moved = [(target, new) for target, new in self.targets if self.holds[target] is not new]
+        for at, (target, new) in enumerate(moved):
+            if any(new is other for other, _ in moved[:at]):  # it will have been overwritten
+                self.lines.insert(0, f"k{at} = {new.variable}.copy()")
+                self.lines.append(f"{target.variable}[...] = k{at}")
+            else:
+                self.lines.append(f"{target.variable}[...] = {self.variable[new]}")
+        for name, value in self.recorder.news.items():
+            if type(value) is not Term:
+                self.lines.append(f"{self.recorder.counts[name]}[...] = {_text(value)}")
+
+
+def _arrays(value: Value) -> list[Value]:
+    return [arg for arg in value.args if type(arg) is Value]
+
+
+def _function(value: Value) -> Any:
+    """Return the function of NumPy that computes a value and can write it anywhere; None where there is none."""
+    assert value.prim is not None
+    found = getattr(np, value.prim.forward, None) if isinstance(value.prim.forward, str) else None
+    plain = all(arg.dtype.kind == "f" for arg in _arrays(value)) and not value.params
+    return found if isinstance(found, np.ufunc) and plain else None
+
+
+def _is_view(value: Value) -> bool:
+    return value.prim is not None and value.prim.is_view
+
+
+def _is_new(value: Value) -> bool:
+    """Tell whether a call returns a new array, which may be written to."""
+    return bool(value.shape) and not _is_view(value)

@@ -30,7 +30,7 @@ class Resizing(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _table(how: Resizing) -> list[tuple[Any, Any]]:
+def neighbours(how: Resizing) -> list[tuple[Any, Any]]:
     """Return pairs (index, weight), one for each neighbour; indices never fall along the axis."""
     last = how.before - 1
     place = np.arange(how.after)
@@ -71,7 +71,7 @@ def _beside(weight: Array, x: Array, axis: int) -> Array:
 def _matrix(how: Resizing, dtype: Any) -> Array:
     """The weights as a matrix (after, before)."""
     matrix = np.zeros((how.after, how.before))
-    for index, weight in _table(how):
+    for index, weight in neighbours(how):
         np.add.at(matrix, (np.arange(how.after), index), weight)
     return matrix.astype(dtype)
 
@@ -99,7 +99,7 @@ def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
     if product is not None:
         return product
     total = None
-    for index, weight in _table(how):
+    for index, weight in neighbours(how):
         part = xp.take(x, xp.asarray(index), axis=axis)
         if weight is not None:
             with np.errstate(invalid="ignore"):  # 0 * inf between neighbours is NaN, as in PyTorch
@@ -122,7 +122,7 @@ def _spread(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
         return product
     out = xp.zeros((*g.shape[:axis], how.before, *g.shape[axis + 1 :]), g.dtype)
     lead = (slice(None),) * axis
-    for index, weight in _table(how):
+    for index, weight in neighbours(how):
         part = g if weight is None else g * _beside(xp.asarray(weight), g, axis)
         starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
         # Outputs that read the same input stand side by side.

@@ -1,4 +1,4 @@
-"""Adding or writing at computed places: the backward of indexing, `x[i] = v`, embedding gradients.
+"""Adding or writing at places: the backward of indexing, `x[i] = v`, embedding gradients, windows that overlap.
 
 Values are visited in the order NumPy visits them, so that places named twice come out as there, and bit for bit the
 same for any number of threads: a thread owns a range of the first indexed axis and skips all places outside it.
@@ -7,10 +7,12 @@ same for any number of threads: a thread owns a range of the first indexed axis 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.gathers import window_counts
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
 from glassgrad.compile.llvm.scalar import ELEMENTWISE, emit_elementwise
@@ -23,73 +25,125 @@ from glassgrad.ops.places import IndexArray, Slice
 class Route:
     """Where the index along one axis of the result comes from.
 
-    Either dimension `dim` of the values, as ``start + step * i``, or index array number `array`, whose dimensions are
-    the values' dimensions `dims` (None where it is broadcast). Neither: the constant `start`.
+    Either the values' dimensions, as ``start + sum of step * i`` over the `terms` (dimension, step), or index array
+    number `array`, whose dimensions are the values' dimensions `dims` (None where it is broadcast).
     """
 
     extent: int
-    dim: int | None = None
+    terms: tuple[tuple[int, int], ...] = ()
     start: int = 0
-    step: int = 1
     array: int | None = None
     dims: tuple[int | None, ...] = ()
+
+    def read(self) -> set[int]:
+        """Return the values' dimensions that the index depends on."""
+        return {dim for dim in self.dims if dim is not None} | {dim for dim, _ in self.terms}
 
 
 @dataclass(frozen=True)
 class Scatter:
     """One scatter: `routes` of the result's axes, shapes, and what is done at each place.
 
-    `base` tells whether the result starts as a copy of an operand rather than as zeros.
+    `how` names what combines a value with the one before it; without it the value takes its place. `base` tells whether
+    the result starts as a copy of an operand rather than as zeros.
     """
 
     routes: tuple[Route, ...]
     shape: tuple[int, ...]
     values: tuple[int, ...]
     kind: str
-    index_kinds: tuple[str, ...]
-    index_shapes: tuple[tuple[int, ...], ...]
-    adds: bool
-    base: bool
+    how: str
+    base: bool = False
+    index_kinds: tuple[str, ...] = ()
+    index_shapes: tuple[tuple[int, ...], ...] = ()
+
+    def leaves(self, route: Route) -> bool:
+        """Tell whether an index can lie outside of the result, where its value is dropped."""
+        ends = [step * (self.values[dim] - 1) for dim, step in route.terms]
+        low, high = (route.start + sum(pick(0, end) for end in ends) for pick in (min, max))
+        return route.array is None and not 0 <= low <= high < route.extent
 
 
 def scatter_of(instr: Instr) -> Scatter | None:
-    """Describe a put_add, put_along_add or at_set instruction; None when it has another form."""
-    out = instr.output
-    kind = kind_of(out.dtype)
-    if kind is None:
-        return None
-    if instr.op == "put_along_add":
-        return _along(instr, kind)
-    skip = 2 if instr.op == "at_set" else 1
-    value, arrays = instr.inputs[skip - 1], [operand for operand in instr.inputs[skip:] if isinstance(operand, Var)]
+    """Describe an instruction that adds or writes at places; None when it has another form."""
+    kind = kind_of(instr.output.dtype)
+    describe = SCATTERS.get(instr.op)
+    return None if kind is None or describe is None else describe(instr, kind)
+
+
+def _by_index(instr: Instr, kind: str) -> Scatter | None:
+    """Describe put_add, or at_set, whose first operand is the array that is written to."""
+    base = instr.op == "at_set"
+    value, *operands = instr.inputs[base:]
+    arrays = [operand for operand in operands if isinstance(operand, Var)]
     if not isinstance(value, Var) or not arrays:
         return None
-    routes, shape = _routes(instr, arrays, out.shape)
+    routes, shape = _routes(instr, arrays, instr.output.shape)
     if value.shape != shape:
         return None
-    return Scatter(
-        routes,
-        out.shape,
-        value.shape,
-        kind,
-        tuple(kind_of(array.dtype) or "" for array in arrays),
-        tuple(array.shape for array in arrays),
-        instr.op == "put_add",
-        instr.op == "at_set",
-    )
+    return Scatter(routes, instr.output.shape, value.shape, kind, "" if base else "add", base, *_described(arrays))
 
 
-def _along(instr: Instr, kind: str) -> Scatter:
-    value, index = instr.inputs
-    assert isinstance(value, Var)
-    assert isinstance(index, Var)
-    axis, out = instr.params["axis"], instr.output
+def _described(arrays: Sequence[Var]) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    return tuple(kind_of(array.dtype) or "" for array in arrays), tuple(array.shape for array in arrays)
+
+
+def _along(instr: Instr, kind: str) -> Scatter | None:
+    """Describe put_along_add, or put_along_axis and scatter_extreme, which start from an array."""
+    base = instr.op != "put_along_add"
+    value, index = instr.inputs[base:]
+    if not isinstance(value, Var) or not isinstance(index, Var) or value.shape != index.shape:
+        return None
+    how = {"put_along_add": "add", "put_along_axis": ""}.get(instr.op)
+    if how is None:
+        how = "maximum" if instr.params["largest"] else "minimum"
     dims = tuple(None if extent == 1 else place for place, extent in enumerate(index.shape))
     routes = tuple(
-        Route(extent, array=0, dims=dims) if place == axis else Route(extent, dim=place)
-        for place, extent in enumerate(out.shape)
+        Route(extent, array=0, dims=dims) if place == instr.params["axis"] else Route(extent, ((place, 1),))
+        for place, extent in enumerate(instr.output.shape)
     )
-    return Scatter(routes, out.shape, value.shape, kind, (kind_of(index.dtype) or "",), (index.shape,), True, False)
+    return Scatter(routes, instr.output.shape, value.shape, kind, how, base, *_described([index]))
+
+
+def _overlap_add(instr: Instr, kind: str) -> Scatter | None:
+    axis, values = instr.params["axis"], _shape_of(instr)
+    windows = ((axis, instr.params["step"]), (len(values) - 1, 1))
+    routes = tuple(
+        Route(extent, windows if place == axis else ((place, 1),)) for place, extent in enumerate(instr.output.shape)
+    )
+    return Scatter(routes, instr.output.shape, values, kind, "add")
+
+
+def _add_strided(instr: Instr, kind: str) -> Scatter | None:
+    """Describe an addition at places of the array in one dimension."""
+    terms = tuple((dim, step) for dim, step in enumerate(instr.params["stride"]) if step)
+    size = math.prod(instr.params["shape"])
+    return Scatter((Route(size, terms, instr.params["offset"]),), (size,), _shape_of(instr), kind, "add")
+
+
+def _columns(instr: Instr, kind: str) -> Scatter | None:
+    """Describe col2im: (image, channel, place in the window, window); what falls on the border is dropped."""
+    p, (images, channels, *size) = instr.params, instr.output.shape
+    inside = tuple(
+        Route(extent, ((2 + a, p["dilation"][a]), (4 + a, p["stride"][a])), -p["padding"][a][0])
+        for a, extent in enumerate(size)
+    )
+    routes = (Route(images, ((0, 1),)), Route(channels, ((1, 1),)), *inside)
+    return Scatter(
+        routes, instr.output.shape, (images, channels, *p["kernel"], *window_counts(instr, size)), kind, "add"
+    )
+
+
+def _shape_of(instr: Instr) -> tuple[int, ...]:
+    value = instr.inputs[0]
+    assert isinstance(value, Var)
+    return value.shape
+
+
+SCATTERS: dict[str, Callable[[Instr, str], Scatter | None]] = {
+    "put_add": _by_index, "at_set": _by_index, "put_along_add": _along, "put_along_axis": _along,
+    "scatter_extreme": _along, "overlap_add": _overlap_add, "add_strided": _add_strided, "col2im": _columns,
+}  # fmt: skip  # a table
 
 
 def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tuple[tuple[Route, ...], tuple[int, ...]]:
@@ -114,7 +168,7 @@ def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tupl
             assert type(part) is Slice
             first, last, step = slice(*part).indices(extent)
             behind = rank if len(plain) >= position else 0
-            routes.append(Route(extent, dim=len(plain) + behind, start=first, step=step))
+            routes.append(Route(extent, ((len(plain) + behind, step),), first))
             plain.append(len(range(first, last, step)))
     values = (*plain[:position], *broadcast, *plain[position:])
     return tuple(routes), values
@@ -143,10 +197,11 @@ class ScatterWriter:
         """Return the vector length along the values' last dimension, 1 where its places do not lie side by side."""
         scatter = self.scatter
         last = len(scatter.values) - 1
-        if last < 0 or any(last in route.dims for route in scatter.routes):
+        by_last = [route for route in scatter.routes if last in route.read()]
+        # A vector whose places were cut between two shares would have to be taken apart.
+        if not by_last or by_last != list(scatter.routes[1:][-1:]) or scatter.leaves(by_last[0]):
             return 1
-        route = scatter.routes[-1]
-        fits = route.dim == last and route.step == 1 and scatter.values[-1] > 1
+        fits = (last, 1) in by_last[0].terms and scatter.values[-1] > 1
         return self.module.vector_bytes // self._size() if fits else 1
 
     def definition(self, name: str) -> str:
@@ -203,10 +258,7 @@ class ScatterWriter:
 
     def _known_at(self) -> int:
         """Return the dimension from which on the owned axis's index is known."""
-        route = self.scatter.routes[0]
-        if route.array is not None:
-            return max((place for place in route.dims if place is not None), default=-1) + 1
-        return 0 if route.dim is None else route.dim + 1
+        return max(self.scatter.routes[0].read(), default=-1) + 1
 
     def _if_owned(self) -> _Guard:
         index = self._index(self.scatter.routes[0])
@@ -218,11 +270,11 @@ class ScatterWriter:
     def _index(self, route: Route) -> Value:
         b = self.b
         if route.array is None:
-            if route.dim is None:
-                return b.const(route.start, "i64")
-            counter = self.counters.get(route.dim, b.const(0, "i64"))
-            scaled = b.binary("mul", counter, b.const(route.step, "i64"))
-            return b.binary("add", scaled, b.const(route.start, "i64"))
+            index = b.const(route.start, "i64")
+            for dim, step in route.terms:
+                counter = self.counters.get(dim, b.const(0, "i64"))
+                index = b.binary("add", b.binary("mul", counter, b.const(step, "i64")), index)
+            return index
         shape = self.scatter.index_shapes[route.array]
         offset = b.const(0, "i64")
         for place, stride in zip(route.dims, row_strides(shape), strict=True):
@@ -258,22 +310,31 @@ class ScatterWriter:
 
     def _move(self, lanes: int, mask: Value | None) -> None:
         """Add or write one value, or one vector of them."""
+        scatter = self.scatter
+        indices = [self._index(route) for route in scatter.routes]
+        with ExitStack() as inside:
+            for route, index in zip(scatter.routes, indices, strict=True):
+                if scatter.leaves(route):
+                    within = self.b.define(f"icmp ult i64 {index.text}, {route.extent}", "b1")
+                    inside.enter_context(_Guard(self, within.text))
+            self._combine(indices, lanes, mask)
+
+    def _combine(self, indices: list[Value], lanes: int, mask: Value | None) -> None:
         b, scatter = self.b, self.scatter
-        source = b.const(0, "i64")
+        source, target = b.const(0, "i64"), b.const(0, "i64")
         for dim, stride in enumerate(row_strides(scatter.values)):
             if dim in self.counters and scatter.values[dim] > 1:
                 source = b.binary("add", source, b.binary("mul", self.counters[dim], b.const(stride, "i64")))
-        target = b.const(0, "i64")
-        for route, stride in zip(scatter.routes, row_strides(scatter.shape), strict=True):
-            target = b.binary("add", target, b.binary("mul", self._index(route), b.const(stride, "i64")))
+        for index, stride in zip(indices, row_strides(scatter.shape), strict=True):
+            target = b.binary("add", target, b.binary("mul", index, b.const(stride, "i64")))
         element = LLVM_TYPE[memory_kind(scatter.kind)]
         read = b.pointer(f"getelementptr {element}, ptr %values, i64 {source.text}")
         write = b.pointer(f"getelementptr {element}, ptr %out, i64 {target.text}")
         layout = (max(lanes, 1), 1, 0, mask)
         value = load_vector(b, scatter.kind, read, layout, [], None, read)
-        if scatter.adds:
+        if scatter.how:
             old = load_vector(b, scatter.kind, write, layout, [], None, write)
-            value = emit_elementwise(b, "add", [old, value], None)
+            value = emit_elementwise(b, scatter.how, [old, value], None)
         store_vector(b, value, write, layout)
 
 

@@ -28,7 +28,7 @@ from glassgrad.compile.llvm.matmul import (
 )
 from glassgrad.compile.llvm.pool import SpreadCode
 from glassgrad.compile.llvm.scan import STEPS, ScanCode
-from glassgrad.compile.llvm.scatter import ScatterWriter, scatter_of
+from glassgrad.compile.llvm.scatter import SCATTERS, ScatterWriter, scatter_of
 from glassgrad.compile.llvm.solid_base import SolidCode
 from glassgrad.compile.llvm.target import host
 from glassgrad.compile.plan.indices import Index, row_strides
@@ -195,9 +195,7 @@ class HostCode(SolidCode):
 
 SOLIDS: dict[str, type[SolidCode]] = {
     "matmul": ProductCode,
-    "put_add": ScatterCode,
-    "put_along_add": ScatterCode,
-    "at_set": ScatterCode,
+    **dict.fromkeys(SCATTERS, ScatterCode),
     "conv2d": ConvCode,
     "conv2d_input": ConvInputCode,
     "conv2d_weight_parts": ConvWeightCode,

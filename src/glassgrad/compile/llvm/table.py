@@ -7,12 +7,12 @@ code of its own: matrix products, scatters, windows. What has no entry anywhere 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.llvm.composite import FORWARDS
-from glassgrad.compile.llvm.scalar import identity_of
+from glassgrad.compile.llvm.gathers import GATHERS, both, in_memory
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
 from glassgrad.compile.plan.indices import Extents, Index, Indices, source_indices
@@ -40,11 +40,6 @@ def _reduction(how: str) -> LoopLowering:
 # --- ops that read their operand elsewhere ----------------------------------------------------------
 
 
-def _in_memory(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    """The operand must lie in memory: it is read at places other than the one computed."""
-    return None
-
-
 def _copied_view() -> LoopLowering:
     """A view whose result has to lie in memory in order: a loop that reads its source through the view."""
 
@@ -66,15 +61,11 @@ def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     for index, (before, after), extent in zip(out, instr.params["widths"], source.shape, strict=True):
         shifted.append(index + -before)
         if before or after:
-            mask = _both(builder, mask, builder.exprs.within(shifted[-1], 0, extent))
+            mask = both(builder, mask, builder.exprs.within(shifted[-1], 0, extent))
     kind = builder.kind(instr.output.dtype)
     value = builder.exprs.cast(builder.read_at_computed(source, shifted, mask), kind)
     fill = builder.exprs.const(instr.params.get("value", 0), kind)
     return value if mask is None else builder.exprs.apply("where", [mask, value, fill], kind)
-
-
-def _both(builder: NestBuilder, a: Expr | None, b: Expr) -> Expr:
-    return b if a is None else builder.exprs.apply("logical_and", [a, b], "b1")
 
 
 def _concat(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -262,17 +253,17 @@ def _window(builder: NestBuilder, instr: Instr, out: Indices) -> tuple[Expr | No
         index, extent = out[axis], shape[axis]
         axis += 1
         if type(part) is not Slice:
-            mask = _both(builder, mask, builder.exprs.within(index + -(int(part) % extent), 0, 1))
+            mask = both(builder, mask, builder.exprs.within(index + -(int(part) % extent), 0, 1))
             continue
         start, stop, step = slice(*part).indices(extent)
         count = len(range(start, stop, step))
         if abs(step) == 1:
             place: Index | Expr = (index + -start) * step
             if (start, count) != (0, extent):
-                mask = _both(builder, mask, builder.exprs.within((index + -start) * step, 0, count))
+                mask = both(builder, mask, builder.exprs.within((index + -start) * step, 0, count))
         else:
             place, hit = _strided_place(builder, index + -start, step, count)
-            mask = _both(builder, mask, hit)
+            mask = both(builder, mask, hit)
         inside.append(place)
     return mask, inside
 
@@ -303,43 +294,6 @@ def _set_slice_reads(instr: Instr, position: int, out: Indices, extents: Extents
     return out if position == 0 else None
 
 
-# --- pooling ------------------------------------------------------------------------------------------
-
-
-def _taps(builder: NestBuilder, instr: Instr, out: Indices) -> Iterable[tuple[Expr, Expr | None]]:
-    """Iterate over the elements of a window: (value, does it lie inside the image)."""
-    source, p = instr.inputs[0], instr.params
-    assert isinstance(source, Var)
-    for i in range(p["kernel"][0]):
-        for j in range(p["kernel"][1]):
-            mask, place = None, list[Index | Expr](out[:-2])
-            for axis, tap in ((0, i), (1, j)):
-                extent = source.shape[axis - 2]
-                shift = tap * p["dilation"][axis] - p["padding"][axis][0]
-                index = out[axis - 2] * p["stride"][axis] + shift
-                last = (instr.output.shape[axis - 2] - 1) * p["stride"][axis] + shift
-                if shift < 0 or last >= extent:
-                    mask = _both(builder, mask, builder.exprs.within(index, 0, extent))
-                place.append(index)
-            yield builder.read_at_computed(source, place, mask), mask
-
-
-def _pool(how: str) -> LoopLowering:
-    def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-        kind = builder.kind(instr.output.dtype)
-        outside = builder.exprs.const(0 if how == "add" else identity_of("maximum", kind), kind)
-        total: Expr | None = None
-        for value, mask in _taps(builder, instr, out):
-            value = builder.exprs.cast(value, kind)
-            if mask is not None:
-                value = builder.exprs.apply("where", [mask, value, outside], kind)
-            total = value if total is None else builder.exprs.apply(how, [total, value], kind)
-        assert total is not None
-        return total
-
-    return LoopLowering(_in_memory, build=build)
-
-
 # --- the table ---------------------------------------------------------------------------------------
 
 
@@ -349,15 +303,15 @@ LOOPS: dict[str, LoopLowering] = {
     "sum": _reduction("add"), "max": _reduction("maximum"), "min": _reduction("minimum"),
     "prod": _reduction("multiply"), "any": _reduction("or"), "all": _reduction("and"),
     "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),
-    "pad": LoopLowering(_in_memory, build=_pad),
-    "concat": LoopLowering(_in_memory, build=_concat),
-    "roll": LoopLowering(_in_memory, build=_roll),
+    "pad": LoopLowering(in_memory, build=_pad),
+    "concat": LoopLowering(in_memory, build=_concat),
+    "roll": LoopLowering(in_memory, build=_roll),
     "tril": _triangle(lower=True), "triu": _triangle(lower=False),
     "at_place": LoopLowering(same_point, build=_at_place),
     "put_one_along": LoopLowering(same_point, build=_put_one_along),
-    "put_slice": LoopLowering(_in_memory, build=_put_slice),
+    "put_slice": LoopLowering(in_memory, build=_put_slice),
     "set_slice": LoopLowering(_set_slice_reads, build=_put_slice),
-    "max_pool2d": _pool("maximum"), "sum_pool2d": _pool("add"),
+    **GATHERS,
     "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
     "getitem": LoopLowering(_getitem_reads, build=_getitem),
     "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),

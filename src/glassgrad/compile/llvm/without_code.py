@@ -11,8 +11,7 @@ _POCKETFFT = "NumPy's FFT computes it, in complex numbers"
 _SCIPY = "SciPy has its approximations; the C library and the table here have none"
 _SORTING = "a sort with NumPy's order of NaN and of ties, which no loop nest can express"
 _SORTED_PLACES = "a search whose places and counts the numbers decide"
-_OVERLAPPING = "several elements are added at, or chosen for, one place; only scatters of index arrays have code yet"
-_GATHERED = "a gather from places that its options describe; only gathers by index arrays have code yet"
+_SPARSE = "SciPy computes it, row by row of its compressed form"
 _BITS = "the same bytes under another dtype: nothing to compute, and NumPy's view needs no copy"
 _INNER = "it belongs to the tape and never stands in a graph"
 
@@ -29,13 +28,8 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "airy_ai", "airy_slope",
     ),
     _SORTING: ("argsort", "topk", "kth", "mode", "searchsorted", "isin"),
-    _SORTED_PLACES: ("histogram", "pivot_rows", "max_pool2d_index"),
-    _OVERLAPPING: (
-        "overlap_add", "add_strided", "col2im", "resample_back", "sparse_product", "scatter_extreme", "put_along_axis",
-    ),
-    _GATHERED: (
-        "put_diagonal", "as_strided", "im2col", "resample", "mirror", "max_pool2d_gather",
-    ),
+    _SORTED_PLACES: ("histogram", "pivot_rows"),
+    _SPARSE: ("sparse_product",),
     _BITS: ("view_bits",),
     _INNER: ("pick",),
 }  # fmt: skip  # a table

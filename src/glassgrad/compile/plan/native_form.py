@@ -16,7 +16,8 @@ from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import Rules, rule
 from glassgrad.compile.plan.target import Target
-from glassgrad.ops.places import ARRAY, join_index
+from glassgrad.ops.places import ARRAY, EVERYTHING, join_index
+from glassgrad.ops.resample import neighbours
 
 
 class Normaliser(Rewriter):
@@ -216,14 +217,43 @@ def _at_set(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, *arr
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
     key = join_index(instr.params["spec"], sample)
     shape = np.broadcast_to(np.zeros((), np.bool_), x.shape)[key].shape
+    return _written(rewriter, instr, "at_set" if arrays else "set_slice", (x, value, *arrays), shape)
+
+
+def _put_along_axis(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, index: Var) -> Operand:
+    """The value in its full shape."""
+    return _written(rewriter, instr, instr.op, (x, value, index), index.shape)
+
+
+def _written(
+    rewriter: Normaliser, instr: Instr, op: str, inputs: tuple[Operand, ...], shape: tuple[int, ...]
+) -> Operand:
+    x, value, *arrays = inputs
+    assert isinstance(x, Var)
     if not isinstance(value, Var):
         value = rewriter.constant(np.asarray(value, x.dtype))
     if value.dtype != x.dtype:
         value = rewriter.apply("astype", value, like=instr, dtype=x.dtype)
     if value.shape != shape:
         value = rewriter.apply("broadcast_to", value, like=instr, shape=shape)
-    op = "at_set" if arrays else "set_slice"
-    return rewriter.internal(op, (x, value, *arrays), instr, rewriter.var(x.shape, instr.output.dtype), **instr.params)
+    out = rewriter.var(x.shape, instr.output.dtype)
+    return rewriter.internal(op, (x, value, *arrays), instr, out, **instr.params)
+
+
+def _resample(rewriter: Normaliser, instr: Instr, x: Operand) -> Operand | None:
+    """Neighbours along an axis times their weights, added up; or spread to where they were read."""
+    axis, dtype, total = instr.params["axis"], instr.output.dtype, None
+    spec, back = (*(EVERYTHING,) * axis, ARRAY), instr.op == "resample_back"
+    for index, weight in neighbours(instr.params["how"]):
+        places = rewriter.constant(index)
+        part = x if back else rewriter.apply("getitem", x, places, like=instr, spec=spec)
+        if weight is not None:
+            beside = weight.astype(dtype).reshape(-1, *(1,) * (instr.output.ndim - axis - 1))
+            part = rewriter.apply("multiply", part, rewriter.constant(beside), like=instr)
+        if back:
+            part = rewriter.apply("put_add", part, places, like=instr, spec=spec, shape=instr.output.shape)
+        total = part if total is None else rewriter.apply("add", total, part, like=instr)
+    return total
 
 
 # The gradient of a convolution's weight is summed over images in so many parts, whatever the number of threads: the
@@ -261,6 +291,9 @@ NATIVE_FORM = Rules(
         rule("put_along_add", _put_along),
         rule("put_add", _put),
         rule("at_set", _at_set),
+        rule("put_along_axis", _put_along_axis),
         rule("conv2d_weight", _conv_weight),
+        rule("resample", _resample),
+        rule("resample_back", _resample),
     )
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,8 @@ from glassgrad.tasks.plane import MOONS, XOR
 from glassgrad.tasks.task import TaskKind
 from glassgrad.tasks.text import TEXT, TextTask
 from glassgrad.train.config import command_line
-from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.learner import measure
-from glassgrad.train.loop import Loop
-from glassgrad.train.show.display import PlainDisplay
-from glassgrad.train.signals import StopSignals
+from tests.tasks.stopping import check_stopping
 
 NAMES_TEXT = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES_TEXT.split()), "test")
@@ -125,29 +121,7 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(
 ) -> None:
     make = text(text_file) if name == "text" else plane(KINDS[name]) if name in KINDS else names(name)
     options = {"dropout": 0.3} if name in WITH_DROPOUT else {}
-
-    def trained(folder: Path, stops: tuple[int, ...]) -> dict[str, Any]:
-        folder.mkdir()
-        run = RunDirectory(folder)
-        for stop_at in (*stops, 10**9):
-            task = make(engine=engine, **options)
-            loop, stop = Loop(task), StopSignals()
-            if run.state.exists():
-                loop.load(run)
-            rate_at = task.rate_at
-
-            def asking(step: int, stop_at: int = stop_at, rate_at: Any = rate_at, stop: Any = stop) -> float:
-                if step == stop_at:
-                    stop.request()
-                return rate_at(step)
-
-            task.rate_at = asking
-            loop.run(run, PlainDisplay(io.StringIO()), stop)
-        return task.learner.weights()
-
-    whole, parts = trained(tmp_path / "whole", ()), trained(tmp_path / "parts", (7, 31))
-    for key, array in whole.items():
-        np.testing.assert_array_equal(parts[key], array, err_msg=key)
+    check_stopping(lambda: make(engine=engine, **options), tmp_path, (7, 31))
 
 
 def test_forty_steps_of_the_lstm_are_those_of_pytorch() -> None:

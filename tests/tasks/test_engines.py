@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -20,8 +19,7 @@ from glassgrad.train.config import command_line
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.learner import ENGINES
 from glassgrad.train.loop import Loop
-from glassgrad.train.show.display import PlainDisplay
-from glassgrad.train.signals import StopSignals
+from tests.tasks.stopping import check_stopping
 
 NAMES_TEXT = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES_TEXT.split()), "test")
@@ -106,28 +104,7 @@ def test_a_checkpoint_of_one_engine_is_gone_on_with_by_another(engine: str, kind
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(engine: str, tmp_path: Path) -> None:
-    def trained(folder: Path, stops: tuple[int, ...]) -> dict[str, Any]:
-        folder.mkdir()
-        run = RunDirectory(folder)
-        for stop_at in (*stops, 10**9):
-            task = names(engine, steps=300)
-            trainer, stop = Loop(task), StopSignals()
-            if run.state.exists():
-                trainer.load(run)
-            rate_at = task.rate_at
-
-            def asking(step: int, stop_at: int = stop_at, rate_at: Any = rate_at, stop: Any = stop) -> float:
-                if step == stop_at:
-                    stop.request()
-                return rate_at(step)
-
-            task.rate_at = asking
-            trainer.run(run, PlainDisplay(io.StringIO()), stop)
-        return task.learner.weights()
-
-    whole, parts = trained(tmp_path / "whole", ()), trained(tmp_path / "parts", (7, 151))
-    for name, array in whole.items():
-        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+    check_stopping(lambda: names(engine, steps=300), tmp_path, (7, 151))
 
 
 def test_without_a_compiler_the_compiled_engine_is_the_eager_one(monkeypatch: pytest.MonkeyPatch) -> None:

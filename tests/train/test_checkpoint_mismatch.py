@@ -19,6 +19,7 @@ from glassgrad.optim import lr_scheduler
 from glassgrad.train import Checkpoint
 from glassgrad.train.kept.checkpoint import load_checkpoint, save_checkpoint
 from glassgrad.utils.data import DataLoader, TensorDataset
+from tests.crafted import crafted, deep
 
 Parts = dict[str, Any]
 
@@ -172,35 +173,9 @@ def test_a_part_that_fails_late_takes_the_others_back(error: BaseException, name
 # --- crafted files --------------------------------------------------------------------------------
 
 
-def _deep(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 STRANGE = [
-    None, True, -1, 1.5, 10**400, "", "w", [], {}, [[]], {"array": "no"}, {"tensor": 3}, {"pairs": 1}, _deep(120),
+    None, True, -1, 1.5, 10**400, "", "w", [], {}, [[]], {"array": "no"}, {"tensor": 3}, {"pairs": 1}, deep(120, 1),
 ]  # fmt: skip  # a table
-
-
-def crafted(rest: Any, draw: random.Random) -> Any:
-    """Return a description with one part replaced, removed or repeated."""
-    rest = json.loads(json.dumps(rest))
-    where, name = rest, draw.choice(sorted(rest))
-    while isinstance(where[name], list | dict) and where[name] and draw.random() < 0.8:
-        where = where[name]
-        name = draw.choice(sorted(where)) if isinstance(where, dict) else draw.randrange(len(where))
-    change = draw.randrange(3)
-    if change == 0:
-        where[name] = draw.choice(STRANGE)
-    elif change == 1:
-        del where[name]
-    elif isinstance(where, list):
-        where.append(where[name])
-    else:
-        where["another"] = where[name]
-    return rest
 
 
 def test_crafted_descriptions_end_in_one_error_and_change_nothing(saved: Path) -> None:
@@ -211,7 +186,7 @@ def test_crafted_descriptions_end_in_one_error_and_change_nothing(saved: Path) -
     refused = 0
     for _ in range(250):
         before = everything(other)
-        save_checkpoint(saved, arrays, crafted(rest, draw))
+        save_checkpoint(saved, arrays, crafted(rest, draw, STRANGE, 0.8))
         try:
             Checkpoint(saved, **other).load()
         except InputError:
@@ -235,7 +210,7 @@ def test_crafted_headers_are_damaged(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [151, 400, 900])
 def test_what_is_nested_too_deeply_is_damaged(depth: int, tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "last", {}, {"values": _deep(depth)})
+    save_checkpoint(tmp_path / "last", {}, {"values": deep(depth, 1)})
     with pytest.raises(InputError, match="nested too deeply"):
         load_checkpoint(tmp_path / "last")
 

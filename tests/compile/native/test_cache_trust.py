@@ -22,6 +22,7 @@ from glassgrad.compile.native.executable import Layout
 from glassgrad.compile.stages import native
 from tests.compile.graphs import ARRAY, Builder, lower
 from tests.compile.native.test_native_cache import graph, results
+from tests.crafted import crafted, deep
 
 KEY = "7" * 64
 needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and modes here")
@@ -271,35 +272,9 @@ def test_a_disk_that_takes_nothing_is_no_error(place, monkeypatch, number, call)
 # --- crafted entries --------------------------------------------------------------------------------
 
 
-def _deep(depth):
-    value = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 STRANGE = [
-    None, True, -1, 1.5, 10**30, 1 << 62, float("nan"), "", "zz", "f4", [], {}, [[]], {"a": 1}, _deep(200), [-1, -1],
+    None, True, -1, 1.5, 10**30, 1 << 62, float("nan"), "", "zz", "f4", [], {}, [[]], {"a": 1}, deep(199, []), [-1, -1],
 ]  # fmt: skip  # a table
-
-
-def crafted(header, draw):
-    """Return a header with one part replaced, removed, repeated or put elsewhere."""
-    header = json.loads(json.dumps(header))
-    where, name = header, draw.choice(sorted(header))
-    while isinstance(where[name], list | dict) and where[name] and draw.random() < 0.7:
-        where = where[name]
-        name = draw.choice(sorted(where)) if isinstance(where, dict) else draw.randrange(len(where))
-    change = draw.randrange(3)
-    if change == 0:
-        where[name] = draw.choice(STRANGE)
-    elif change == 1:
-        del where[name]
-    elif isinstance(where, list):
-        where.append(where[name])
-    else:
-        where["another"] = where[name]
-    return header
 
 
 def test_crafted_headers_are_damaged_or_harmless(place):
@@ -311,7 +286,7 @@ def test_crafted_headers_are_damaged_or_harmless(place):
     draw = random.Random(7)
     taken = 0
     for _ in range(400):
-        changed = crafted(header, draw)
+        changed = crafted(header, draw, STRANGE, 0.7)
         spoilt = cache._packed(path.stem, changed, code)
         path.write_bytes(spoilt)
         lower(given, threads=1)

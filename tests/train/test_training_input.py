@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -55,6 +56,33 @@ def test_loaders_that_give_nothing() -> None:
     made.val_loader = Promising()
     with pytest.raises(InputError, match="val_loader gives no batches: it ended at once"):
         made.evaluate()
+
+
+def test_batches_with_containers_in_them() -> None:
+    """Arrays in tuples with names, in dictionaries and in other mappings become tensors where they are."""
+
+    class Pair(NamedTuple):
+        left: Any
+        right: Any
+
+    seen: list[Any] = []
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = nn.Linear(4, 3)
+
+        def forward(self, pair: Any, rest: Any) -> Any:
+            seen.append((type(pair), type(pair.left), type(rest["deep"][0])))
+            return self.line(pair.left + pair.right + rest["deep"][0])
+
+    x, y = (array[:8] for array in data())
+    batches = [(Pair(x, 0 * x), UserDict(deep=[0 * x]), y)]
+
+    model = Model()
+    config = TrainingConfig(epochs=1, engine="eager", progress="none")
+    Trainer(model, optim.SGD(model.parameters(), lr=0.1), F.cross_entropy, batches, config=config).fit()
+    assert seen == [(Pair, gg.Tensor, gg.Tensor)]
 
 
 def test_a_loader_without_length_needs_a_number_of_steps() -> None:

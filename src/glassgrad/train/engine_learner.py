@@ -22,6 +22,7 @@ from glassgrad.engine import snapshot
 from glassgrad.engine.creation import from_numpy, tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tree import is_container, map_tree
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
 from glassgrad.optim.update import Snapshot, clip, has_state, update
@@ -377,10 +378,10 @@ def as_tensor(value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return from_numpy(value)
+    if is_container(value):
+        return map_tree(lambda part, _: as_tensor(part), value)
     if isinstance(value, Mapping):
         return {key: as_tensor(part) for key, part in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)(as_tensor(part) for part in value)
     if hasattr(value, "__array__"):
         return from_numpy(np.asarray(value))
     return tensor(value)
@@ -397,19 +398,11 @@ def size_of(batch: Sequence[Any]) -> int:
 
 
 def _to_arrays(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _to_arrays(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_to_arrays(value) for value in tree]
-    return np.asarray(tree.detach().numpy()) if hasattr(tree, "detach") else tree
+    return map_tree(lambda leaf, _: np.asarray(leaf.detach().numpy()) if hasattr(leaf, "detach") else leaf, tree)
 
 
 def _to_tensors(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _to_tensors(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_to_tensors(value) for value in tree]
-    return tensor(tree) if isinstance(tree, np.ndarray) else tree
+    return map_tree(lambda leaf, _: tensor(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 def can_compile() -> bool:

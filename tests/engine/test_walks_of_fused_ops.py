@@ -257,3 +257,17 @@ def test_a_second_walk_names_the_line_of_the_first(how: str) -> None:
     result.backward() if how == "backward" else gg_grad(result, [x])
     with pytest.raises(RuntimeError, match=f"test_walks_of_fused_ops.py:{first}"):
         walked(how, result, x)
+
+
+def test_a_gradient_is_recorded_if_asked_for_even_where_nothing_else_is() -> None:
+    x = random(3)
+    result = x.exp().sum()
+    with gg.no_grad():
+        (first,) = gg_grad(result, [x], create_graph=True)
+        assert not gg.is_grad_enabled()
+    assert first.requires_grad
+    (second,) = gg_grad(first.sum(), [x])
+    np.testing.assert_allclose(second.numpy(), np.exp(x.detach().numpy()))
+    (plain,) = gg_grad(x.exp().sum(), [x])
+    assert not plain.requires_grad
+    assert gg.is_grad_enabled()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -242,14 +243,19 @@ def names_in(place):
     return sorted(path.name[0] for path in place.iterdir())
 
 
+def write(place, digit, kept=10**9):
+    """Write an entry that was used `digit` seconds after the beginning of time; return its size."""
+    path = place / f"{digit * 64}.native"
+    cache.write(digit * 64, {}, bytes(900), kept)
+    if path.exists():
+        os.utime(path, (int(digit), int(digit)))
+    return path.stat().st_size if path.exists() else 0
+
+
 @pytest.mark.parametrize(("spare", "left"), [(0, "0123"), (-1, "123"), (-2000, "3")])
-def test_room_is_made_to_the_byte_and_no_further(place, monkeypatch, spare, left):
-    for digit in "0123":
-        cache.write(digit * 64, {}, bytes(900))
-        os.utime(place / f"{digit * 64}.native", (int(digit), int(digit)))
-    size = (place / f"{'0' * 64}.native").stat().st_size
-    monkeypatch.setattr(cache, "_KEPT_BYTES", 4 * size + spare)
-    cache._prune(place)
+def test_room_is_made_to_the_byte_and_no_further(place, spare, left):
+    size = max(write(place, digit) for digit in "012")
+    write(place, "3", 4 * size + spare)
     assert names_in(place) == list(left)
 
 
@@ -257,41 +263,37 @@ def test_what_could_not_be_put_into_its_place_is_removed(place, monkeypatch):
     def refuse(*_):
         raise OSError("full")
 
-    monkeypatch.setattr(cache.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     cache.write("0" * 64, {}, b"code")
     assert list(place.iterdir()) == []
 
 
-def test_folders_between_the_entries_do_not_end_the_sweep(place, monkeypatch):
+def test_folders_between_the_entries_do_not_end_the_sweep(place):
     place.mkdir(mode=0o700)
     for number in range(40):
         (place / f"folder {number}").mkdir()
     for digit in "0123":
-        cache.write(digit * 64, {}, bytes(900))
-    monkeypatch.setattr(cache, "_KEPT_BYTES", 0)
-    cache._prune(place)
+        write(place, digit)
+    write(place, "4", 0)
     assert set(names_in(place)) == {"f"}
 
 
-def test_what_is_read_is_kept_longest(place, monkeypatch):
-    for digit in "012":
-        cache.write(digit * 64, {}, bytes(900))
-        os.utime(place / f"{digit * 64}.native", (int(digit), int(digit)))
+def test_what_is_read_is_kept_longest(place):
+    size = max(write(place, digit) for digit in "01")
     assert cache.read("0" * 64) == ({}, bytes(900))
-    monkeypatch.setattr(cache, "_KEPT_BYTES", 2000)
-    cache._prune(place)
+    write(place, "2", 2 * size)
     assert names_in(place) == ["0", "2"]
 
 
 def test_what_others_left_is_swept_after_an_hour(place, monkeypatch):
     place.mkdir(mode=0o700)
-    monkeypatch.setattr(cache.time, "time", lambda: 10_000.0)
+    monkeypatch.setattr(time, "time", lambda: 10_000.0)
     for name, age in (("hour", 3600), ("more", 3601)):
         path = place / f".{'a' * 64}.{name}.new"
         path.write_bytes(b"half")
         os.utime(path, (10_000 - age, 10_000 - age))
-    cache._prune(place)
-    assert [path.name.split(".")[2] for path in place.iterdir()] == ["hour"]
+    write(place, "0")
+    assert sorted(path.name.split(".")[-2] for path in place.iterdir()) == ["0" * 64, "hour"]
 
 
 def test_files_are_read_up_to_a_size(tmp_path):

@@ -20,7 +20,7 @@ from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.ops import compound, names, operators
-from glassgrad.ops.complex_input import refuse_complex
+from glassgrad.ops.complex_input import complex_dtype, refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
 
@@ -59,7 +59,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
             arrays.append(arg)
         parents.append(None)
-    if not takes_complex:
+    if not takes_complex and complex_dtype(arrays) is not None:
         refuse_complex(prim.name, arrays)
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)

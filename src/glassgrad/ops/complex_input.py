@@ -24,10 +24,16 @@ def takes_complex(function: Function) -> Function:
     return function
 
 
+# What most arguments are that are no arrays; they are passed over without a second look.
+_REAL = frozenset({float, int, bool, str, type(None)})
+
+
 def complex_dtype(values: Iterable[Any]) -> Any:
     """Return the dtype of the first complex number or array among `values` and the lists in them, or None."""
     for value in values:
-        dtype = getattr(value, "dtype", None)
+        if type(value) in _REAL:
+            continue
+        dtype = getattr(getattr(value, "array", value), "dtype", None)  # a Tensor's own `dtype` would be a call
         if dtype is not None:
             if getattr(dtype, "kind", None) == "c":
                 return dtype
@@ -54,9 +60,8 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        refuse_complex(name, args)
-        if kwargs:
-            refuse_complex(name, kwargs.values())
+        if complex_dtype((*args, *kwargs.values()) if kwargs else args) is not None:
+            refuse_complex(name, (*args, *kwargs.values()))
         return function(*args, **kwargs)
 
     call.takes_complex = False  # type: ignore[attr-defined]  # says that it is guarded

@@ -29,7 +29,7 @@ class Statement(NamedTuple):
     detail: int
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Use of index_put_ on expanded tensors")  # by PyTorch
+pytestmark = pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors")  # by PyTorch
 
 statements = st.builds(Statement, *[st.integers(0, 10_000)] * 4)
 programs = st.lists(statements, min_size=1, max_size=15)
@@ -48,6 +48,9 @@ VIEWS: tuple[Callable[[Any], Any], ...] = (
     lambda x: x.reshape(-1) if x.shape in {(3, 4), (12,)} else x[...],
     lambda x: x.view(2, -1) if tuple(x.shape) == (12,) else x.view(x.shape),
     lambda x: x.unsqueeze(0).expand(2, *x.shape),
+    lambda x: x.diagonal(1) if x.ndim > 1 else x[...],
+    lambda x: x.diagonal(0, -1, 0) if x.ndim > 2 else x[...],
+    lambda x: x.unfold(-1, 2, 1) if x.ndim and x.shape[-1] > 2 else x[...],
 )
 READS: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, y: x.tanh(),

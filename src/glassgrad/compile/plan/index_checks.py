@@ -15,7 +15,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
-from glassgrad.compile.plan.view_chains import is_view
+from glassgrad.compile.plan.view_chains import only_moves
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import PLACES, IndexArray, spec_entries
 
@@ -196,7 +196,7 @@ def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
 def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
     """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
     steps: list[Instr] = []
-    while (instr := producer.get(var)) is not None and (is_view(instr) or _widens(instr)):
+    while (instr := producer.get(var)) is not None and (only_moves(instr) or _widens(instr)):
         steps.append(instr)
         source = instr.inputs[0]
         assert isinstance(source, Var)

@@ -15,7 +15,7 @@ from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point
 from glassgrad.compile.plan.indices import Index, NeedsSplit, NotAffine
 from glassgrad.compile.plan.nests import Access, Expressions, Nest, Store
 from glassgrad.compile.plan.target import Target
-from glassgrad.compile.plan.view_chains import Strided, ViewChain, is_view
+from glassgrad.compile.plan.view_chains import Strided, ViewChain, only_moves
 
 
 @dataclass(eq=False)
@@ -113,7 +113,7 @@ class _Limits:
 
 def choose_views(graph: Graph, target: Target) -> set[Instr]:
     """Return the view instructions that are read through; the others become copies."""
-    views = {instr for instr in graph.instrs if is_view(instr) and not target.is_host(instr)}
+    views = {instr for instr in graph.instrs if only_moves(instr) and not target.is_host(instr)}
     chain = ViewChain(views, graph.producers())
     for var in graph.results():
         maker = chain.producer.get(var)

@@ -10,7 +10,7 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Instr
 from glassgrad.compile.plan.build_nest import LoopLowering
-from glassgrad.compile.plan.view_chains import Strided, is_view
+from glassgrad.compile.plan.view_chains import Strided, only_moves
 
 
 class Solid(Protocol):
@@ -65,7 +65,7 @@ class Target:
         """Tell whether an instruction has no native code."""
         if not self.has_kinds(instr):
             return True
-        if is_view(instr) or instr.op in self.loops:
+        if only_moves(instr) or instr.op in self.loops:
             return False
         solid = self.solids.get(instr.op)
         return solid is None or not solid.takes(instr)

@@ -37,8 +37,8 @@ class Strided:
         return all(have == want or extent == 1 for have, want, extent in pairs)
 
 
-def is_view(instr: Instr) -> bool:
-    """Tell whether an instruction may be read through instead of run."""
+def only_moves(instr: Instr) -> bool:
+    """Tell whether an instruction only moves elements, so that it may be read through instead of run."""
     prim = PRIMITIVES.get(instr.op)
     return prim is not None and prim.indices is not None and len(instr.inputs) == 1
 

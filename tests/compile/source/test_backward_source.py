@@ -254,6 +254,18 @@ def test_targets_that_are_ignored_are_not_simplified_away():
     np.testing.assert_allclose(found, wanted.array, atol=1e-12)
 
 
+def test_a_product_with_the_variance_is_no_normalisation():
+    def loss(x):
+        centred = x - x.mean(1, keepdim=True)
+        return (centred / ((centred * centred).mean(1, keepdim=True) + 1e-5).reciprocal()).square().sum()
+
+    x = gg.randn(3, 4).double().requires_grad_()
+    source = gg.backward_source(loss, simplify=True)(x)
+    assert source.notes == ()
+    _, gradients = source.function()(*[source.data[name] for name in source.arguments])
+    np.testing.assert_allclose(gradients["dx"], gg.autograd.grad(loss(x), x)[0].array, rtol=1e-9)
+
+
 def test_what_has_no_loss_is_refused():
     w = gg.ones(3, requires_grad=True)
     with pytest.raises(errors.CompileError, match=r"returned float32\[3\]"):

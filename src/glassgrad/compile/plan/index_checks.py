@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.ir.passes.rules import fits, pattern
 from glassgrad.compile.plan.view_chains import only_moves
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import PLACES, IndexArray, spec_entries
@@ -157,15 +158,13 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any]
 
     So labels are checked before the step has changed anything, and not by the values that it computes.
     """
-    choice = producer.get(index)
-    if choice is None or choice.op != "where" or choice.inputs[2] != 0:
+    found: dict[str, Any] = {}
+    if not fits(_NOT_IGNORED, index, producer.get, found):
         return None
-    keep, labels, _ = choice.inputs
-    test = producer.get(keep) if isinstance(keep, Var) else None
-    if test is None or test.op != "not_equal" or test.inputs[0] is not labels or not isinstance(labels, Var):
+    labels, spare = found["x"], found["n"]
+    if not isinstance(labels, Var) or not isinstance(spare, int):
         return None
-    spare = test.inputs[1]
-    if not isinstance(spare, int) or labels.dtype.kind not in "iu" or labels.dtype == np.uint64:
+    if labels.dtype.kind not in "iu" or labels.dtype == np.uint64:
         return None
     base, select = _origin(labels, producer)
     return base, select, spare
@@ -175,16 +174,13 @@ def _counted_from_either_end(
     index: Var, extent: int, producer: dict[Var, Instr]
 ) -> tuple[Var, Callable[[Any], Any]] | None:
     """Return (argument, selection) behind ``where(index < 0, index + extent, index)``: NumPy's way to count places."""
-    choice = producer.get(index)
-    if choice is None or choice.op != "where":
-        return None
-    test, shifted = (producer.get(one) if isinstance(one, Var) else None for one in choice.inputs[:2])
-    plain = choice.inputs[2]
-    if test is None or shifted is None or not isinstance(plain, Var):
-        return None
-    if (test.op, *test.inputs) != ("less", plain, 0) or (shifted.op, *shifted.inputs) != ("add", plain, extent):
-        return None
-    return _origin(plain, producer)
+    found: dict[str, Any] = {}
+    counted = fits(_FROM_EITHER_END, index, producer.get, found) and found["n"] == extent
+    return _origin(found["x"], producer) if counted and isinstance(found["x"], Var) else None
+
+
+_NOT_IGNORED = pattern("where(not_equal(x, n), x, 0)")
+_FROM_EITHER_END = pattern("where(less(x, 0), x + n, x)")
 
 
 def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.passes.rules import fits, pattern
 
 
 @dataclass(eq=False)
@@ -72,6 +73,14 @@ class Finder:
         """Return the instruction behind an operand if it is one of `ops`."""
         instr = self.producer.get(operand) if isinstance(operand, Var) else None
         return instr if instr is not None and (not ops or instr.op in ops) else None
+
+    def fits(self, operand: Operand, *patterns: Any) -> dict[str, Any] | None:
+        """Return what the letters stand for in the first of some patterns that an operand fits."""
+        for one in patterns:
+            values: dict[str, Any] = {}
+            if fits(one, operand, self.behind, values):
+                return values
+        return None
 
     def between(self, result: Var, source: Var) -> list[Instr]:
         """Return the instructions on paths from the source to the result, in order."""
@@ -201,56 +210,28 @@ class Finder:
 
     def log_softmax(self, var: Var) -> tuple[Var, int, Var | None] | None:
         """Recognise a log-softmax: return x, the axis, and the probabilities if they were computed."""
-        instr = self.behind(var, "log_softmax", "log", "subtract")
-        if instr is None:
-            return None
-        first = instr.inputs[0]
-        assert isinstance(first, Var)
-        if instr.op == "log_softmax":
-            return first, instr.params["axis"], None
-        if instr.op == "log":
-            soft = self.softmax(first)
-            return None if soft is None else (*soft, first)
-        total = self.behind(instr.inputs[1], "log")
-        summed = self.behind(total.inputs[0], "sum") if total is not None else None
-        powers = self.behind(summed.inputs[0], "exp") if summed is not None else None
-        if powers is None or summed is None or powers.inputs[0] is not first:
-            return None
-        (axis,) = summed.params["axis"] if len(summed.params["axis"]) == 1 else (-1,)
-        return None if axis < 0 else (self.unshifted(first, axis), axis, None)
+        logs = self._of_any_shift(self.fits(var, *_LOG_SOFTMAX))
+        if logs is not None:
+            return (*logs, None)
+        logarithm = self.fits(var, _LOG)
+        soft = None if logarithm is None else self.softmax(logarithm["x"])
+        return None if logarithm is None or soft is None else (*soft, logarithm["x"])
 
     def softmax(self, var: Var) -> tuple[Var, int] | None:
         """Recognise a softmax, also as exp(x - m) / sum(exp(x - m)) for any m that is the same along the axis."""
-        instr = self.behind(var, "softmax", "multiply", "divide")
-        if instr is None:
-            return None
-        if instr.op == "softmax":
-            return instr.inputs[0], instr.params["axis"]  # type: ignore[return-value]  # checked before
-        powers, divisor = instr.inputs
-        if instr.op == "multiply":
-            inverse = self.behind(divisor, "power", "reciprocal")
-            if inverse is None or (inverse.op == "power" and inverse.inputs[1] != -1):
-                return None
-            divisor = inverse.inputs[0]
-        summed = self.behind(divisor, "sum")
-        made = self.behind(powers, "exp")
-        if summed is None or made is None or summed.inputs[0] is not powers or len(summed.params["axis"]) != 1:
-            return None
-        (axis,) = summed.params["axis"]
-        if not summed.params["keepdims"]:
-            return None
-        exponent = made.inputs[0]
-        assert isinstance(exponent, Var)
-        return self.unshifted(exponent, axis), axis
+        return self._of_any_shift(self.fits(var, *_SOFTMAX))
 
-    def unshifted(self, var: Var, axis: int) -> Var:
-        """Return x for ``x - m`` with m the same along the axis: the shift has no influence on a softmax."""
-        instr = self.behind(var, "subtract")
-        if instr is None:
-            return var
-        first, shift = instr.inputs
+    def _of_any_shift(self, found: dict[str, Any] | None) -> tuple[Var, int] | None:
+        """Return x and the axis; written out, it may be that of ``x - m``: the shift has no influence on a softmax."""
+        if found is None or isinstance(found["a"], int):
+            return None if found is None else (found["x"], found["a"])
+        if len(found["a"]) != 1:
+            return None
+        var, (axis,) = found["x"], found["a"]
+        parts = self.fits(var, _DIFFERENCE) or {"x": var, "y": None}
+        shift = parts["y"]
         same = isinstance(shift, Var) and shift.ndim == var.ndim and shift.shape[axis] == 1
-        return first if same and isinstance(first, Var) else var
+        return (parts["x"] if same and isinstance(parts["x"], Var) else var), axis
 
     # --- batch and layer normalisation ----------------------------------------------------------------
 
@@ -287,21 +268,13 @@ class Finder:
 
     def _under_root(self, var: Operand, *, inverse: bool) -> Operand | None:
         """Return v for ``(v + eps)**-0.5`` (or its inverse, or without the eps)."""
-        instr = self.behind(var, "power", "rsqrt", "reciprocal", "sqrt")
-        if instr is None:
+        found = self.fits(var, *(_INVERSE_ROOT if inverse else _ROOT))
+        if found is None:
             return None
-        if instr.op == "reciprocal" and inverse:
-            instr = self.behind(instr.inputs[0], "sqrt")
-        elif instr.op == "power":
-            instr = instr if instr.inputs[1] == (-0.5 if inverse else 0.5) else None
-        elif (instr.op == "rsqrt") != inverse:
-            return None
-        if instr is None:
-            return None
-        added = self.behind(instr.inputs[0], "add")
-        if added is None:
-            return instr.inputs[0]
-        return next((x for x in added.inputs if isinstance(x, Var)), None) if _number(added.inputs) else None
+        added = self.fits(found["x"], *_PLUS_NUMBER)
+        if added is not None:
+            return added["x"]  # type: ignore[no-any-return]  # an operand
+        return None if self.behind(found["x"], "add") else found["x"]
 
     def _mean(self, var: Operand) -> tuple[Var, tuple[int, ...], float] | None:
         """Write a value as ``scale * sum(x, axis, keepdims=True)``."""
@@ -321,10 +294,26 @@ class Finder:
         return instr.inputs[0], instr.params["axis"], scale  # type: ignore[return-value]  # checked before
 
     def _is_square(self, var: Operand, of: Operand) -> bool:
-        instr = self.behind(var, "square", "power", "multiply")
-        if instr is None or instr.inputs[0] is not of:
-            return False
-        return instr.op == "square" or (instr.inputs[1] == 2 if instr.op == "power" else instr.inputs[1] is of)
+        found = self.fits(var, *_SQUARE)
+        return found is not None and found["x"] is of
+
+
+def _patterns(*texts: str) -> tuple[Any, ...]:
+    return tuple(map(pattern, texts))
+
+
+_DIFFERENCE, _LOG = _patterns("x - y", "log(x)")
+_SOFTMAX = _patterns(
+    "softmax(x, axis=a)",
+    "exp(x) / sum(exp(x), axis=a, keepdims=True)",
+    "exp(x) * reciprocal(sum(exp(x), axis=a, keepdims=True))",
+    "exp(x) * sum(exp(x), axis=a, keepdims=True) ** -1",
+)
+_LOG_SOFTMAX = _patterns("log_softmax(x, axis=a)", "x - log(sum(exp(x), axis=a))")
+_ROOT = _patterns("x ** 0.5", "sqrt(x)")
+_INVERSE_ROOT = _patterns("x ** -0.5", "rsqrt(x)", "reciprocal(sqrt(x))")
+_PLUS_NUMBER = _patterns("x + n", "n + x")
+_SQUARE = _patterns("square(x)", "x ** 2", "x * x")
 
 
 def _first(instr: Instr) -> Var:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
-from glassgrad.compile.ir.passes.rules import Letter, Pattern, Rules
+from glassgrad.compile.ir.passes.rules import Letter, Pattern, Rules, fits
 from glassgrad.ops.core import PRIMITIVES
 
 
@@ -119,10 +119,9 @@ class Rewriter:
     def _better(self, instr: Instr, rules: Rules, again: bool) -> Var | None:
         """Return what the first rule that fits puts in place of an instruction's result."""
         for rule in rules[instr.op]:
-            values: dict[str, Operand] = {}
-            if rule.match is not None and not (
-                self._may_match(rule.match, instr) and self._match(rule.match, instr, values)
-            ):
+            values: dict[str, Any] = {}
+            match = rule.match
+            if match is not None and not (self._may_fit(match, instr) and fits(match, instr, self.behind, values)):
                 continue
             if rule.when is not None and not rule.when(self, instr):
                 continue
@@ -135,7 +134,7 @@ class Rewriter:
                 return made
         return None
 
-    def _may_match(self, pattern: Pattern, instr: Instr) -> bool:
+    def _may_fit(self, pattern: Pattern, instr: Instr) -> bool:
         """Tell whether the operands are of the kinds that a pattern asks for: most are not, as is soon seen."""
         for part, value in zip(pattern.args, instr.inputs, strict=False):
             if type(part) is Letter:
@@ -148,20 +147,7 @@ class Rewriter:
                     return False
         return True
 
-    def _match(self, pattern: Any, given: Any, values: dict[str, Operand]) -> bool:
-        if isinstance(pattern, Pattern):
-            instr = given if isinstance(given, Instr) else self.behind(given)
-            if instr is None or instr.op != pattern.op or len(instr.inputs) != len(pattern.args):
-                return False
-            return all(self._match(part, value, values) for part, value in zip(pattern.args, instr.inputs, strict=True))
-        if isinstance(pattern, Letter):
-            if pattern.name == "n" and isinstance(given, Var):
-                return False
-            known = values.setdefault(pattern.name, given)
-            return known is given or (not isinstance(given, Var) and known == given and type(known) is type(given))
-        return not isinstance(given, Var) and type(given) in {int, float} and given == pattern
-
-    def _build(self, pattern: Any, values: dict[str, Operand], like: Instr, rules: Rules | None) -> Operand:
+    def _build(self, pattern: Any, values: Mapping[str, Operand], like: Instr, rules: Rules | None) -> Operand:
         if not isinstance(pattern, Pattern):
             return values[pattern.name] if isinstance(pattern, Letter) else pattern
         args = [self._build(arg, values, like, rules) for arg in pattern.args]

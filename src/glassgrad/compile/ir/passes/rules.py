@@ -1,9 +1,10 @@
 """What a rewrite is, and the table of algebraic ones: what is left, and what is right.
 
 Left and right are written as expressions. ``x``, ``y``, ``a``, ``b`` stand for any operand (the same letter for the
-same one), ``n`` for a Python number; functions are ops by name. An op on the right that is also the one on the left has
-its parameters. Only rewrites that keep every rounding, NaN and infinity are here: nothing is reassociated. A rewrite is
-used only when its result has the shape and dtype of what it replaces.
+same one), ``n`` for a Python number; functions are ops by name, and a letter may stand for a parameter, as in
+``sum(x, axis=a)``. An op on the right that is also the one on the left has its parameters. Only rewrites that keep
+every rounding, NaN and infinity are here: nothing is reassociated. A rewrite is used only when its result has the
+shape and dtype of what it replaces.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.ops.core import PRIMITIVES, Elementwise
 
 RULES_TEXT: tuple[tuple[str, str], ...] = (
@@ -61,10 +63,11 @@ _BINARY: dict[type[ast.operator], str] = {
 
 
 class Pattern(NamedTuple):
-    """An op applied to patterns."""
+    """An op applied to patterns, and what some of its parameters have to be."""
 
     op: str
     args: tuple[Any, ...]
+    params: tuple[tuple[str, Any], ...] = ()
 
 
 class Letter(NamedTuple):
@@ -110,8 +113,9 @@ def _parse(node: ast.expr) -> Any:
             return -value  # type: ignore[operator]  # a number
         case ast.UnaryOp(ast.USub(), operand):
             return Pattern("negative", (_parse(operand),))
-        case ast.Call(ast.Name(name), args):
-            return Pattern(name, tuple(map(_parse, args)))
+        case ast.Call(ast.Name(name), args, keywords):
+            params = tuple((str(part.arg), _parse(part.value)) for part in keywords)
+            return Pattern(name, tuple(map(_parse, args)), params)
         case ast.Name(name):
             return Letter(name)
         case ast.Constant(value):
@@ -119,13 +123,35 @@ def _parse(node: ast.expr) -> Any:
     raise ValueError(f"not a pattern: {ast.unparse(node)}")
 
 
+def pattern(text: str) -> Any:
+    """Return an expression as a pattern."""
+    return _parse(ast.parse(text, mode="eval").body)
+
+
+def fits(part: Any, given: Any, behind: Callable[[Any], Instr | None], values: dict[str, Any]) -> bool:
+    """Tell whether an instruction, operand or parameter fits a pattern; note in `values` what the letters stand for."""
+    if isinstance(part, Pattern):
+        instr = given if isinstance(given, Instr) else behind(given)
+        if instr is None or instr.op != part.op or len(instr.inputs) != len(part.args):
+            return False
+        return all(
+            fits(one, value, behind, values) for one, value in zip(part.args, instr.inputs, strict=True)
+        ) and all(
+            fits(one, instr.params[name], behind, values) if isinstance(one, Letter) else instr.params[name] == one
+            for name, one in part.params
+        )
+    if isinstance(part, Letter):
+        if part.name == "n" and isinstance(given, Var):
+            return False
+        known = values.setdefault(part.name, given)
+        return known is given or (not isinstance(given, Var) and type(known) is type(given) and bool(known == given))
+    return not isinstance(given, Var) and type(given) in {int, float} and given == part
+
+
 def rule(left: str, right: Any, when: Callable[..., bool] | None = None) -> Rule:
     """Return a rule from its left side, an expression or the name of an op, and its right side or a function."""
-    pattern = _parse(ast.parse(left, mode="eval").body)
-    build = _parse(ast.parse(right, mode="eval").body) if isinstance(right, str) else right
-    if isinstance(pattern, Letter):
-        return Rule(pattern.name, None, build, when)
-    return Rule(pattern.op, pattern, build, when)
+    match, build = pattern(left), pattern(right) if isinstance(right, str) else right
+    return Rule(match.name, None, build, when) if isinstance(match, Letter) else Rule(match.op, match, build, when)
 
 
 ALGEBRA = tuple(rule(left, right) for left, right in RULES_TEXT)

@@ -18,9 +18,8 @@ def _keeps_axes(rewriter: Rewriter, instr: Instr) -> bool:
     return bool(axes == tuple(range(len(axes))))
 
 
-def _joined(rewriter: Rewriter, instr: Instr, x: Operand) -> Operand:
+def _joined(rewriter: Rewriter, instr: Instr, x: Operand, first: tuple[int, ...]) -> Operand:
     """Two permutations are one; the second may undo the first."""
-    first = rewriter.producer[instr.inputs[0]].params["axes"]  # type: ignore[index]  # matched: it is a value
     axes = tuple(first[axis] for axis in instr.params["axes"])
     return x if axes == tuple(range(len(axes))) else rewriter.apply("permute_dims", x, like=instr, axes=axes)
 
@@ -42,15 +41,14 @@ def _swapped_product(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -
     return rewriter.apply("matmul", *plain, like=rewriter.producer[product])  # type: ignore[index]  # matched
 
 
-def _kept_reduction(rewriter: Rewriter, instr: Instr, source: Operand) -> Operand | None:
+def _kept_reduction(rewriter: Rewriter, instr: Instr, x: Operand, axes: tuple[int, ...], kept: bool) -> Operand | None:
     """A reduction that gets its axes back right away keeps them, one that loses them drops them."""
-    behind = rewriter.producer[instr.inputs[0]]  # type: ignore[index]  # matched: it is a value
-    axes, keep = behind.params["axis"], not behind.params["keepdims"]
-    if rewriter.uses[behind.output] > 1 or not isinstance(source, Var) or not axes:
+    reduced = rewriter.producer[instr.inputs[0]]  # type: ignore[index]  # matched: it is a value
+    if rewriter.uses[reduced.output] > 1 or not isinstance(x, Var) or not axes:
         return None
-    if instr.output.shape != reduced_shape(source, axis=axes, keepdims=keep):
+    if instr.output.shape != reduced_shape(x, axis=axes, keepdims=not kept):
         return None
-    return rewriter.apply(behind.op, source, like=behind, axis=axes, keepdims=keep)
+    return rewriter.apply(reduced.op, x, like=reduced, axis=axes, keepdims=not kept)
 
 
 def _without_reducing(rewriter: Rewriter, instr: Instr, x: Operand) -> Operand | None:
@@ -98,13 +96,13 @@ SIMPLIFY = Rules(
         rule("reshape(reshape(x))", "reshape(x)"),
         rule("broadcast_to(broadcast_to(x))", "broadcast_to(x)"),
         rule("broadcast_to(reshape(x))", "broadcast_to(x)", _of_a_number),
-        rule("permute_dims(permute_dims(x))", _joined),
+        rule("permute_dims(permute_dims(x, axes=a))", _joined),
         rule("permute_dims(matmul(a, b))", _swapped_product),
         # signs
         rule("reshape(-x)", "-reshape(x)"),
         rule("sum(-x)", "-sum(x)"),
         # reductions
-        *(rule(f"reshape({op}(x))", _kept_reduction) for op in _REDUCTIONS),
+        *(rule(f"reshape({op}(x, axis=a, keepdims=b))", _kept_reduction) for op in _REDUCTIONS),
         *(rule(f"{op}(x)", _without_reducing) for op in _REDUCTIONS),
         rule("elementwise", _without_broadcasts),
     )

@@ -26,7 +26,8 @@ _ELSEWHERE = {
     "backward_source": "compile", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
     "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",
-    "plot_gradient_histograms": "report", "plot_total_norm": "report",
+    "plot_gradient_histograms": "report", "plot_statistics": "report",
+    "plot_total_norm": "report", "visualize_gradient_flow": "report",
 }  # fmt: skip  # a table
 
 # Modules of PyTorch's that are tables in `compat`, and are imported by their names all the same.

@@ -14,6 +14,7 @@ from glassgrad import errors
 from glassgrad.doctor import library
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.forward_watch import ForwardWatch
+from glassgrad.doctor.loggers import hand_over
 from glassgrad.doctor.quantities import gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.statistics import BINS, norm
@@ -177,6 +178,39 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         finally:
             if self._watch is not None:
                 self._watch.detach()
+
+    def log_stats(self, logger: Any, step: int | None = None) -> None:
+        """Measure the gradients there are now, and hand mean, standard deviation and norm of each to a logger.
+
+        Args:
+            logger: TensorBoard's writer (`add_scalar`), W&B (`log`), Lightning's (`log_metrics`), one of
+                `glassgrad.train` (`write`), Python's own (`info`), or a function of (name, value, step).
+            step: the number of the step; without it the one after the last.
+
+        Raises:
+            GlassgradError: no parameter has a gradient.
+            KindError: something that takes no numbers.
+
+        Example:
+            >>> import glassgrad as gg
+            >>> layer = gg.nn.Linear(2, 1, bias=False)
+            >>> layer(gg.tensor([[3.0, 4.0]])).sum().backward()
+            >>> seen = {}
+            >>> gg.GradientMonitor(layer).log_stats(lambda name, value, step: seen.update({name: value}), 0)
+            >>> seen["gradient_norm/weight"], seen["total_norm"]
+            (5.0, 5.0)
+        """
+        self.after_step()
+        self.step = self._due = self.step if step is None else int(step)
+        self.update()
+        values = self._samples[-1].values
+        found = {"total_norm": float(values["total_norm"])}
+        for kind in ("gradient", "parameter"):
+            for name in ("mean", "std", "norm"):
+                for parameter, value in zip(self._shapes, values[f"{kind}_{name}"], strict=True):
+                    if not np.isnan(value):
+                        found[f"{kind}_{name}/{parameter}"] = float(value)
+        hand_over(logger, found, self.step - 1)
 
     # --- what was seen ---
 

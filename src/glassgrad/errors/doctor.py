@@ -39,3 +39,8 @@ PICTURE_EMPTY = Message(
 PICTURE_NAMES = Message(ArgumentError, "{owner}: no {what} is called {given!r}; there are {known}.")
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
 DOCTOR_NO_SCRIPT = Message(InputError, "there is no script {path}")
+MONITOR_LOGGER = Message(
+    KindError,
+    "log_stats expects a logger with add_scalar, log_metrics, log, write or info, or a function of (name, value, step); "
+    "given {given}.",
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from glassgrad.report.activations import plot_activations
 from glassgrad.report.checkup import check_up_lines, debug_training
-from glassgrad.report.flow import plot_gradient_flow, plot_total_norm
+from glassgrad.report.flow import plot_gradient_flow, plot_total_norm, visualize_gradient_flow
 from glassgrad.report.histograms import plot_gradient_histograms
+from glassgrad.report.statistics import plot_statistics
 
 __all__ = [
     "check_up_lines",
@@ -13,5 +14,7 @@ __all__ = [
     "plot_activations",
     "plot_gradient_flow",
     "plot_gradient_histograms",
+    "plot_statistics",
     "plot_total_norm",
+    "visualize_gradient_flow",
 ]

@@ -54,6 +54,11 @@ def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequenc
     return figure
 
 
+def visualize_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Any:
+    """Draw what `plot_gradient_flow` draws, under a name that many scripts use."""
+    return plot_gradient_flow(source, step, parameters)
+
+
 def _past(axes: Any, places: Array, data: MonitorData, rows: list[int]) -> None:
     first = _positive(data.gradient_abs_mean[0, rows])
     axes.plot(

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor import MonitorData
+from glassgrad import errors
+from glassgrad.doctor import GradientMonitor, MonitorData
 from glassgrad.report import sources, style
+from glassgrad.report.signed import plot_signed
 
 Array = Any
 
@@ -18,7 +20,9 @@ _FEW = 12
 _MOST = 72
 
 
-def plot_gradient_histograms(source: Any, parameters: Sequence[str] | str | None = None) -> Any:
+def plot_gradient_histograms(
+    source: Any, parameters: Sequence[str] | str | None = None, *, signed: bool = False
+) -> Any:
     """Draw the distribution of |gradient| over the steps, a heat map for each parameter, on a log scale.
 
     A column is one sample: the darker, the larger the share of the entries in that bin. A band that sinks is a layer
@@ -26,13 +30,20 @@ def plot_gradient_histograms(source: Any, parameters: Sequence[str] | str | None
     the scale, stands in the corner.
 
     Args:
-        source: a `GradientMonitor`, its data, or the path of its file.
+        source: a `GradientMonitor`, its data, or the path of its file; for `signed` a monitor or a model.
         parameters: names, or patterns such as "*.weight"; without them all, and of more than 12 the matrices only.
+        signed: draw instead the gradients of this moment with their signs: a grid of histograms, with mean and standard
+            deviation.
 
     Returns:
         A matplotlib figure.
     """
     owner = "plot_gradient_histograms"
+    if signed:
+        model = source.model if isinstance(source, GradientMonitor) else source
+        if not hasattr(model, "named_parameters"):
+            raise errors.PICTURE_SOURCE(owner=owner, given=type(source).__name__)
+        return plot_signed(model, parameters, owner)
     data = sources.data_of(source, owner)
     shown = sources.chosen(data.parameters, parameters, owner, "parameter")
     note = ""

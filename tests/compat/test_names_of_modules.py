@@ -164,6 +164,17 @@ def test_small_functions_agree_with_pytorch() -> None:
     assert gg.binomial(gg.full((50,), 9.0), gg.full((50,), 1.0)).tolist() == [9.0] * 50
 
 
+def test_arrays_given_to_tensor_become_the_default_dtype_as_in_pytorch() -> None:
+    values = np.array([1.0, 2.0])
+    with compat.as_torch() as torch:
+        assert torch.Tensor(values).dtype == torch.float32
+        assert torch.Tensor(np.array([True, False])).tolist() == [1.0, 0.0]
+        single = values.astype(np.float32)
+        assert not np.shares_memory(torch.Tensor(single).numpy(), single)
+        assert torch.poisson(torch.tensor([3.0], dtype=torch.float64)).dtype == torch.float64
+    assert gg.Tensor(values).dtype == np.float64
+
+
 def test_old_names_warn_and_work() -> None:
     w = gg.tensor([3.0, 4.0], requires_grad=True)
     (w * w / 2).sum().backward()

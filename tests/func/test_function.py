@@ -394,3 +394,35 @@ def test_straight_through() -> None:
     assert func.vmap(func.grad(quantise))(x).tolist() == [1.0, 1.0]
     with pytest.raises(errors.ShapeError, match=r"returned \(\), expected a tensor of the argument's shape \(2,\)"):
         func.straight_through(lambda x: x.sum())(x.clone().requires_grad_())
+
+
+class Adjoint(gg.autograd.Function):
+    """Differentiates the module again in its backward pass, by the parameters that it saved."""
+
+    @staticmethod
+    def forward(ctx, module, x, *parameters):
+        ctx.module = module
+        with gg.no_grad():
+            y = module(x)
+        ctx.save_for_backward(x, *parameters)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, *parameters = ctx.saved_tensors
+        with gg.enable_grad():
+            x = x.detach().requires_grad_()
+            found = gg.autograd.grad(ctx.module(x), (x, *parameters), g, allow_unused=True)
+        return (None, *found)
+
+
+def test_parameters_that_were_saved_are_themselves() -> None:
+    """The adjoint method for differential equations asks for derivatives by them; they were zero."""
+    layer = gg.nn.Linear(2, 3)
+    x = gg.tensor([[1.0, 2.0]], requires_grad=True)
+    layer(x * 1).sum().backward()
+    expected = [layer.weight.grad.tolist(), layer.bias.grad.tolist(), x.grad.tolist()]
+    layer.zero_grad()
+    x.grad = None
+    Adjoint.apply(layer, x * 1, *layer.parameters()).sum().backward()
+    assert [layer.weight.grad.tolist(), layer.bias.grad.tolist(), x.grad.tolist()] == expected

@@ -339,3 +339,10 @@ def test_summary_of_a_model_with_several_inputs_prints_with_rich() -> None:
     lstm = nn.summary(nn.LSTM(3, 4), (5, 2, 3))
     assert lstm.rows[0].output == [(5, 2, 4), (1, 2, 4), (1, 2, 4)]
     assert lstm.flops == 2 * 10 * (16 * 3 + 16 * 4)
+
+
+def test_normalize_writes_where_it_is_told() -> None:
+    x = gg.tensor([[3.0, 4.0]])
+    out = gg.zeros(1, 2)
+    assert gg.nn.functional.normalize(x, out=out) is out
+    np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)

@@ -170,9 +170,10 @@ def test_the_dtype_of_normal_numbers() -> None:
 
 
 def test_randint_by_keyword() -> None:
+    assert set(gg.randint(3, size=(200,)).tolist()) == {0, 1, 2}
     assert set(gg.randint(high=3, size=(200,)).tolist()) == {0, 1, 2}
     assert set(gg.randint(high=3, low=1, size=(200,)).tolist()) == {1, 2}
-    for given in ({"high": 3}, {"size": (2,)}, {"low": 1, "size": (2,)}):
+    for given in ({"high": 3}, {"size": (2,)}):
         with pytest.raises(errors.ArgumentError, match="randint"):
             gg.randint(**given)
 

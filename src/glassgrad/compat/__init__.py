@@ -148,18 +148,31 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (front, "__version__", torch_names.VERSION),
         # Programs call `self.__getattr__(name)`. A class that has it looks every attribute up more slowly.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
+        (Tensor, "__init__", _tensor_of_default),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")
         if (
             name
-            and parent in {"nn", "utils.data", "autograd"}
+            and parent in {"nn", "utils", "utils.data", "autograd"}
             and (isinstance(home, Namespace) or not find_spec_of(path))
         ):
             owner = importlib.import_module(f"glassgrad.{parent}")
             if isinstance(vars(owner).get(name), ModuleType | None):  # what else there is, PyTorch has there too
                 patches.append((owner, name, home_of(path)))
     return patches
+
+
+_INIT = Tensor.__init__
+
+
+def _tensor_of_default(self: Tensor, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
+    """Read an array that a program gives to `torch.Tensor` as PyTorch does: a copy, of the default dtype."""
+    if isinstance(data, np.ndarray):
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if caller.partition(".")[0] != "glassgrad":
+            data = np.array(data, creation.DEFAULT)
+    _INIT(self, data, *sizes, requires_grad=requires_grad)
 
 
 def _no_attribute(module: Any, name: str) -> Any:

@@ -77,16 +77,19 @@ class _Saved:
         self.origins = [(at_input.get(id(x)), at_output.get(id(x))) for x in tensors]
         self.arrays = tuple(x.array if isinstance(x, Tensor) else x for x in tensors)
 
-    def tensors(self, arrays: Sequence[Any], parents: Sequence[Any] | None, node: Node, count: int) -> tuple[Any, ...]:
-        """Return the tensors; with `parents`, connected to what they were."""
+    def tensors(
+        self, arrays: Sequence[Any], parents: Sequence[Any] | None, leaves: Sequence[Any] | None, node: Node, count: int
+    ) -> tuple[Any, ...]:
+        """Return the tensors; with `parents`, connected to what they were; with `leaves`, those that are leaves."""
         result: list[Any] = []
+        sources = leaves if parents is None else parents
         for array, (at_input, at_output) in zip(arrays, self.origins, strict=True):
-            parent = None if parents is None or at_input is None else parents[at_input]
+            parent = None if sources is None or at_input is None else sources[at_input]
             if array is None:
                 result.append(None)
             elif isinstance(parent, Node):
                 result.append(make(array, parent, True))
-            elif isinstance(parent, Tensor):
+            elif isinstance(parent, Tensor) and (parents is not None or parent.array is array):
                 result.append(parent)
             elif parents is not None and at_output is not None and array.dtype.kind in "fc":
                 result.append(pick(node, array, at_output, count) if node.prim.multiple else make(array, node, True))
@@ -116,7 +119,9 @@ def _vjp(g: Any, needs: Sequence[bool], arrays: Any, *parents: Any, call: _Call)
     gs = list(g) if call.multiple else [g]
     again = any(isinstance(c, Tensor) for c in gs)
     shown = [None if c is None else tape.wrap(tape.turned(c)) for c in gs]
-    found = call.pull(shown, arrays, parents if again else None)
+    # Parameters that were saved are themselves, so that `backward` may ask for derivatives by them.
+    leaves = [parent if isinstance(parent, Tensor) else None for parent in parents]
+    found = call.pull(shown, arrays, parents if again else None, leaves=leaves)
     return [None if c is None else tape.turned(c if again else c.array) for c in found]
 
 
@@ -151,13 +156,15 @@ class _Call:
     def saved(self) -> Any:
         return self.for_backward.arrays, self.for_forward.arrays
 
-    def _enter(self, saved: _Saved, arrays: Any, parents: Any) -> None:
-        self.ctx._view = lambda: saved.tensors(arrays, parents, self.node(), len(self.outputs))
+    def _enter(self, saved: _Saved, arrays: Any, parents: Any, leaves: Any = None) -> None:
+        self.ctx._view = lambda: saved.tensors(arrays, parents, leaves, self.node(), len(self.outputs))
 
-    def pull(self, gs: list[Any], arrays: Any, parents: Any, record: bool = False) -> list[Any]:
+    def pull(
+        self, gs: list[Any], arrays: Any, parents: Any, record: bool = False, leaves: Sequence[Any] | None = None
+    ) -> list[Any]:
         """Return one cotangent, or None, for each argument."""
         once = getattr(self.function.backward, "_once", False)
-        self._enter(self.for_backward, arrays[0], None if once else parents)
+        self._enter(self.for_backward, arrays[0], None if once else parents, leaves)
         if self.ctx._materialize:
             gs = [_zeros(like) if c is None else c for c, like in zip(gs, self.outputs, strict=True)]
         with enable_grad() if record or parents is not None else no_grad():

@@ -173,10 +173,13 @@ def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: floa
 
 
 @takes_complex
-def normalize(input: Array, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12) -> Array:
-    """x / max(norm of x along `dim`, eps)."""
+def normalize(
+    input: Array, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12, out: Array | None = None
+) -> Array:
+    """x / max(norm of x along `dim`, eps), written to `out` if there is one."""
     norm = vector_norm(input, p, dim, keepdim=True)
-    return input / ew.maximum(norm, eps)
+    result = input / ew.maximum(norm, eps)
+    return result if out is None else out.copy_(result)
 
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]

@@ -282,6 +282,21 @@ def test_an_average_allocates_nothing() -> None:
     assert peak - start < 20_000  # the weight has 40 000 bytes
 
 
+def test_the_source_of_a_compiled_step_has_the_names_of_the_rule() -> None:
+    w = gg.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = optim.Rprop([w])
+
+    def step(x: Any) -> None:
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+
+    compiled = gg.compile(step, backend="numpy")
+    compiled(gg.ones(2))
+    assert "kept = np.sign(" in str(compiled.source)
+    assert "begun = np.where(" in str(compiled.source)
+
+
 def test_terms_say_what_they_are() -> None:
     seen = []
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.operators import attach
+from glassgrad.ops.shape import astype
 
 # What a primitive is for plain numbers: as text, and as a function.
 PLAIN: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -128,6 +129,36 @@ def _of_terms(name: str) -> Callable[..., Any]:
 def _of_numbers(name: str) -> Callable[..., Any]:
     prim = REGISTRY[name]
     return lambda *args: NotImplemented if Term in map(type, args) else _counted(prim, args, {})
+
+
+class Immediate(Evaluator):
+    """Computes at once.
+
+    It stands in this folder, not beside the rules, so that the origin of an instruction is the line of the rule.
+    """
+
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        dtypes = [arg.dtype for arg in args if type(arg) is Term]
+        dtype = next((one for one in dtypes if one.kind == "f"), dtypes[0])
+        given = [
+            arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else arg for arg in args
+        ]
+        if prim.name == "where" and type(args[0]) is Number:
+            given[0] = args[0].what  # a truth value
+        return Term(self, prim(*given, **params))
+
+    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+        given = [arg.what if type(arg) is Number else arg for arg in args]
+        plain = all(isinstance(arg, bool | int | float) for arg in given)
+        return Number(self, PLAIN[name][1](*given) if plain else REGISTRY[name](*given))
+
+    def truth(self, number: Number) -> bool:
+        return bool(number.what if number.known is None else number.known)
+
+
+def weak(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a number that does not widen an array of a dtype: a float as it is, a Symbol in that dtype."""
+    return value if isinstance(value, float | int) else astype(value, dtype)
 
 
 attach(Term, _of_terms)

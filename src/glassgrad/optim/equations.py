@@ -15,9 +15,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.engine.terms import PLAIN, Evaluator, Number, Term
-from glassgrad.ops.core import REGISTRY, Primitive
-from glassgrad.ops.shape import astype, copy_p
+from glassgrad.engine.terms import Evaluator, Immediate, Number, Term
+from glassgrad.ops.shape import copy_p
 
 Update = Callable[[Any, Any, Any, Any], Any]
 
@@ -114,7 +113,7 @@ class Run(Evaluator):
         raise NotImplementedError
 
 
-class Direct(Run):
+class Direct(Immediate, Run):
     """Computes at once, with whatever the tensors hold: the Symbols of a trace as a rule.
 
     Args:
@@ -154,24 +153,6 @@ class Direct(Run):
                 tensor.assign(np.asarray(value) if isinstance(value, float | int) else value)
             else:
                 _write(tensor, value)
-
-    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        dtypes = [arg.dtype for arg in args if type(arg) is Term]
-        dtype = next((one for one in dtypes if one.kind == "f"), dtypes[0])
-        given = [
-            arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else arg for arg in args
-        ]
-        if prim.name == "where" and type(args[0]) is Number:
-            given[0] = args[0].what  # a truth value
-        return Term(self, prim(*given, **params))
-
-    def number(self, name: str, args: tuple[Any, ...]) -> Any:
-        given = [arg.what if type(arg) is Number else arg for arg in args]
-        plain = all(isinstance(arg, bool | int | float) for arg in given)
-        return Number(self, PLAIN[name][1](*given) if plain else REGISTRY[name](*given))
-
-    def truth(self, number: Number) -> bool:
-        return bool(number.what if number.known is None else number.known)
 
     def option(self, name: str) -> Any:
         value = known = self.group[name]
@@ -224,11 +205,6 @@ def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[i
     """Refuse an array of a state that was loaded and has another shape; it might broadcast."""
     if given != expected:
         raise errors.OPTIMIZER_SLOT_SHAPE(owner=owner, name=name, given=given, expected=expected)
-
-
-def weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a number that does not widen an array of a dtype: a float as it is, a Symbol in that dtype."""
-    return value if isinstance(value, float | int) else astype(value, dtype)
 
 
 def _write(target: Tensor, value: Any) -> None:

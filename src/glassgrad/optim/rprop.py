@@ -53,9 +53,9 @@ class Rprop(Optimizer):
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         (shrink, grow), (least, most), t = group.etas, group.step_sizes, state.count()
         kept = sign(g * state.prev)
-        s = where(t == 1, group.lr, state.step_size)
-        s = where(kept > 0, grow * s, where(kept < 0, shrink * s, s))
-        state.step_size = s = minimum(maximum(s, least), most)
+        begun = where(t == 1, group.lr, state.step_size)
+        grown = where(kept > 0, grow * begun, where(kept < 0, shrink * begun, begun))
+        state.step_size = s = minimum(maximum(grown, least), most)
         state.prev = g = where(kept < 0, 0.0, g)
         return p - sign(g) * s
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.terms import weak
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.utils.clip_grad import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.shape import copy_p
-from glassgrad.optim.equations import weak
 from glassgrad.optim.optimizer import Optimizer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad.distributions import constraints, kl, transforms
+from glassgrad.distributions import constraint_registry, constraints, kl, transforms
 from glassgrad.distributions.classes import (
     Categorical,
     Multinomial,
@@ -16,6 +16,7 @@ from glassgrad.distributions.classes import (
     OneHotCategoricalStraightThrough,
 )
 from glassgrad.distributions.composed import Independent, MixtureSameFamily, TransformedDistribution
+from glassgrad.distributions.constraint_registry import biject_to, transform_to
 from glassgrad.distributions.continuous import Cauchy, Gumbel, Laplace, Normal, Uniform
 from glassgrad.distributions.derived import (
     Exponential,
@@ -56,7 +57,6 @@ _BIJECTION = "apply the transform of your choice from glassgrad.distributions.tr
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
 # What PyTorch has here and this library has not, and what to use in its place.
 _INSTEAD = {
-    "biject_to": _BIJECTION, "transform_to": _BIJECTION, "constraint_registry": _BIJECTION,
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
     "ContinuousBernoulli": _OWN, "FisherSnedecor": _OWN, "GeneralizedPareto": _OWN, "Kumaraswamy": _OWN,
     "LKJCholesky": _OWN, "VonMises": _OWN, "Wishart": _OWN,
@@ -75,6 +75,6 @@ __all__ = [
     "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
     "Pareto", "Poisson", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
     "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform",
-    "Transform", "TransformedDistribution", "Uniform", "Weibull", "constraints", "identity_transform", "kl",
-    "kl_divergence", "register_kl", "transforms",
+    "Transform", "TransformedDistribution", "Uniform", "Weibull", "biject_to", "constraint_registry", "constraints",
+    "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
 ]  # fmt: skip  # a table

@@ -19,6 +19,8 @@ class Constraint:
     Attributes:
         is_discrete: whether it is a set of whole numbers.
         event_dim: how many of the last dimensions are one value.
+        kind: what the registries of transforms know it by: the name of it, or of the function that made it.
+        given: what that function was called with.
 
     Example:
         >>> import glassgrad as gg
@@ -26,11 +28,22 @@ class Constraint:
         tensor([ True, False])
     """
 
-    def __init__(self, name: str, test: Test, *, is_discrete: bool = False, event_dim: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        test: Test,
+        *,
+        is_discrete: bool = False,
+        event_dim: int = 0,
+        kind: str = "",
+        given: tuple[Any, ...] = (),
+    ) -> None:
         self._name = name
         self._test = test
         self.is_discrete = is_discrete
         self.event_dim = event_dim
+        self.kind = kind
+        self.given = given
 
     def check(self, value: Any) -> Any:
         """Return booleans: which values, of `event_dim` dimensions each, satisfy the constraint."""
@@ -88,8 +101,10 @@ positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_d
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Real numbers between two bounds, both included."""
     return Constraint(
-        f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}", lambda x: (x >= lower_bound) & (x <= upper_bound)
-    )
+        f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}",
+        lambda x: (x >= lower_bound) & (x <= upper_bound),
+        kind="interval", given=(lower_bound, upper_bound),
+    )  # fmt: skip  # in one piece
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
@@ -100,12 +115,14 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 def greater_than(lower_bound: Any) -> Constraint:
     """Real numbers above a bound."""
-    return Constraint(f"x > {_shown(lower_bound)}", lambda x: x > lower_bound)
+    name = f"x > {_shown(lower_bound)}"
+    return Constraint(name, lambda x: x > lower_bound, kind="greater_than", given=(lower_bound,))
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
     """Real numbers from a bound on."""
-    return Constraint(f"x >= {_shown(lower_bound)}", lambda x: x >= lower_bound)
+    name = f"x >= {_shown(lower_bound)}"
+    return Constraint(name, lambda x: x >= lower_bound, kind="greater_than_eq", given=(lower_bound,))
 
 
 def multinomial(total: int) -> Constraint:
@@ -130,6 +147,8 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
         test,
         is_discrete=base_constraint.is_discrete,
         event_dim=base_constraint.event_dim + reinterpreted_batch_ndims,
+        kind="independent",
+        given=(base_constraint, reinterpreted_batch_ndims),
     )
 
 
@@ -138,6 +157,12 @@ def _shown(bound: Any) -> str:
 
 
 half_open_interval = interval
+
+for _name in (
+    "real", "positive", "nonnegative", "unit_interval", "simplex", "real_vector", "lower_triangular", "lower_cholesky",
+    "positive_definite",
+):  # fmt: skip  # a table
+    globals()[_name].kind = _name
 
 __all__ = [
     "Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",

@@ -22,7 +22,7 @@ def _become(x: Tensor, function: Callable[..., Any], args: tuple[Any, ...]) -> T
         check_leaf(x)
     old = make(x.lifted(), x.node, x._tracks)
     rest = dict(x._extra or {})
-    before = {key: rest.pop(key) for key in ("view", "views", "limit") if key in rest}
+    before: dict[str, Any] = {key: rest.pop(key) for key in ("view", "views", "limit") if key in rest}
     if x.node is None or MODE.flags & RECORDING:
         y = function(old, *args)
     else:  # its place on the tape has the old shape

@@ -47,3 +47,9 @@ DISTRIBUTION_DIMS = Message(
 )
 
 TRANSFORM_NO_INVERSE = Message(NoFormulaError, "{owner} cannot be undone, or has no volume to change ({where}).")
+
+NO_TRANSFORM_FOR = Message(
+    NoFormulaError,
+    "no transform leads from the real numbers to {constraint} ({where}).\n"
+    "Next: say which with register(constraint, factory).",
+)

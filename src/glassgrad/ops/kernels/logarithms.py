@@ -44,7 +44,8 @@ def complex_log_of_two(a: Array, b: Array) -> Array:
     dtype = np.result_type(a, b)
     a, b = np.asarray(a, dtype), np.asarray(b, dtype)
     smaller = a.real < b.real
-    low, high = np.where(smaller, a, b), np.where(smaller, b, a)
+    low: Array = np.where(smaller, a, b)
+    high: Array = np.where(smaller, b, a)
     with np.errstate(all="ignore"):
         y = high + np.log1p(np.exp(low - high))
         alike = np.isinf(low.real) & (low.real == high.real)

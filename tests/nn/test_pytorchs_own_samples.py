@@ -33,8 +33,9 @@ with warnings.catch_warnings():
 MODULES = {}
 for _info in modules.module_db:
     MODULES.setdefault(_info.module_cls.__name__, _info)
-# Encoder and decoder take modules of the other library; Transformer has both inside.
-KNOWN = sorted(set(MODULES) & set(nn.__all__) - {"TransformerDecoder", "TransformerEncoder"})
+# Encoder and decoder take modules of the other library; Transformer has both inside. Lazy ones have no weights.
+LEFT_OUT = {"TransformerDecoder", "TransformerEncoder", *(name for name in MODULES if name.startswith("Lazy"))}
+KNOWN = sorted(set(MODULES) & set(nn.__all__) - LEFT_OUT)
 OPTIMIZERS = {info.optim_cls.__name__: info for info in optimizers.optim_db}
 
 # Samples that ask for something that is not offered, by a part of the message or of their arguments.

@@ -18,7 +18,6 @@ KNOWN: dict[str, dict[str, str]] = {
     "int64": {
         "addmv": _LIMITS, "addbmm": _LIMITS, "baddbmm": _LIMITS,
         "kthvalue": _TIES, "topk": _TIES, "mode": _TIES,
-        "nn.functional.local_response_norm": "A batch of none is refused.",
         "__rpow__": "Negative whole powers of integers are refused, as in NumPy.",
         "tensordot": _TYPES, "to_sparse": _HYBRID,
     },

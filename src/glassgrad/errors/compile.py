@@ -182,3 +182,8 @@ NOT_NATIVE = Message(
     CompileError,
     "there is no LLVM text: the function runs on the backend {backend!r}.\nNext: compile it with backend='llvm'.",
 )
+LAZY_TRACED = Message(
+    CompileError,
+    "{layer} gets its parameters from the first input, and a compiled function keeps the shapes of its state ({where}).\n"
+    "Next: call the model once, on any input, before the compiled function.",
+)

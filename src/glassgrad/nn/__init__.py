@@ -8,8 +8,9 @@ from glassgrad._families import serve
 _INSTEAD = {
     "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
     "modules": "its classes are here: nn.Linear in place of nn.modules.linear.Linear.",
-    "LazyLinear": "Linear with the number of features; summary(model, shape) shows what arrives where.",
-    "SyncBatchNorm": "use BatchNorm1d or BatchNorm2d: there is one process.",
+    "LazyInstanceNorm1d": "InstanceNorm1d with the number of features.",
+    "LazyInstanceNorm2d": "InstanceNorm2d with the number of features.",
+    "LazyInstanceNorm3d": "InstanceNorm3d with the number of features.",
 }
 
 __getattr__, __dir__ = serve(

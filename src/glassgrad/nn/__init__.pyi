@@ -13,6 +13,7 @@ from glassgrad.nn.conv import *
 from glassgrad.nn.distance import *
 from glassgrad.nn.dropout import *
 from glassgrad.nn.embedding import *
+from glassgrad.nn.lazy import *
 from glassgrad.nn.linear import *
 from glassgrad.nn.losses import *
 from glassgrad.nn.module import *

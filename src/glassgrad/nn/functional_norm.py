@@ -166,6 +166,8 @@ def instance_norm(
 def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
     """x / (k + alpha * mean of x**2 over `size` neighbouring channels)**beta (Krizhevsky et al. 2012)."""
     shape = tuple(input.shape)
+    if not math.prod(shape):
+        return input
     squares = ew.square(input).reshape(shape[0], 1, shape[1], -1).transpose(2, 3)
     flat = pad(squares.reshape(-1, 1, shape[1]), (size // 2, (size - 1) // 2))
     mean = avg_pool1d(flat, size, 1).reshape(shape[0], 1, -1, shape[1]).transpose(2, 3).reshape(shape)

@@ -1,0 +1,165 @@
+"""Layers that learn the number of their inputs from the first of them, and are ordinary layers from then on.
+
+Their parameters have no elements before. They stay the same objects, so an optimizer may be made first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from glassgrad.nn.linear import Linear
+from glassgrad.nn.module import Module
+from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+
+
+class _Lazy(Module):
+    """What lazy layers share: `becomes` is the class that they turn into, `counts` what they wait for."""
+
+    becomes: ClassVar[type[Module]]
+    counts: ClassVar[str] = "in_channels"
+
+    def has_uninitialized_params(self) -> bool:
+        """Tell whether no input has been seen yet."""
+        return not getattr(self, self.counts)
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, where there are any."""
+        if not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]  # of the layer it is
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a parameter now that the count is known."""
+        raise NotImplementedError
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Take the count from an input, and draw the parameters."""
+        setattr(self, self.counts, int(input.shape[-1 if self.counts == "in_features" else 1]))
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            tensor = getattr(self, name, None)
+            if tensor is not None:
+                tensor.array = np.zeros(self._shape(name), tensor.dtype)
+        self.__class__ = self.becomes  # type: ignore[assignment]  # a base of it
+        self.reset_parameters()
+
+    def forward(self, input: Any) -> Any:
+        if MODE.flags & TRACING:
+            raise errors.LAZY_TRACED(layer=type(self).__name__, where=provenance.here())
+        self.initialize_parameters(input)
+        return self.forward(input)
+
+
+class LazyLinear(_Lazy, Linear):
+    """`Linear` whose `in_features` is the last dimension of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.LazyLinear(2)
+        >>> layer(gg.zeros(4, 3)).shape, layer
+        ((4, 2), Linear(in_features=3, out_features=2, bias=True))
+    """
+
+    becomes, counts = Linear, "in_features"
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, out_features, bias, device, dtype)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return (self.out_features, self.in_features) if name == "weight" else (self.out_features,)
+
+
+class _LazyConv(_Lazy):
+    """What lazy convolutions share."""
+
+    def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, out_channels, *args, **kwargs)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        if name == "bias":
+            return (self.out_channels,)
+        self._check()
+        counts = (self.in_channels, self.out_channels)
+        first, second = counts if self.turned else counts[::-1]
+        return (first, second // self.groups, *self.kernel_size)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """`Conv1d` whose `in_channels` are those of the first input."""
+
+    becomes = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """`Conv2d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv2d(4, 3)(gg.zeros(1, 2, 8, 8)).shape
+        (1, 4, 6, 6)
+    """
+
+    becomes = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """`Conv3d` whose `in_channels` are those of the first input."""
+
+    becomes = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+    """`ConvTranspose1d` whose `in_channels` are those of the first input."""
+
+    becomes = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+    """`ConvTranspose2d` whose `in_channels` are those of the first input."""
+
+    becomes = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+    """`ConvTranspose3d` whose `in_channels` are those of the first input."""
+
+    becomes = ConvTranspose3d
+
+
+class _LazyNorm(_Lazy):
+    """What lazy batch norms share."""
+
+    counts = "num_features"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, *args, **kwargs)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return (self.num_features,)
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """`BatchNorm1d` whose `num_features` are the channels of the first input."""
+
+    becomes = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """`BatchNorm2d` whose `num_features` are the channels of the first input."""
+
+    becomes = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """`BatchNorm3d` whose `num_features` are the channels of the first input."""
+
+    becomes = BatchNorm3d
+
+
+__all__ = [
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
+]  # fmt: skip  # a table

@@ -1,0 +1,105 @@
+"""Layers that learn their number of inputs, and the batch norm of several processes: against PyTorch's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors, nn, optim
+
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
+
+LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
+    ("LazyLinear", (3,), {}, (5, 4)),
+    ("LazyLinear", (3,), {"bias": False}, (2, 5, 4)),
+    ("LazyConv1d", (4, 3), {"padding": 1}, (2, 3, 8)),
+    ("LazyConv2d", (4, 3), {"groups": 2, "stride": 2}, (2, 6, 7, 8)),
+    ("LazyConv3d", (2, 2), {"bias": False}, (1, 3, 4, 4, 4)),
+    ("LazyConvTranspose1d", (4, 3), {}, (2, 3, 8)),
+    ("LazyConvTranspose2d", (4, 3), {"groups": 2}, (2, 6, 5, 5)),
+    ("LazyConvTranspose3d", (2, 2), {}, (1, 3, 3, 3, 3)),
+    ("LazyBatchNorm1d", (), {}, (5, 4)),
+    ("LazyBatchNorm2d", (), {"momentum": 0.3}, (3, 2, 4, 4)),
+    ("LazyBatchNorm3d", (), {"affine": False}, (2, 2, 3, 3, 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "shape"), LAYERS)
+def test_lazy_layers_become_what_pytorchs_do(name: str, args: Any, options: Any, shape: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch calls its own ones unstable
+        theirs = getattr(torch.nn, name)(*args, **options)
+    mine = getattr(nn, name)(*args, **options)
+    assert mine.has_uninitialized_params()
+    held = list(mine.parameters())
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    theirs(torch.tensor(x))
+    found = mine(gg.tensor(x))
+    assert type(mine).__name__ == type(theirs).__name__ == name.replace("Lazy", "")
+    assert repr(mine) == repr(theirs)
+    assert all(a is b for a, b in zip(held, mine.parameters(), strict=True))
+    assert [tuple(p.shape) for p in mine.parameters()] == [tuple(p.shape) for p in theirs.parameters()]
+    if "Norm" in name:  # whose parameters are not drawn
+        np.testing.assert_allclose(found.detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
+    theirs.load_state_dict({key: torch.tensor(np.asarray(value)) for key, value in mine.state_dict().items()})
+    np.testing.assert_allclose(
+        mine(gg.tensor(x)).detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_weights_are_drawn_as_those_of_the_layer() -> None:
+    gg.manual_seed(3)
+    lazy = nn.LazyLinear(7)
+    lazy(gg.zeros(1, 400))
+    assert lazy.weight.abs().max() <= 1 / 20
+    assert lazy.weight.std() > 0.9 / 20 / 3**0.5
+
+
+@pytest.mark.parametrize("backend", [None, "numpy", "llvm"])
+def test_an_optimizer_made_first_trains_them(backend: str | None) -> None:
+    model = nn.Sequential(nn.LazyConv2d(2, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(1))
+    optimizer = optim.Adam(model.parameters(), lr=0.05)
+    x = gg.tensor(np.random.default_rng(0).normal(size=(6, 3, 5, 5)).astype(np.float32))
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = ((model(x) - 1) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    if backend is not None:
+        with pytest.raises(errors.CompileError, match="call the model once"):
+            gg.compile(step, backend=backend, strict=True)(x)
+        assert model[0].has_uninitialized_params()
+        with pytest.warns(errors.CompileWarning, match="LazyConv2d gets its parameters from the first input"):
+            gg.compile(step, backend=backend)(x)
+    run = step if backend is None else gg.compile(step, backend=backend, strict=True)
+    losses = [float(run(x)) for _ in range(8)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_wrong_counts_are_refused() -> None:
+    with pytest.raises(errors.ArgumentError, match="in_channels=3"):
+        nn.LazyConv1d(4, 3, groups=2)(gg.zeros(1, 3, 8))
+
+
+def test_batch_norms_of_several_processes() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.BatchNorm1d(3, momentum=0.2)), nn.BatchNorm1d(3))
+    x = gg.tensor(np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32))
+    model(x)
+    wanted, state = model.eval()(x), {key: value.tolist() for key, value in model.state_dict().items()}
+    turned = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    assert turned is model
+    assert isinstance(model[1][0], nn.SyncBatchNorm)
+    assert isinstance(model[2], nn.SyncBatchNorm)
+    assert [type(part).__name__ for part in model] == ["Linear", "Sequential", "SyncBatchNorm"]
+    np.testing.assert_array_equal(model(x).detach(), wanted.detach())
+    assert {key: value.tolist() for key, value in model.state_dict().items()} == state
+    alone = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(4))
+    assert repr(alone) == repr(torch.nn.SyncBatchNorm(4))
+    assert alone(gg.ones(2, 4, 3, 3)).shape == (2, 4, 3, 3)

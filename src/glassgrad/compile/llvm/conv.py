@@ -101,17 +101,14 @@ class ConvCode(SolidCode):
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         """Loop over the share's units."""
-        operands = [step.operand_pointer(b, operand) for operand in self.kernel.operands if operand is not None]
-        pointers = [*operands, step.pointer(b, self.instr.output), step.scratch_pointer(b)]
+        pointers = [*self.pointers(step, b), step.pointer(b, self.instr.output), step.scratch_pointer(b)]
         writer = ConvWriter(step.module, self.shape)
         with writer.code.loop("%lo", "%hi", 1) as loop:
             self.unit(step, writer, loop.counter.text)
         writer.b.raw("ret void")
         body = "\n".join(["entry:", *writer.b.lines])
         head = "(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
-        name = step.helper(lambda name: f"define internal void @{name}{head} {{\n{body}\n}}\n")
-        arguments = ", ".join(f"ptr {pointer}" for pointer in pointers)
-        b.raw(f"call void @{name}({arguments}, i64 {bounds[0]}, i64 {bounds[1]})")
+        self.call(step, b, f"define internal void @NAME{head} {{\n{body}\n}}\n", pointers, bounds)
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         """Emit the images of one unit: first = x, second = w."""
@@ -140,7 +137,7 @@ class ConvCode(SolidCode):
             small = shape.positions < ENOUGH_COLUMNS and shape.stride == (1, 1)
             text = inner.collect_text("NAME") if small else inner.spread_text("NAME")
         columns = writer.at("%scratch", self._start_of_columns())
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        name = step.helper(text)
 
         def one(known: list[str]) -> None:
             image = writer.at(images, writer.sum((known[0], shape.channels * shape.size[0] * shape.size[1])))
@@ -160,7 +157,7 @@ class ConvCode(SolidCode):
         place = writer.at("%scratch", self._start_of_staged())
         if move:
             text = ConvWriter(step.module, self.shape).stage_text("NAME", back=move == "back")
-            name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+            name = step.helper(text)
             writer.b.raw(f"call void @{name}(ptr {images}, ptr {place}, ptr null)")
         return place
 
@@ -170,7 +167,7 @@ class ConvCode(SolidCode):
         """Call the product of every group; each side is (address, elements from group to group)."""
         gemm = self.gemm()
         text = GemmWriter(step.module, gemm).definition("NAME")
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        name = step.helper(text)
         panel = writer.at("%scratch", self._start_of_panel())
         for group in range(self.shape.groups):
             left, right, result = (writer.at(place, group * further) for place, further in (a, b, c))

@@ -14,11 +14,10 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.conv_windows import ConvWriter, Shape
 from glassgrad.compile.llvm.ir import BITS, Builder, Module, Value, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, store_vector
-from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.solid_base import SolidCode, region_of_rows
 from glassgrad.compile.llvm.target import host
-from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.kernels import Kernel
-from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
+from glassgrad.compile.plan.schedule import Cut, even_bounds
 
 if TYPE_CHECKING:
     from glassgrad.compile.llvm.step import StepModule
@@ -229,17 +228,13 @@ class SpreadCode(SolidCode):
         operands = [operand.root for operand in self.kernel.operands if operand is not None]
         for var in [*operands, self.instr.output]:
             root = alias.get(var, var)
-            flat = (units, root.size // units)
-            index = Index(0, tuple(zip((0, 1), row_strides(flat), strict=True)))
-            regions[root] = region_of(index, [(0, units)], bounds, {0: flat[0], 1: flat[1]}, root.size)
+            regions[root] = region_of_rows((units, root.size // units), bounds, root.size)
         return [Cut("planes", bounds, regions)]
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         by_maximum = self.instr.op == "max_pool2d_scatter"
         text = SpreadWriter(step.module, self.shape, by_maximum).definition("NAME")
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
-        operands = [step.operand_pointer(b, operand) for operand in self.kernel.operands if operand is not None]
+        operands = self.pointers(step, b)
         gradient, x, y = operands if by_maximum else (operands[0], "null", "null")
         pointers = (gradient, x, y, step.pointer(b, self.instr.output), step.scratch_pointer(b))
-        arguments = ", ".join(f"ptr {pointer}" for pointer in pointers)
-        b.raw(f"call void @{name}({arguments}, i64 {bounds[0]}, i64 {bounds[1]})")
+        self.call(step, b, text, pointers, bounds)

@@ -17,8 +17,7 @@ from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNe
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
 from glassgrad.compile.llvm.scalar import emit_elementwise
 from glassgrad.compile.llvm.solid_base import SolidCode
-from glassgrad.compile.plan.indices import Index, row_strides
-from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
+from glassgrad.compile.plan.schedule import Cut
 
 if TYPE_CHECKING:
     from glassgrad.compile.llvm.step import StepModule
@@ -185,18 +184,9 @@ class ScanCode(SolidCode):
         return self.scan.rows
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        rows, out = self.scan.rows, self.instr.output
-        if rows < 2:
-            return []
-        bounds = even_bounds(rows, shares)
-        flat = (rows, self.scan.count * self.scan.inner)
-        index = Index(0, tuple(enumerate(row_strides(flat))))
-        region = region_of(index, [(0, rows)], bounds, dict(enumerate(flat)), out.size)
-        return [Cut("rows", bounds, {alias.get(out, out): region})]
+        return self.rows((self.scan.rows, self.scan.count * self.scan.inner), shares, alias)
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         text = ScanWriter(step.module, self.scan).definition("NAME")
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
-        operands = [step.operand_pointer(b, operand) for operand in self.kernel.operands if operand is not None]
-        pointers = [f"ptr {pointer}" for pointer in (step.pointer(b, self.instr.output), *operands)]
-        b.raw(f"call void @{name}({', '.join(pointers)}, i64 {bounds[0]}, i64 {bounds[1]})")
+        operands = self.pointers(step, b)
+        self.call(step, b, text, [step.pointer(b, self.instr.output), *operands], bounds)

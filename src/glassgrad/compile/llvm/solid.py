@@ -31,9 +31,8 @@ from glassgrad.compile.llvm.scan import STEPS, ScanCode
 from glassgrad.compile.llvm.scatter import SCATTERS, ScatterWriter, scatter_of
 from glassgrad.compile.llvm.solid_base import SolidCode
 from glassgrad.compile.llvm.target import host
-from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.kernels import Kernel
-from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
+from glassgrad.compile.plan.schedule import Cut
 from glassgrad.compile.plan.view_chains import Strided
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class ProductCode(SolidCode):
             rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
         gemm = self._gemm(rows, columns)
         text = GemmWriter(step.module, gemm).definition("NAME")
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
+        name = step.helper(text)
         panel = step.scratch_pointer(b)
 
         def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:
@@ -164,24 +163,14 @@ class ScatterCode(SolidCode):
         return self.scatter.shape[0] if self.scatter.shape else 1
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        shape = self.scatter.shape
-        if not shape or shape[0] < 2:
-            return []
-        bounds = even_bounds(shape[0], shares)
-        index = Index(0, tuple(enumerate(row_strides(shape))))
-        out = self.instr.output
-        region = region_of(index, [(0, shape[0])], bounds, dict(enumerate(shape)), out.size)
-        return [Cut("rows", bounds, {alias.get(out, out): region})]
+        return self.rows(self.scatter.shape, shares, alias)
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         text = ScatterWriter(step.module, self.scatter).definition("NAME")
-        name = step.helper(lambda name: text.replace("@NAME(", f"@{name}(", 1))
-        operands = [operand for operand in self.kernel.operands if operand is not None]
-        pointers = [step.operand_pointer(b, operand) for operand in operands]
+        pointers = self.pointers(step, b)
         base = pointers.pop(0) if self.scatter.base else "null"
         out = step.pointer(b, self.instr.output)
-        arguments = [f"ptr {pointer}" for pointer in (out, base, *pointers)]
-        b.raw(f"call void @{name}({', '.join(arguments)}, i64 {bounds[0]}, i64 {bounds[1]})")
+        self.call(step, b, text, [out, base, *pointers], bounds)
 
 
 class HostCode(SolidCode):

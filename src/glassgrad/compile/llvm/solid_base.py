@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.ir import Builder
+from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.kernels import Kernel
-from glassgrad.compile.plan.schedule import Cut
+from glassgrad.compile.plan.schedule import Cut, Region, even_bounds, region_of
 from glassgrad.compile.plan.view_chains import Strided
 
 if TYPE_CHECKING:
@@ -59,3 +60,29 @@ class SolidCode:
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         """Emit the work on units [lo, hi)."""
         raise AssertionError(f"{self.instr.op} has no code")
+
+    # --- what several subclasses do ---
+
+    def rows(self, shape: Sequence[int], shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        """Return the cut of a result of this shape by its rows, where it has several."""
+        if not shape or shape[0] < 2:
+            return []
+        bounds, out = even_bounds(shape[0], shares), self.instr.output
+        return [Cut("rows", bounds, {alias.get(out, out): region_of_rows(shape, bounds, out.size)})]
+
+    def pointers(self, step: StepModule, b: Builder) -> list[str]:
+        """Return pointers to the operands."""
+        return [step.operand_pointer(b, operand) for operand in self.kernel.operands if operand is not None]
+
+    @staticmethod
+    def call(step: StepModule, b: Builder, text: str, pointers: Sequence[str], bounds: tuple[str, str]) -> None:
+        """Call a function for units [lo, hi); `text` defines it under the name NAME."""
+        name = step.helper(text)
+        arguments = ", ".join(f"ptr {pointer}" for pointer in pointers)
+        b.raw(f"call void @{name}({arguments}, i64 {bounds[0]}, i64 {bounds[1]})")
+
+
+def region_of_rows(shape: Sequence[int], bounds: Sequence[int], size: int) -> Region | None:
+    """Return what each share touches of an array that is cut by its rows."""
+    index = Index(0, tuple(enumerate(row_strides(tuple(shape)))))
+    return region_of(index, [(0, shape[0])], bounds, dict(enumerate(shape)), size)

@@ -65,15 +65,15 @@ class StepModule:
         self._written_for = kernel
         layout = plan_nest(kernel.nest, self.module.vector_bytes, self.shares)
         function = emit_nest(self.module, kernel.nest, layout)
-        return Code(layout, function, self.helper(function.definition))
+        return Code(layout, function, self.helper(function.definition("NAME")))
 
-    def helper(self, definition: Callable[[str], str]) -> str:
-        """Add a function to the module, unless one with the same text is there; return its name."""
-        digest = hashlib.sha256(definition("").encode()).hexdigest()
+    def helper(self, text: str) -> str:
+        """Add a function, which the text calls NAME, unless one with the same text is there; return its name."""
+        digest = hashlib.sha256(text.encode()).hexdigest()
         name = self._functions.get(digest)
         if name is None:
             name = self._functions[digest] = f"kernel{len(self._functions)}"
-            self.module.definitions[name] = definition(name)
+            self.module.definitions[name] = text.replace("@NAME(", f"@{name}(", 1)
             if self._written_for is not None:
                 self.makers[name] = self._written_for
         return name

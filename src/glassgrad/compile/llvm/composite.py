@@ -71,10 +71,7 @@ def _common_kind(values: tuple[Any, ...]) -> str:
 
 
 # What NumPy calls the basic ops that have another name here.
-_NUMPY_NAMES = {
-    "invert": "bitwise_not", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "arctan2": "atan2", "absolute": "abs", "rint": "round", "mod": "remainder",
-}  # fmt: skip  # a table
+_NUMPY_NAMES = {REGISTRY[op].forward: op for op in ELEMENTWISE if op in REGISTRY}
 
 
 class TermSpace:
@@ -84,8 +81,8 @@ class TermSpace:
         self.dtype = dtype
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = _NUMPY_NAMES.get(name, name)
-        if op not in ELEMENTWISE:
+        op = name if name in ELEMENTWISE else _NUMPY_NAMES.get(name)
+        if op is None:
             raise AttributeError(f"expressions have no function {name}")
         return lambda *args: apply(op, *args)
 

@@ -30,6 +30,26 @@ def _array(operand: Operand) -> Var:
     return operand
 
 
+def _inside(builder: NestBuilder, index: Index, extent: int) -> Expr | None:
+    """Return whether an index lies inside an axis; None where it always does."""
+    ends = [step * (builder.group.extents[axis] - 1) for axis, step in index.terms]
+    low, high = (index.offset + sum(pick(0, end) for end in ends) for pick in (min, max))
+    return None if 0 <= low <= high < extent else builder.exprs.within(index, 0, extent)
+
+
+def bordered(builder: NestBuilder, operand: Operand, place: Sequence[Index], outside: float, kind: str) -> Expr:
+    """Return an element of an array, and `outside` beyond its border."""
+    source = _array(operand)
+    mask: Expr | None = None
+    for index, extent in zip(place, source.shape, strict=True):
+        inside = _inside(builder, index, extent)
+        mask = mask if inside is None else both(builder, mask, inside)
+    value = builder.exprs.cast(builder.read_at_computed(source, place, mask), kind)
+    return (
+        value if mask is None else builder.exprs.apply("where", [mask, value, builder.exprs.const(outside, kind)], kind)
+    )
+
+
 # --- matrices and strides -----------------------------------------------------------------------------
 
 
@@ -56,14 +76,12 @@ def _mirror(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     return builder.exprs.apply("where", [mask, *pair], pair[0].kind)
 
 
+def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
+    place = [index + -before for index, (before, _) in zip(out, instr.params["widths"], strict=True)]
+    return bordered(builder, instr.inputs[0], place, instr.params.get("value", 0), builder.kind(instr.output.dtype))
+
+
 # --- windows ------------------------------------------------------------------------------------------
-
-
-def _inside(builder: NestBuilder, index: Index, extent: int) -> Expr | None:
-    """Return whether an index lies inside an axis; None where it always does."""
-    ends = [step * (builder.group.extents[axis] - 1) for axis, step in index.terms]
-    low, high = (index.offset + sum(pick(0, end) for end in ends) for pick in (min, max))
-    return None if 0 <= low <= high < extent else builder.exprs.within(index, 0, extent)
 
 
 def window_counts(instr: Instr, size: Sequence[int]) -> list[int]:
@@ -83,19 +101,6 @@ def _of_window(instr: Instr, windows: Sequence[Index], tap: Sequence[Any]) -> li
     ]
 
 
-def _pixel(builder: NestBuilder, image: Operand, place: Sequence[Index], outside: float, kind: str) -> Expr:
-    """Return an element of an image, and `outside` beyond its border."""
-    source = _array(image)
-    mask: Expr | None = None
-    for axis in (-2, -1):
-        inside = _inside(builder, place[axis], source.shape[axis])
-        mask = mask if inside is None else both(builder, mask, inside)
-    value = builder.exprs.cast(builder.read_at_computed(source, place, mask), kind)
-    return (
-        value if mask is None else builder.exprs.apply("where", [mask, value, builder.exprs.const(outside, kind)], kind)
-    )
-
-
 def _taps(instr: Instr, out: Indices) -> Iterator[list[Index]]:
     """Iterate over the places of the elements of a window."""
     rows, columns = instr.params["kernel"]
@@ -107,7 +112,7 @@ def _pool(how: str) -> LoopLowering:
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         kind = builder.kind(instr.output.dtype)
         outside = 0 if how == "add" else identity_of("maximum", kind)
-        values = [_pixel(builder, instr.inputs[0], place, outside, kind) for place in _taps(instr, out)]
+        values = [bordered(builder, instr.inputs[0], place, outside, kind) for place in _taps(instr, out)]
         return functools.reduce(lambda total, value: builder.exprs.apply(how, [total, value], kind), values)
 
     return LoopLowering(in_memory, build=build)
@@ -119,7 +124,7 @@ def _columns(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     counts = window_counts(instr, source.shape[-2:])
     parts = (*source.shape[:2], *p["kernel"], *counts)
     image, channel, *places = reshaped(out, instr.output.shape, parts, builder.group.extents)
-    return _pixel(builder, source, [image, channel, *_of_window(instr, places[2:], places[:2])], 0, kind)
+    return bordered(builder, source, [image, channel, *_of_window(instr, places[2:], places[:2])], 0, kind)
 
 
 def _winner(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -129,11 +134,11 @@ def _winner(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     largest = builder.read(y, out, of_x)
     chosen = builder.exprs.const(0, kind)
     for place in reversed(list(_taps(instr, out))):
-        value = _pixel(builder, x, place, identity_of("maximum", of_x), of_x)
+        value = bordered(builder, x, place, identity_of("maximum", of_x), of_x)
         # Not "at least the largest": NaN wins, too.
         less = builder.exprs.apply("less", [value, largest], "b1")
         if others:
-            found = _pixel(builder, others[0], place, 0, kind)
+            found = bordered(builder, others[0], place, 0, kind)
         else:
             found = builder.exprs.counter(flatten(tuple(place[-2:]), (_array(x).shape[-1], 1)))
         chosen = builder.exprs.apply("where", [less, chosen, found], kind)
@@ -145,6 +150,7 @@ def _winner_reads(instr: Instr, position: int, out: Indices, extents: Extents) -
 
 
 GATHERS: dict[str, LoopLowering] = {
+    "pad": LoopLowering(in_memory, build=_pad),
     "as_strided": LoopLowering(in_memory, build=_as_strided),
     "put_diagonal": LoopLowering(in_memory, build=_put_diagonal),
     "mirror": LoopLowering(in_memory, build=_mirror),

@@ -15,29 +15,9 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.gathers import window_counts
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
+from glassgrad.compile.llvm.routes import Route, axis_routes, spec_routes
 from glassgrad.compile.llvm.scalar import ELEMENTWISE, emit_elementwise
-from glassgrad.compile.llvm.table import array_layout
 from glassgrad.compile.plan.indices import row_strides
-from glassgrad.ops.places import IndexArray, Slice
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where the index along one axis of the result comes from.
-
-    Either the values' dimensions, as ``start + sum of step * i`` over the `terms` (dimension, step), or index array
-    number `array`, whose dimensions are the values' dimensions `dims` (None where it is broadcast).
-    """
-
-    extent: int
-    terms: tuple[tuple[int, int], ...] = ()
-    start: int = 0
-    array: int | None = None
-    dims: tuple[int | None, ...] = ()
-
-    def read(self) -> set[int]:
-        """Return the values' dimensions that the index depends on."""
-        return {dim for dim in self.dims if dim is not None} | {dim for dim, _ in self.terms}
 
 
 @dataclass(frozen=True)
@@ -78,7 +58,7 @@ def _by_index(instr: Instr, kind: str) -> Scatter | None:
     arrays = [operand for operand in operands if isinstance(operand, Var)]
     if not isinstance(value, Var) or not arrays:
         return None
-    routes, shape = _routes(instr, arrays, instr.output.shape)
+    routes, shape = spec_routes(instr, arrays, instr.output.shape)
     if value.shape != shape:
         return None
     return Scatter(routes, instr.output.shape, value.shape, kind, "" if base else "add", base, *_described(arrays))
@@ -97,11 +77,7 @@ def _along(instr: Instr, kind: str) -> Scatter | None:
     how = {"put_along_add": "add", "put_along_axis": ""}.get(instr.op)
     if how is None:
         how = "maximum" if instr.params["largest"] else "minimum"
-    dims = tuple(None if extent == 1 else place for place, extent in enumerate(index.shape))
-    routes = tuple(
-        Route(extent, array=0, dims=dims) if place == instr.params["axis"] else Route(extent, ((place, 1),))
-        for place, extent in enumerate(instr.output.shape)
-    )
+    routes = axis_routes(instr, index, instr.output.shape)
     return Scatter(routes, instr.output.shape, value.shape, kind, how, base, *_described([index]))
 
 
@@ -144,38 +120,6 @@ SCATTERS: dict[str, Callable[[Instr, str], Scatter | None]] = {
     "put_add": _by_index, "at_set": _by_index, "put_along_add": _along, "put_along_axis": _along,
     "scatter_extreme": _along, "overlap_add": _overlap_add, "add_strided": _add_strided, "col2im": _columns,
 }  # fmt: skip  # a table
-
-
-def _routes(instr: Instr, arrays: Sequence[Var], shape: tuple[int, ...]) -> tuple[tuple[Route, ...], tuple[int, ...]]:
-    entries, position, rank = array_layout(instr, shape)
-    routes: list[Route] = []
-    plain: list[int] = []  # extents of the values' dimensions that no array gives
-    broadcast = [max(extents) for extents in zip(*(_padded(array.shape, rank) for array in arrays), strict=True)]
-    supply = iter(enumerate(arrays))
-    for part in entries:
-        if part is None:
-            plain.append(1)
-            continue
-        extent = shape[len(routes)]
-        if isinstance(part, IndexArray):
-            number, array = next(supply)
-            lead = rank - array.ndim
-            dims = tuple(None if size == 1 else position + lead + at for at, size in enumerate(array.shape))
-            routes.append(Route(extent, array=number, dims=dims))
-        elif isinstance(part, int):
-            routes.append(Route(extent, start=part % extent))
-        else:
-            assert type(part) is Slice
-            first, last, step = slice(*part).indices(extent)
-            behind = rank if len(plain) >= position else 0
-            routes.append(Route(extent, ((len(plain) + behind, step),), first))
-            plain.append(len(range(first, last, step)))
-    values = (*plain[:position], *broadcast, *plain[position:])
-    return tuple(routes), values
-
-
-def _padded(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    return (1,) * (rank - len(shape)) + shape
 
 
 class ScatterWriter:

@@ -7,19 +7,19 @@ code of its own: matrix products, scatters, windows. What has no entry anywhere 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.llvm.composite import FORWARDS
 from glassgrad.compile.llvm.gathers import GATHERS, both, in_memory
+from glassgrad.compile.llvm.routes import Route, axis_routes, spec_routes
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
 from glassgrad.compile.plan.indices import Extents, Index, Indices, source_indices
 from glassgrad.compile.plan.nests import Expr
 from glassgrad.compile.plan.view_chains import keeps_order
 from glassgrad.ops.core import PRIMITIVES
-from glassgrad.ops.places import IndexArray, Slice, spec_entries
+from glassgrad.ops.places import Slice, spec_entries
 from glassgrad.ops.views import broadcast_indices
 
 
@@ -52,20 +52,6 @@ def _copied_view() -> LoopLowering:
         return builder.read(source, source_indices(instr, out, builder.group.extents))
 
     return LoopLowering(lambda instr, position, out, extents: source_indices(instr, out, extents), build=build)
-
-
-def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    source = instr.inputs[0]
-    assert isinstance(source, Var)
-    shifted, mask = [], None
-    for index, (before, after), extent in zip(out, instr.params["widths"], source.shape, strict=True):
-        shifted.append(index + -before)
-        if before or after:
-            mask = both(builder, mask, builder.exprs.within(shifted[-1], 0, extent))
-    kind = builder.kind(instr.output.dtype)
-    value = builder.exprs.cast(builder.read_at_computed(source, shifted, mask), kind)
-    fill = builder.exprs.const(instr.params.get("value", 0), kind)
-    return value if mask is None else builder.exprs.apply("where", [mask, value, fill], kind)
 
 
 def _concat(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -127,53 +113,21 @@ def _one_hot_reads(instr: Instr, position: int, out: Indices, extents: Extents) 
 # --- gather -----------------------------------------------------------------------------------------
 
 
-def wrapped_index(builder: NestBuilder, operand: Operand, indices: Indices, extent: int) -> Expr:
-    """Read an index as NumPy does: negative ones count from the end."""
-    value = builder.read(operand, indices, "i64")
-    return builder.exprs.apply("wrap", [value], "i64", extent)
-
-
-def array_layout(instr: Instr, source: Sequence[int]) -> tuple[list[Any], int, int]:
-    """Return (entries per axis of the source or None for a new axis, position, rank) of the arrays' dimensions.
-
-    NumPy puts the dimensions of index arrays where the first of them stands, or in front when they are apart.
-    """
-    entries = spec_entries(instr.params["spec"], tuple(source))
-    # An integer beside an array counts as an index array of no dimensions.
-    fancy = [place for place, part in enumerate(entries) if isinstance(part, IndexArray | int)]
-    count = sum(isinstance(part, IndexArray) for part in entries)
-    arrays = [operand for operand in instr.inputs if isinstance(operand, Var)][-count:]
-    rank = max(array.ndim for array in arrays)
-    together = fancy == list(range(fancy[0], fancy[-1] + 1))
-    position = 0
-    if together:
-        position = sum(1 for part in entries[: fancy[0]] if part is None or type(part) is Slice)
-    return entries, position, rank
-
-
-def gather_indices(
-    builder: NestBuilder, instr: Instr, arrays: Sequence[Operand], out: Indices, source: Sequence[int]
+def _routed(
+    builder: NestBuilder, routes: Iterable[Route], arrays: Sequence[Operand], out: Indices
 ) -> list[Index | Expr]:
-    """Return the source's indices of an element of ``source[spec]``."""
-    entries, position, rank = array_layout(instr, source)
-    where = out[position : position + rank]
-    plain = iter([*out[:position], *out[position + rank :]])
-    supply = iter(arrays)
-    found: list[Index | Expr] = []
-    for part in entries:
-        if part is None:
-            next(plain)
-            continue
-        extent = source[len(found)]
-        if isinstance(part, IndexArray):
-            array = next(supply)
-            found.append(wrapped_index(builder, array, _at(array, where), extent))
-        elif isinstance(part, int):
-            found.append(Index(part % extent))
-        else:
-            first, _, step = slice(*part).indices(extent)
-            found.append(next(plain) * step + first)
-    return found
+    """Return the indices that lead from an element of the result to the source."""
+    return [
+        route.affine(out)
+        if route.array is None
+        else _wrapped(builder, arrays[route.array], route.of_array(out), route.extent)
+        for route in routes
+    ]
+
+
+def _wrapped(builder: NestBuilder, operand: Operand, indices: Indices, extent: int) -> Expr:
+    """Read an index as NumPy does: negative ones count from the end."""
+    return builder.exprs.apply("wrap", [builder.read(operand, indices, "i64")], "i64", extent)
 
 
 def _getitem(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -181,28 +135,23 @@ def _getitem(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     assert isinstance(source, Var)
     if not arrays:
         return builder.read(source, source_indices(instr, out, builder.group.extents))
-    return builder.read_at_computed(source, gather_indices(builder, instr, arrays, out, source.shape))
+    routes, _ = spec_routes(instr, arrays, source.shape)
+    return builder.read_at_computed(source, _routed(builder, routes, arrays, out))
 
 
 def _getitem_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    source = instr.inputs[0]
+    source, *arrays = instr.inputs
     assert isinstance(source, Var)
-    if len(instr.inputs) == 1:
+    if not arrays:
         return source_indices(instr, out, extents)
-    if position == 0:
-        return None
-    _, start, rank = array_layout(instr, source.shape)
-    operand = instr.inputs[position]
-    return _at(operand, out[start : start + rank])
+    routes, _ = spec_routes(instr, arrays, source.shape)
+    return next((route.of_array(out) for route in routes if route.array == position - 1), None)
 
 
 def _take_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     source, index = instr.inputs
-    axis = instr.params["axis"]
     assert isinstance(source, Var)
-    indices: list[Index | Expr] = list(broadcast_indices(out, source.shape))
-    indices[axis] = wrapped_index(builder, index, _at(index, out), source.shape[axis])
-    return builder.read_at_computed(source, indices)
+    return builder.read_at_computed(source, _routed(builder, axis_routes(instr, index, source.shape), [index], out))
 
 
 def _take_along_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
@@ -230,7 +179,7 @@ def _arange(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 def _at_place(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     """Whether an element is the one that the index of its row names."""
     index = instr.inputs[-1]
-    place = wrapped_index(builder, index, _at(index, out), instr.output.shape[instr.params["axis"]])
+    place = _wrapped(builder, index, _at(index, out), instr.output.shape[instr.params["axis"]])
     return builder.exprs.apply("equal", [place, builder.exprs.counter(out[instr.params["axis"]])], "b1")
 
 
@@ -303,7 +252,6 @@ LOOPS: dict[str, LoopLowering] = {
     "sum": _reduction("add"), "max": _reduction("maximum"), "min": _reduction("minimum"),
     "prod": _reduction("multiply"), "any": _reduction("or"), "all": _reduction("and"),
     "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),
-    "pad": LoopLowering(in_memory, build=_pad),
     "concat": LoopLowering(in_memory, build=_concat),
     "roll": LoopLowering(in_memory, build=_roll),
     "tril": _triangle(lower=True), "triu": _triangle(lower=False),

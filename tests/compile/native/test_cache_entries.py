@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from glassgrad import errors
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.native import cache, cache_entry, private
 from glassgrad.compile.native.cache_entry import to_header, to_layout
@@ -305,3 +306,20 @@ def test_files_are_read_up_to_a_size(tmp_path):
     assert private.read(path, 9) == b"", "there is something, which is not for us"
     path.chmod(0o602)
     assert private.read(path, 10) == (b"" if hasattr(os, "geteuid") else b"0123456789")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and modes here")
+def test_a_refusal_says_what_speaks_against_a_folder(tmp_path):
+    open_to_all, link, foreign, fine = (tmp_path / name for name in ("open", "link", "foreign", "fine"))
+    for folder in (open_to_all, foreign, fine):
+        folder.mkdir(mode=0o700)
+    open_to_all.chmod(0o702)
+    link.symlink_to(fine, target_is_directory=True)
+    said = {open_to_all: rf"can be written by other users.*\n.*chmod go-w {open_to_all}", link: "is a symbolic link"}
+    if os.geteuid() == 0:
+        os.chown(foreign, 12345, -1)
+        said[foreign] = "belongs to another user"
+    for folder, message in said.items():
+        with pytest.warns(errors.CompileWarning, match=message):
+            assert private.trusted(folder) is None
+    assert private.trusted(fine) == fine

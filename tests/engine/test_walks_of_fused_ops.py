@@ -122,6 +122,31 @@ def test_what_all_examples_share_gets_the_sum_of_their_gradients(name: str, batc
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
 
 
+def two_results(x: Any, w: Any, b: Any) -> Any:
+    q, r = gg.linalg.qr((x * w).T + 1)
+    return q.sin().sum() + (r * b[:3]).cos().sum()
+
+
+SHARED = {**{name: (function, shape) for name, (function, _, shape) in PAIRS.items()}, "qr": (two_results, (4,))}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_all_examples_share_has_second_derivatives(name: str) -> None:
+    function, shape = SHARED[name]
+    found = []
+    for mapped in (True, False):
+        xs, w, b = random(5, 3, 4), random(*shape, seed=1), random(4, seed=2)
+        if mapped:
+            results = gg.func.vmap(lambda x, w=w, b=b: function(x, w, b).sin())(xs)
+        else:
+            results = gg.stack([function(x, w, b).sin() for x in xs])
+        first = gg_grad(results.square().sum(), [xs, w, b], create_graph=True)
+        second = gg_grad(sum(g.square().sum() for g in first), [xs, w, b])
+        found.append([one.detach().numpy() for one in (*first, *second)])
+    for ours, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_gradients_of_single_examples(name: str) -> None:
     function, _, shape = PAIRS[name]
@@ -245,9 +270,9 @@ def test_leaves_that_get_one_cotangent_get_memory_of_their_own(how: str) -> None
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 3)])
 def test_a_gradient_that_was_broadcast_can_be_written_to(shape: tuple[int, ...]) -> None:
     x = gg.tensor(np.zeros(shape), requires_grad=True)
-    x.sum().backward()
+    (x.sum() * 2).backward()
     x.grad.add_(1)
-    assert x.grad.numpy().ravel().tolist() == [2.0] * x.numel()
+    assert x.grad.numpy().ravel().tolist() == [3.0] * x.numel()
 
 
 @pytest.mark.parametrize("how", ["backward", "grad"])

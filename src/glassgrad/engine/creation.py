@@ -62,6 +62,7 @@ def _holds_arrays(data: Any) -> bool:
     return isinstance(data, list | tuple) and any(isinstance(part, np.ndarray | np.generic) for part in data)
 
 
+@devices.on_the_processor
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Return a Tensor with a copy of `data`: numbers, nested lists, arrays.
 
@@ -108,21 +109,25 @@ def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
     return sizes
 
 
+@devices.on_the_processor
 def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros of the given shape."""
     return _finish(np.zeros(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
+@devices.on_the_processor
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones of the given shape."""
     return _finish(np.ones(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
+@devices.on_the_processor
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of the given shape whose values are not set."""
     return _finish(np.empty(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
+@devices.on_the_processor
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """`fill_value` in the given shape."""
     kind = _to_array(fill_value, dtype).dtype
@@ -134,16 +139,19 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else x
 
 
+@devices.on_the_processor
 def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the shape and dtype of `input`."""
     return _finish(for_each_example(np.zeros(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
+@devices.on_the_processor
 def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones with the shape and dtype of `input`."""
     return _finish(for_each_example(np.ones(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
+@devices.on_the_processor
 def full_like(
     input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
@@ -152,11 +160,13 @@ def full_like(
     return _finish(for_each_example(filled, _array(input)), requires_grad, device)
 
 
+@devices.on_the_processor
 def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with the shape and dtype of `input` whose values are not set."""
     return _finish(for_each_example(np.empty(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
+@devices.on_the_processor
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
@@ -171,6 +181,7 @@ def arange(
     return _finish(np.arange(start, end, step, dtype=dtype or (np.int64 if whole else DEFAULT)), requires_grad, device)
 
 
+@devices.on_the_processor
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
@@ -191,6 +202,7 @@ def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype[Any]) -> Any:
     return np.trunc(np.where(first, start + width * place, end - width * (steps - 1 - place))).astype(dtype)
 
 
+@devices.on_the_processor
 def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
     _size((n, n if m is None else m))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from glassgrad import errors, provenance
+
+Made = ParamSpec("Made")
+Result = TypeVar("Result")
 
 # Kinds of devices that programs name. All can be compared; tensors live on the first.
 _KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "hip", "hpu", "mtia", "vulkan", "meta", "ipu", "privateuseone")
@@ -62,6 +67,32 @@ def check(name: Any) -> None:
     """Raise unless `name` is the cpu."""
     if name is not None and str(name).partition(":")[0] != "cpu":
         raise errors.NO_SUCH_DEVICE(given=str(name), where=provenance.here())
+
+
+def on_the_processor(maker: Callable[Made, Result]) -> Callable[Made, Result]:
+    """Let a maker of tensors take what PyTorch's says about memory, where it asks for what there is anyway.
+
+    That is ``layout=torch.strided``, ``pin_memory=False``, and a contiguous `memory_format` or that of the input.
+    """
+
+    @functools.wraps(maker)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name in _ABOUT_MEMORY.keys() & kwargs.keys():
+            given = kwargs.pop(name)
+            if given not in _ABOUT_MEMORY[name]:
+                expected = " or ".join(map(repr, _ABOUT_MEMORY[name][1:]))
+                owner, where = maker.__name__, provenance.here()
+                raise errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=where)
+        return maker(*args, **kwargs)
+
+    return call
+
+
+_ABOUT_MEMORY: dict[str, tuple[Any, ...]] = {
+    "layout": (None, "strided"),
+    "pin_memory": (None, False),
+    "memory_format": (None, "contiguous", "preserve"),
+}
 
 
 def is_dtype(value: Any) -> bool:

@@ -117,6 +117,7 @@ def type_as(x: Tensor, other: Any) -> Tensor:
     return y
 
 
+@_device.on_the_processor
 def contiguous(x: Tensor) -> Tensor:
     """The tensor in one run of memory: itself, or a copy."""
     y: Tensor = x if is_contiguous(x) else clone(x)
@@ -203,6 +204,7 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
 # --- making others like it ------------------------------------------------------------------------
 
 
+@_device.on_the_processor
 def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of `data` with the dtype of x."""
     _device.check(device)
@@ -217,24 +219,28 @@ def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
     return new_empty(x, *size or (0,), device=device)
 
 
+@_device.on_the_processor
 def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the dtype of x."""
     _device.check(device)
     return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@_device.on_the_processor
 def new_ones(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones with the dtype of x."""
     _device.check(device)
     return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@_device.on_the_processor
 def new_empty(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with the dtype of x whose values are not set."""
     _device.check(device)
     return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
+@_device.on_the_processor
 def new_full(
     x: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:

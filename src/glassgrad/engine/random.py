@@ -154,6 +154,7 @@ def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     return drawn.astype(wanted, copy=False)
 
 
+@devices.on_the_processor
 def rand(
     *sizes: Any,
     size: Any = None,
@@ -166,6 +167,7 @@ def rand(
     return _finish(_uniform(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
+@devices.on_the_processor
 def randn(
     *sizes: Any,
     size: Any = None,
@@ -178,6 +180,7 @@ def randn(
     return _finish(_normal(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
 
 
+@devices.on_the_processor
 def randint(
     low: Any = None,
     high: Any = None,
@@ -203,6 +206,7 @@ def randint(
     return _finish(drawn.astype(wanted, copy=False), requires_grad, device)
 
 
+@devices.on_the_processor
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers below `n` in random order."""
     if n < 0:
@@ -315,6 +319,7 @@ def bernoulli_mask(keep: float, shape: tuple[int, ...], generator: Generator | N
     return drawn
 
 
+@devices.on_the_processor
 def rand_like(
     input: Tensor,
     *,
@@ -328,6 +333,7 @@ def rand_like(
     return rand(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
 
+@devices.on_the_processor
 def randn_like(
     input: Tensor,
     *,

@@ -46,11 +46,11 @@ class _Lazy(Module):
         self.__class__ = self.becomes  # type: ignore[assignment]  # a base of it
         self.reset_parameters()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:
             raise errors.LAZY_TRACED(layer=type(self).__name__, where=provenance.here())
         self.initialize_parameters(input)
-        return self.forward(input)
+        return self.forward(input, *args, **kwargs)
 
 
 class LazyLinear(_Lazy, Linear):
@@ -76,7 +76,7 @@ class _LazyConv(_Lazy):
     """What lazy convolutions share."""
 
     def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, out_channels, *args, **kwargs)
+        super().__init__(0, out_channels, *args, **kwargs)  # type: ignore[call-arg]  # of the layer it is
 
     def _shape(self, name: str) -> tuple[int, ...]:
         if name == "bias":
@@ -88,7 +88,13 @@ class _LazyConv(_Lazy):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """`Conv1d` whose `in_channels` are those of the first input."""
+    """`Conv1d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv1d(4, 3)(gg.zeros(1, 2, 8)).shape
+        (1, 4, 6)
+    """
 
     becomes = Conv1d
 
@@ -106,25 +112,49 @@ class LazyConv2d(_LazyConv, Conv2d):
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """`Conv3d` whose `in_channels` are those of the first input."""
+    """`Conv3d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv3d(4, 3)(gg.zeros(1, 2, 8, 8, 8)).shape
+        (1, 4, 6, 6, 6)
+    """
 
     becomes = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
-    """`ConvTranspose1d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose1d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose1d(4, 3)(gg.zeros(1, 2, 8)).shape
+        (1, 4, 10)
+    """
 
     becomes = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
-    """`ConvTranspose2d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose2d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose2d(4, 3)(gg.zeros(1, 2, 8, 8)).shape
+        (1, 4, 10, 10)
+    """
 
     becomes = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
-    """`ConvTranspose3d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose3d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose3d(4, 3)(gg.zeros(1, 2, 8, 8, 8)).shape
+        (1, 4, 10, 10, 10)
+    """
 
     becomes = ConvTranspose3d
 
@@ -135,26 +165,44 @@ class _LazyNorm(_Lazy):
     counts = "num_features"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, *args, **kwargs)
+        super().__init__(0, *args, **kwargs)  # type: ignore[call-arg]  # of the layer it is
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.num_features,)
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """`BatchNorm1d` whose `num_features` are the channels of the first input."""
+    """`BatchNorm1d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm1d()(gg.zeros(4, 2, 8)).shape
+        (4, 2, 8)
+    """
 
     becomes = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """`BatchNorm2d` whose `num_features` are the channels of the first input."""
+    """`BatchNorm2d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm2d()(gg.zeros(4, 2, 8, 8)).shape
+        (4, 2, 8, 8)
+    """
 
     becomes = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """`BatchNorm3d` whose `num_features` are the channels of the first input."""
+    """`BatchNorm3d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm3d()(gg.zeros(4, 2, 8, 8, 8)).shape
+        (4, 2, 8, 8, 8)
+    """
 
     becomes = BatchNorm3d
 

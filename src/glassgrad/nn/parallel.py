@@ -36,12 +36,24 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Any = None,
 ) -> Any:
-    """Return ``module(*inputs)``, computed on the one device."""
+    """Return ``module(*inputs)``, computed on the one device.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.parallel.data_parallel(gg.nn.Linear(2, 1), gg.zeros(3, 2)).shape
+        (3, 1)
+    """
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
 
 
 class DistributedDataParallel(Module):
-    """Can be named and asked for by isinstance; raises when it is made, as there is one process."""
+    """Can be named and asked for by isinstance; raises when it is made, as there is one process.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> isinstance(gg.nn.Linear(2, 1), gg.nn.parallel.DistributedDataParallel)
+        False
+    """
 
     def __init__(self, module: Module, *_options: Any, **_named: Any) -> None:
         raise missing("glassgrad.nn.parallel", "DistributedDataParallel", (), _INSTEAD)

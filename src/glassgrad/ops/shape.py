@@ -481,6 +481,8 @@ def astype(x: Array, dtype: Any) -> Array:
 
 
 @takes_complex
-def clone(x: Array) -> Array:
+def clone(x: Array, *, memory_format: str | None = None) -> Array:
     """Return a copy that is connected to `x` on the tape."""
+    if memory_format not in {None, "contiguous", "preserve"}:
+        raise bad_option("clone", "memory_format", memory_format, "'contiguous' or 'preserve'")
     return copy_p(x)

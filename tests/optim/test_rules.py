@@ -297,6 +297,42 @@ def test_the_source_of_a_compiled_step_has_the_names_of_the_rule() -> None:
     assert "begun = np.where(" in str(compiled.source)
 
 
+def test_a_rule_that_is_none_is_refused() -> None:
+    rules = {
+        "returned a NoneType": lambda p, g, state, group: None,
+        "asks at .*test_rules.py:.*for the numbers": lambda p, g, state, group: p if g > 0 else p - g,
+        "computes with a ndarray at .*test_rules.py": lambda p, g, state, group: p - np.ones(2) * g,
+    }
+    for message, rule in rules.items():
+        with pytest.raises(gg.errors.GlassgradError, match=message):
+            InPlace().step(rule, np.ones(2), np.ones(2), {}, {}, "Own")
+
+
+def test_an_optimizer_of_the_users() -> None:
+    class Signum(optim.Optimizer):
+        def __init__(self, params: Any, lr: float = 0.5) -> None:
+            super().__init__(params, {"lr": lr})
+
+        def update(self, p: Any, g: Any, state: Any, group: Any) -> Any:
+            state.mean = mean = np.float64(0.5) * state.mean + 0.5 * g
+            return p - group.lr * gg.sign(mean)
+
+    w = gg.tensor([3.0, -2.0], requires_grad=True)
+    optimizer = Signum([w])
+
+    def step() -> None:
+        optimizer.zero_grad()
+        (w**2).sum().backward()
+        optimizer.step()
+
+    step()
+    assert w.tolist() == [2.5, -1.5]
+    gg.compile(step)()
+    assert w.tolist() == [2.0, -1.0]
+    assert optimizer.state[w]["mean"].tolist() == [4.0, -2.5]
+    assert w.dtype == np.float32
+
+
 def test_terms_say_what_they_are() -> None:
     seen = []
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.operators import attach
 from glassgrad.ops.shape import astype
@@ -68,7 +69,11 @@ class Term:
         # Operators are attached from the table.
         def __neg__(self) -> Any: ...
 
+    __array_ufunc__ = None  # so that NumPy leaves operators to this class
     __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise errors.RULE_NEEDS_NUMBERS(where=provenance.here())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,6 +100,7 @@ class Number:
         self.what = what
         self.known = known
 
+    __array_ufunc__ = None
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -102,6 +108,9 @@ class Number:
 
 
 def _computed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    for arg in args:
+        if type(arg) not in _OPERANDS:
+            raise errors.RULE_OPERAND(given=f"a {type(arg).__name__}", where=provenance.here())
     term = next(arg for arg in args if type(arg) is Term)
     return term.by.compute(prim, args, params)
 
@@ -109,6 +118,9 @@ def _computed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) ->
 def _counted(prim: Primitive, args: tuple[Any, ...], _params: dict[str, Any]) -> Any:
     number = next(arg for arg in args if type(arg) is Number)
     return number.by.number(prim.name, args)
+
+
+_OPERANDS = frozenset({Term, Number, bool, int, float, np.float64})
 
 
 def _of_terms(name: str) -> Callable[..., Any]:

@@ -94,6 +94,23 @@ UPDATE_MISSING = Message(
     "{owner} has no update(): define update(self, p, g, state, group) and return the new p.",
 )
 
+UPDATE_RESULT = Message(
+    KindError,
+    "update() of {owner} returned {given}.\nExpected: the new value of p, computed from p, g, state and group.",
+)
+
+RULE_NEEDS_NUMBERS = Message(
+    GlassgradError,
+    "the rule of an optimizer asks at {where} for the numbers of an array, which it does not see.\n"
+    "Next: choose element by element, where(condition, a, b).",
+)
+
+RULE_OPERAND = Message(
+    KindError,
+    "the rule of an optimizer computes with {given} at {where}.\n"
+    "Expected: the parameter, the gradient, arrays and numbers of the state, options of the group, and Python numbers.",
+)
+
 OPTIMIZER_STATE_MISMATCH = Message(
     ArgumentError,
     "the state does not fit this {owner} ({where}): its groups have {given} parameters, expected {expected}.",

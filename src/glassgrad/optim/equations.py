@@ -80,21 +80,26 @@ class Run(Evaluator):
         p, g: the parameter and its gradient as terms.
         values: the state of the parameter.
         group: the options.
+        owner: the name of the optimizer, for messages.
         news: what the rule has assigned to the state.
     """
 
     p: Term
     g: Term
 
-    def __init__(self, values: dict[str, Any], group: dict[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any], group: dict[str, Any], owner: str = "") -> None:
         self.values = values
         self.group = group
+        self.owner = owner
         self.news: dict[str, Any] = {}
 
     def apply(self, update: Update) -> Any:
         """Run the rule; return the term of the new value of p."""
         g = -self.g if self.group.get("maximize") else self.g
-        return update(self.p, g, State(self), Group(self))
+        new = update(self.p, g, State(self), Group(self))
+        if type(new) is not Term:
+            raise errors.UPDATE_RESULT(owner=self.owner, given=f"a {type(new).__name__}")
+        return new
 
     def option(self, name: str) -> Any:
         """Return an option: numbers as `Number`, in a tuple too, and everything else as it is."""
@@ -134,12 +139,11 @@ class Direct(Immediate, Run):
         moving: Iterable[str] = (),
         owner: str = "",
     ) -> None:
-        super().__init__(values, group)
+        super().__init__(values, group, owner)
         self.parameter = parameter
         self.p = Term(self, parameter.lifted())
         self.g = Term(self, g)
         self.moving = moving
-        self.owner = owner
 
     def step(self, update: Update) -> None:
         """Run the rule and write what comes out."""

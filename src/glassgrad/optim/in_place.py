@@ -130,10 +130,9 @@ class Recorder(Run):
     """
 
     def __init__(self, p: Any, g: Any, values: dict[str, Any], group: dict[str, Any], owner: str) -> None:
-        super().__init__(values, group)
+        super().__init__(values, group, owner)
         self.p = Term(self, Value(p.shape, p.dtype, "p"))
         self.g = Term(self, Value(g.shape, g.dtype, "g"))
-        self.owner = owner
         self.lines: list[str] = []
         self.slots: dict[str, Value] = {}
         self.counts: dict[str, str] = {}
@@ -249,7 +248,8 @@ class Recorder(Run):
 def _text(arg: Any) -> str:
     if type(arg) is Number:
         return str(arg.what)
-    return repr(arg) if not isinstance(arg, float | int) or arg >= 0 else f"({arg!r})"
+    number = float(arg) if isinstance(arg, float) else arg  # of NumPy's a plain one, which is weak
+    return repr(number) if number >= 0 else f"({number!r})"
 
 
 def as_number(value: Any) -> float | None:

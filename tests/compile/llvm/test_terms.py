@@ -117,6 +117,16 @@ def test_tests_of_integers_are_numpys(op, dtype):
     np.testing.assert_array_equal(lower(builder.build([out]), threads=1)(x)[0], want)
 
 
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("op", ["sign", "signbit", "heaviside"])
+def test_booleans_and_integers_are_eager_modes(op, backend):
+    function, args = getattr(gg, op), [gg.tensor([True, False]), gg.tensor([3, -2])][: REGISTRY[op].arity]
+    want = function(*args)
+    found = gg.compile(function, backend=backend, strict=True)(*args)
+    assert found.dtype == want.dtype
+    np.testing.assert_array_equal(found.numpy(), want.numpy())
+
+
 @DTYPES
 def test_lerp_meets_both_ends_in_every_form(dtype):
     a, b = np.array([[0.1, -3.3, 1e7, 1e-7]], dtype).repeat(2, 0), np.array([[0.7, 1e6, -0.3, 3.0]], dtype).repeat(2, 0)

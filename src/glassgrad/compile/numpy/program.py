@@ -26,9 +26,9 @@ from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
 from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
-# Ops that the program leaves to eager mode's kernels although they have a short text: NumPy takes one number at a time,
-# or decides number by number, and the processor guesses wrong; or the text is right for floats only.
-_BY_KERNEL = frozenset({"heaviside", "logaddexp", "where"})
+# Ops that the program leaves to eager mode's kernels although they have a short text: NumPy decides number by number,
+# and the processor guesses wrong; or the text is right for floats only.
+_BY_KERNEL = frozenset({"heaviside", "where"})
 # Ops whose text is short and whose result is used once go into the expression that uses them.
 _INLINE_WIDTH = 60
 # Bytes from which a value is worth a line that deletes it.
@@ -160,12 +160,14 @@ class Writer:
         operands = [self.operand(operand) for operand in instr.inputs]
         if instr.op in TEMPLATES:
             return TEMPLATES[instr.op](instr, operands)
-        prim = None if instr.op in _BY_KERNEL else PRIMITIVES.get(instr.op)
+        prim = PRIMITIVES[instr.op]
+        # A function of NumPy's that eager mode has put another one in place of serves some dtypes only, or is slow.
+        own = isinstance(prim.forward, str) and prim.evaluate is not getattr(np, prim.forward)
         found = formula(prim, list(map(term, operands)), instr.params, TextSpace())
-        if found is not None and is_short(found):
+        if found is not None and is_short(found) and not own and instr.op not in _BY_KERNEL:
             return written(found)
         name = f"op_{instr.op}"
-        self.called[name] = PRIMITIVES[instr.op].evaluate
+        self.called[name] = prim.evaluate
         options = {}
         for key, value in instr.params.items():
             given = f"{name}_{key}_{len(self.values)}"

@@ -14,7 +14,7 @@ import glassgrad as gg
 from glassgrad import manual
 from glassgrad.doctor import watch
 from glassgrad.doctor.rules import RUN_RULES
-from tests.doctor.faults import FAULTS, cases, judge
+from tests.doctor.faults import FAULTS, cases, five, judge
 from tests.doctor.trainings import TASKS, digits_mlp, entropy
 
 torch = pytest.importorskip("torch", reason="PyTorch's loops are watched as well")
@@ -325,6 +325,17 @@ def test_the_bench(kind: str) -> None:
     results = [judge(case[0], case[3], LIB[case[2]], 1, case[4])[0] for case in cases() if case[0] == kind]
     assert len(results) >= 48
     assert np.mean(results) >= (0.95 if kind == "fault" else 0.96)
+
+
+@pytest.mark.parametrize("library", ["glassgrad", "torch"])
+def test_five_faults_in_one_loop_are_all_named_with_their_lines(library: str) -> None:
+    assert five(library, 1) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["glassgrad", "torch"])
+def test_five_faults_are_named_at_every_seed(library: str) -> None:
+    assert [five(library, seed) for seed in range(20)] == [set()] * 20
 
 
 @LIBRARIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import CodeType
@@ -12,6 +13,7 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
 Array = Any
@@ -115,3 +117,11 @@ class Run:
     targets: None = None
     labels: tuple[tuple[int, Any], ...] = ()
     throughout: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def noise_scale(self) -> float:
+        """The batch size at which noise and signal of the gradient are equal, from pairs of steps; NaN if unknown."""
+        if self.data is None or not len(self.data):
+            return math.nan
+        found = noise_scale(self.data.gradient_cosine, self.data.gradient_growth, self.data.batch)
+        return found if math.isfinite(found) else math.nan

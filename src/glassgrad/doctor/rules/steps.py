@@ -29,6 +29,8 @@ RISEN, SPIKE = 1.5, 3.0
 OVERFITTED = 1.3
 CLIPPED = 0.95
 OPPOSITE = -0.5
+APART = 30.0
+"""A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
 
 
 # --- the loss ---
@@ -341,7 +343,8 @@ def _saturated(run: Run) -> Iterator[Seen]:
 
 
 def _unshuffled(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.count >= 16]
+    # Labels that are all different are numbers of places, as in contrastive losses.
+    known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
     if len(known) < 3 or not all(labels.ordered for labels in known):
         return
     alike = sum(labels.distinct == 1 for labels in known)
@@ -351,6 +354,17 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
 
 def _list(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _batch_size(run: Run) -> Iterator[Seen]:
+    scale = run.noise_scale
+    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
+    pairs = 0 if run.data is None else int(np.isfinite(run.data.gradient_cosine).sum())
+    if pairs >= 8 and scale > APART * batch:
+        yield Seen(
+            f"noise and signal of the gradient are equal at a batch of about {scale:.0f}; the batch has {batch:.0f}",
+            "", scale, threshold=APART * batch,
+        )  # fmt: skip  # in a row
 
 
 RULES: tuple[Rule, ...] = (
@@ -384,6 +398,9 @@ RULES: tuple[Rule, ...] = (
     Rule("always clipped", "info", _clipped,
          "Raise the limit, or lower the rate: with every gradient clipped, its length says nothing.", "", CLIPPED,
          "Zhang et al. (2020), Why gradient clipping accelerates training"),
+    Rule("gradients mostly noise", "info", _batch_size,
+         "Larger batches, or gradients summed over several, would bear a higher rate.", "",
+         source="McCandlish et al. (2018), An empirical model of large-batch training"),
     Rule("rate unfit for the weights", "warning", _rate_measured,
          "Raise the learning rate; a healthy step changes the weights by about a thousandth.",
          "optimizer.param_groups[0]['lr'] *= 10",

@@ -7,6 +7,7 @@ them, in the order of assignment, is its state; so reading `self.weight` costs a
 from __future__ import annotations
 
 import builtins
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -71,10 +72,11 @@ class Module:
             elif isinstance(current, Parameter):
                 raise errors.PARAMETER_REPLACED(owner=type(self).__name__, name=name, where=provenance.here())
         if type(value) is Buffer:
-            if value.owned and not isinstance(self.__dict__.get(name), Buffer):  # the state of another module
+            owner = None if value.owner is None else value.owner()
+            if owner is None:
+                value.owner = weakref.ref(self)
+            elif owner is not self and not isinstance(self.__dict__.get(name), Buffer):
                 value = make(value.array, value.node, value._tracks)
-            else:
-                value.owned = True
         object.__setattr__(self, name, value)
 
     # --- state --------------------------------------------------------------------------------------

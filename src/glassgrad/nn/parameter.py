@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from glassgrad.engine.tensor import Tensor
@@ -39,24 +40,22 @@ class Buffer(Tensor):
     """
 
     persistent: bool
-    owned: bool = False  # whether a module has it: under the name of another module it is a tensor like any other
+    owner: weakref.ref[Any] | None = None  # the module that has it; to others it is a tensor like any other
 
     def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
         super().__init__(data)
         self.persistent = persistent
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        return _buffer, (self.array, self.persistent, self.owned)
+        return _buffer, (self.array, self.persistent)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        twin = memo[id(self)] = _buffer(self.array.copy(), self.persistent, self.owned)
+        twin = memo[id(self)] = Buffer(self.array.copy(), persistent=self.persistent)
         return twin
 
 
-def _buffer(array: Any, persistent: bool, owned: bool = False) -> Buffer:
-    buffer = Buffer(array, persistent=persistent)
-    buffer.owned = owned
-    return buffer
+def _buffer(array: Any, persistent: bool) -> Buffer:
+    return Buffer(array, persistent=persistent)
 
 
 def buffer_of(tensor: Tensor, persistent: bool) -> Buffer:

@@ -9,7 +9,7 @@ import types
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -330,3 +330,57 @@ def test_what_a_step_makes_and_stores_is_refused_in_its_own_words() -> None:
 
     with pytest.raises(errors.CompileError, match=r"stores a Parameter that it made itself"):
         gg.compile(Box(), backend="numpy", strict=True)(gg.ones(2))
+
+
+class Shared:
+    """Has an attribute for all its objects, which the class below computes."""
+
+    kind: ClassVar[Any] = {"a": 1}
+
+
+class Computed(Shared):
+    def __init__(self) -> None:
+        self.parts: tuple[Any, ...] = ()
+
+    @property
+    def kind(self) -> Any:
+        return self.parts[0]
+
+
+class Holder(gg.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.note = Computed()
+
+    def forward(self, x: Any) -> Any:
+        return x * 2 if not self.note.parts else x
+
+
+def test_a_property_that_hides_a_shared_attribute_is_not_asked() -> None:
+    assert gg.compile(Holder(), strict=True)(gg.ones(2)).tolist() == [2.0, 2.0]
+
+
+class Fading(gg.nn.Module):
+    """Returns the buffer that it assigned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = gg.nn.Parameter(gg.ones(2))
+        self.register_buffer("level", gg.zeros(2))
+
+    def forward(self, x: Any) -> Any:
+        self.level = 0.5 * self.level.detach() + x * self.w
+        return self.level
+
+
+def test_a_buffer_that_is_returned_has_its_gradient() -> None:
+    plain, model = Fading(), Fading()
+    compiled = gg.compile(model, strict=True)
+    for _ in range(3):
+        for call, owner in ((plain, plain), (compiled, model)):
+            owner.zero_grad()
+            y = call(gg.tensor([1.0, 2.0]))
+            (y * y).sum().backward()
+        assert model.level.tolist() == plain.level.tolist()
+        assert model.w.grad.tolist() == plain.w.grad.tolist()
+    assert isinstance(model.level, gg.nn.Buffer)

@@ -92,6 +92,10 @@ class Finish:
             return Given(None, leaf)
         at = self._output(leaf.array)
         if leaf._tracks and leaf.node is not None and is_alive(leaf.node):
+            if hasattr(
+                leaf, "persistent"
+            ):  # a buffer that is returned: the result has its history, the buffer has none
+                leaf = make(leaf.array, leaf.node, True)
             self.tracked[at] = leaf
         else:
             self._shared.setdefault(id(leaf.array), at)
@@ -143,7 +147,8 @@ class Finish:
             return known
         if type(leaf) is not Tensor and not hasattr(leaf, "persistent"):  # buffers have it
             raise errors.TRACE_STORED_KIND(kind=type(leaf).__name__, where=provenance.here())
-        if self.follow and leaf._tracks and leaf.node is not None and is_alive(leaf.node):
+        plain = type(leaf) is Tensor
+        if plain and self.follow and leaf._tracks and leaf.node is not None and is_alive(leaf.node):
             at = self._output(leaf.array)
             self.tracked[at] = leaf
             return self._twin(leaf, at)

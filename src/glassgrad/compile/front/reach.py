@@ -332,6 +332,8 @@ class _Walk:
         self, path: str, value: Any, base: type, name: str, part: Any, *, users: bool, constant: bool
     ) -> None:
         """Follow what a class has under a name: a function, or something that its objects share."""
+        if isinstance(getattr(type(value), name, None), property) and not isinstance(part, property):
+            return  # a class below has a property of this name: what it computes is not shared
         code = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
         if isinstance(code, types.FunctionType):
             self.queue.append((path, code))

@@ -152,6 +152,21 @@ def test_compiled_programs_write_through_every_view(backend: str) -> None:
     programs(is_written, run, backend)
 
 
+def test_truth_values_in_an_index_are_read_alike_in_compiled_steps() -> None:
+    keys = (True, False, (None, True), (slice(None), True), (True, 0), (slice(None), True, 1), (True, [1, 0], 0))
+
+    def step(x: Any) -> Any:
+        base = x * 1
+        base[True, 0] = 7.0
+        return [x[key] * 1 for key in keys], base
+
+    x = gg.arange(6.0).reshape(2, 3)
+    found, base = gg.compile(step, backend="llvm", strict=True)(x)
+    for part, key in zip(found, keys, strict=True):
+        np.testing.assert_array_equal(part.array, x[key].array, err_msg=str(key))
+    np.testing.assert_array_equal(base.array, step(x)[1].array)
+
+
 def test_a_batch_of_views_is_written_like_one() -> None:
     for prim, sample in CALLS:
         array = drawn(prim, sample)

@@ -35,6 +35,7 @@ from glassgrad.ops.places import (
     check_spec,
     in_two_steps,
     join_index,
+    makes_axis,
     refuse_huge,
     spec_entries,
     split_index,
@@ -103,7 +104,7 @@ def _sliced_places(at: Any, x: Any, *, spec: Spec) -> Any:
     found: list[Any] = []
     places = iter(at)
     for entry in spec_entries(spec, x.shape):
-        if entry is None:
+        if makes_axis(entry):
             next(places)
         elif type(entry) is Slice:
             start, _, step = slice(*entry).indices(x.shape[len(found)])

@@ -184,9 +184,14 @@ def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+def makes_axis(part: Any) -> bool:
+    """Tell whether an entry of a spec is about no dimension of the source: None, or a mask of no dimensions."""
+    return part is None or isinstance(part, bool)
+
+
 def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
     """Return the entries of a spec with the ellipsis written out, one for each dimension of `shape` or new axis."""
-    named = sum(part is not None and part is not Ellipsis for part in spec)
+    named = sum(part is not Ellipsis and not makes_axis(part) for part in spec)
     filler = [EVERYTHING] * (len(shape) - named)
     at = next((place for place, part in enumerate(spec) if part is Ellipsis), len(spec))
     return [*spec[:at], *filler, *(part for part in spec[at:] if part is not Ellipsis)]

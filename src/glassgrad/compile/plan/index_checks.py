@@ -18,7 +18,7 @@ from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import fits, pattern
 from glassgrad.compile.plan.view_chains import only_moves
 from glassgrad.ops.core import PRIMITIVES
-from glassgrad.ops.places import PLACES, IndexArray, spec_entries
+from glassgrad.ops.places import PLACES, IndexArray, makes_axis, spec_entries
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[
     arrays = iter(instr.inputs[skip:])
     axis = 0
     for part in spec_entries(instr.params["spec"], shape):
-        if part is None:
+        if makes_axis(part):
             continue
         if isinstance(part, IndexArray):
             yield next(arrays), 0 if part is PLACES else -shape[axis], shape[axis]

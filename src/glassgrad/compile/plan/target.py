@@ -53,7 +53,9 @@ class Target:
         return None if kind in self.only_copied else kind
 
     def has_kinds(self, instr: Instr) -> bool:
-        """Tell whether all dtypes of an instruction can be computed with."""
+        """Tell whether all dtypes of an instruction can be computed with, and its index has no truth values."""
+        if "spec" in instr.params and any(isinstance(part, bool) for part in instr.params["spec"]):
+            return False  # NumPy places their dimensions by rules of its own
         dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
         return all(self.kind_of(dtype) is not None for dtype in dtypes)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassgrad import verify
 from glassgrad.engine import saved_tensors as graph
+from glassgrad.engine.anomaly import detect_anomaly, set_detect_anomaly
 from glassgrad.engine.backward import Variable, backward, grad
 from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.mode import enable_grad, no_grad, set_grad_enabled
@@ -29,11 +30,8 @@ def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options:
     return bool(check(func, *given, raise_exception=raise_exception, **known))
 
 
-_ANOMALY = "doctor.GradientMonitor follows gradients and activations; isfinite() tells whether a value is sound."
 # What PyTorch has here and this library has not, and what to use in its place.
 _INSTEAD = {
-    "detect_anomaly": _ANOMALY,
-    "set_detect_anomaly": _ANOMALY,
     "profiler": "compiled.stats has the operations and bytes of a compiled function.",
 }
 
@@ -49,6 +47,7 @@ __all__ = [
     "Function",
     "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
@@ -56,5 +55,6 @@ __all__ = [
     "graph",
     "no_grad",
     "once_differentiable",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

@@ -12,6 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from glassgrad.engine import inplace
+from glassgrad.engine.anomaly import is_anomaly_enabled
 from glassgrad.engine.creation import (
     arange,
     as_tensor,

@@ -65,7 +65,6 @@ def test_methods_of_tensors() -> None:
         (lambda: nn.init.normalize, "normal_"),
         (lambda: nn.Conv4d, "Conv2d"),
         (lambda: optim.lr_scheduler.CosineLR, "CosineAnnealingLR"),
-        (lambda: gg.autograd.set_detect_anomaly(True), "GradientMonitor"),
         (lambda: gg.cuda.memory_allocated, "no GPU"),
         (lambda: gg.utils.data.DistributedSampler, "seed"),
         (lambda: gg.special.erfinv2, "erfinv"),

@@ -27,7 +27,7 @@ from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.source.naming import with_names
-from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
@@ -96,7 +96,7 @@ class Compiled(Portable):
         self._fixed: set[int] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if MODE.flags & TRACING:  # inside of another trace: part of that program
+        if MODE.flags & (TRACING | ANOMALY):  # part of another trace's program, or every op is looked at
             return self.function(*args, **kwargs)
         if kwargs and self._plain:
             args, kwargs = placed(args, kwargs, self._plain)

@@ -14,6 +14,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
 WATCHED = 4  # watchers decide what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
+ANOMALY = 8  # every op and every cotangent is looked at (see anomaly.py)
 
 
 class _Mode(threading.local):

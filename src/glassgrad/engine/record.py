@@ -96,9 +96,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
 
 
 def _lift(args: tuple[Any, ...]) -> None:
-    for arg in args:
-        if isinstance(arg, Tensor):
-            MODE.lift(arg)  # type: ignore[misc]  # set whenever something is traced
+    lift = MODE.lift
+    if lift is not None:  # None under a flag that is not about tracing
+        for arg in args:
+            if isinstance(arg, Tensor):
+                lift(arg)
 
 
 def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

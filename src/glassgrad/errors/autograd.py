@@ -65,6 +65,17 @@ VIEW_OF_LEAF_OVERWRITTEN = Message(
     "Next: wrap an update of parameters in `with no_grad():`, or take the view of .clone().",
 )
 
+NAN_IN_BACKWARD = Message(
+    AutogradError,
+    "the backward pass of {op} at {where} makes the first NaN: {count} of {size} elements, the first at {index}{value}.{born}\n"
+    "Next: {advice}.",
+)
+
+NAN_BEFORE_BACKWARD = Message(
+    AutogradError,
+    "{what} was NaN before that op's rule was applied: a NaN came with the loss{born}.\nNext: {advice}.",
+)
+
 NON_LEAF_GRAD = Message(
     NonLeafGradWarning,
     "{what} is not a leaf: it is the result of {op} at {where}, so its .grad is not kept.\n"

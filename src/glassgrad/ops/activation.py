@@ -159,7 +159,7 @@ relu = elementwise(
 
 
 @in_blocks
-def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
+def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
     # The larger of the two where the slope is between 0 and 1; with 0 an infinite x would give NaN.
     between = isinstance(slope, float) and 0 < slope <= 1
     return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)

@@ -345,3 +345,21 @@ def test_dead_units_are_counted_over_all_samples(lib: Any) -> None:
     assert set(seen.run.throughout) == {"2", "4"}
     assert max(seen.run.throughout.values()) < 0.5
     assert digits_mlp(lib)[2].__class__.__name__ == "ReLU"
+
+
+@LIBRARIES
+def test_losses_of_other_models_are_not_taken_for_this_ones(lib: Any) -> None:
+    model, other = net(lib), net(lib)
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.05)
+    x, y = lib.tensor(X), lib.tensor(Y)
+    with watch(model, optimizer, report=False, every=1) as seen:
+        for _ in range(4):
+            (100 * lib.nn.functional.cross_entropy(lib.softmax(other(x), 1), y)).backward()
+            optimizer.zero_grad()
+            lib.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        for _ in range(8):
+            (100 * lib.nn.functional.cross_entropy(lib.softmax(other(x), 1), y)).backward()
+    assert len(seen.run.losses) == 4
+    assert seen.run.losses[:, 1].max() < 2
+    assert titles(seen, "error", "warning") == []

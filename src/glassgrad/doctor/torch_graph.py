@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -58,9 +59,20 @@ class Recorder:
             self._clear()
 
     def graph(self, loss: Tensor) -> Graph | None:
-        """Return the ops up to a loss."""
-        at = self._made.get(id(loss))
-        return None if at is None else Graph(tuple(self._ops[: at + 1]), at)
+        """Return the ops behind a loss."""
+        root = self._made.get(id(loss))
+        if root is None:
+            return None
+        behind, waiting = {root}, [root]
+        while waiting:
+            new = {parent for parent in self._ops[waiting.pop()].parents if parent >= 0} - behind
+            behind |= new
+            waiting.extend(new)
+        order = sorted(behind)
+        place = {number: at for at, number in enumerate(order)}
+        ops = (self._ops[number] for number in order)
+        kept = (replace(op, parents=tuple(place.get(parent, parent) for parent in op.parents)) for op in ops)
+        return Graph(tuple(kept), place[root])
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function and note it."""

@@ -77,6 +77,8 @@ class Watch(AbstractContextManager["Watch"]):
         self._samples: list[Sample] = []
         self._graphs: list[tuple[int, Graph]] = []
         self._labels: list[tuple[int, Any]] = []
+        self._pending_loss: float | None = None
+        self._pending_graph: Graph | None = None
         self._alive: dict[str, Array] = {}
         self._sample: Sample | None = None
         self._used = self._zeroed = False
@@ -97,6 +99,8 @@ class Watch(AbstractContextManager["Watch"]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._wire.disconnect()
+        if not self.calls.steps:  # nothing of what was seen came to a step
+            self._commit()
         if self._forward is not None:
             self._forward.detach()
         if error is not None and isinstance(error, Exception):
@@ -169,7 +173,7 @@ class Watch(AbstractContextManager["Watch"]):
         self.calls.backwards += 1
         value = None if traced else library.numbers(loss)
         if value is not None and value.size == 1:
-            self._losses.append((self.calls.steps, float(value.reshape(()))))
+            self._pending_loss = float(value.reshape(()))
         if loss is not None and library.is_cut(loss):
             self.calls.detached.append((self.calls.steps, here()))
         if self._used and (self.sampling or traced):
@@ -188,11 +192,22 @@ class Watch(AbstractContextManager["Watch"]):
 
     def _look_at_graph(self, loss: Any) -> None:
         graph = self._wire.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
+        if graph is not None:
+            self._pending_graph = graph
+
+    def _commit(self) -> None:
+        """Take the last loss before a step for that of the step; those before it may be of other models."""
+        loss, graph = self._pending_loss, self._pending_graph
+        self._pending_loss = self._pending_graph = None
+        if loss is not None:
+            self._losses.append((self.calls.steps, loss))
         if graph is None:
             return
         if len(self._graphs) < _GRAPHS:
             self._graphs.append((self.calls.steps, graph))
-            self.calls.sites.setdefault("loss", graph.ops[graph.loss].site or here())
+            site = graph.ops[graph.loss].site
+            if site is not None:
+                self.calls.sites.setdefault("loss", site)
         self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
 
     def after_backward(self) -> None:
@@ -237,6 +252,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     def after_step(self, optimizer: Any, traced: bool = False) -> None:
         """An optimizer has updated them."""
+        self._commit()
         if traced:
             self._used = True
             self._leftover_of_a_trace()

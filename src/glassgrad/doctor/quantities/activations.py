@@ -85,7 +85,8 @@ class Activation:
             return
         if self.kind.saturates:
             middle, reach = (self.kind.high + self.kind.low) / 2, (self.kind.high - self.kind.low) / 2
-            self._saturated += np.count_nonzero(np.abs(output - middle) > SATURATED * reach)
+            far = output - middle if self.kind.rectifies else np.abs(output - middle)  # 0 is where a rectifier rests
+            self._saturated += np.count_nonzero(far > SATURATED * reach)
         if self.kind.rectifies:
             alive = self._units(output)
             same = self.alive is not None and self.alive.shape == alive.shape

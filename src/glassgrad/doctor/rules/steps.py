@@ -21,6 +21,8 @@ EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
 """A share of dead units or saturated outputs that costs more than it can give."""
+ENOUGH = 5
+"""Samples before something is said of layers: the first steps of a small net say little."""
 FAST, SLOW = 0.25, 1e-7
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
 WORSE = 1.5
@@ -175,7 +177,7 @@ def _middle(values: Array) -> Array:
 
 def _vanishing(run: Run) -> Iterator[Seen]:
     data = run.data
-    if data is None or len(data) < 2:
+    if data is None or len(data) < ENOUGH:
         return
     places, ratios = _ratios(data)
     if len(places) < 4:
@@ -321,13 +323,13 @@ def _no_gradient(run: Run) -> Iterator[Seen]:
 def _dead(run: Run) -> Iterator[Seen]:
     samples = 0 if run.data is None else len(run.data)
     for name, share in run.throughout.items():
-        if share > MOSTLY and samples >= 3:
+        if share > MOSTLY and samples >= ENOUGH:
             yield Seen(f"{share:.0%} of the units of '{name}' were zero in every sampled step ({samples})", name, share)
 
 
 def _saturated(run: Run) -> Iterator[Seen]:
     data = run.data
-    if data is None or len(data) < 3:
+    if data is None or len(data) < ENOUGH:
         return
     middle = _middle(data.activation_saturated)
     for at, share in enumerate(middle):

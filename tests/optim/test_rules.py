@@ -153,7 +153,7 @@ def test_any_rule_works_in_place(shape: tuple[int, ...]) -> None:
 
 # --- what it costs ----------------------------------------------------------------------------------
 
-# Python calls for each small parameter and step: one to find the function and the function, and `where` has some.
+# Python calls for each small parameter and step: the function, and `where` has some.
 CALLS = {"Rprop": 14, "Adafactor": 7, "Muon": 25, "SparseAdam": 15}
 # How many arrays of the parameter's size a step of a large one may hold at once.
 ARRAYS = {"Rprop": 5.5, "Adafactor": 2.5, "Muon": 7, "SparseAdam": 3.4}
@@ -180,7 +180,7 @@ def test_a_step_makes_few_calls_and_no_arrays(case: Case) -> None:
     for at in range(7):
         give_gradients(parameters, at)
         optimizer.step()
-    assert calls_of(optimizer) <= 4 + CALLS.get(case.name, 2) * len(parameters)
+    assert calls_of(optimizer) <= 4 + CALLS.get(case.name, 1) * len(parameters)
     parameters, optimizer = made(case, large(case), np.float32)
     for at in range(9):
         give_gradients(parameters, at)
@@ -204,7 +204,7 @@ def test_a_rule_is_written_out_once_for_parameters_of_many_shapes() -> None:
         give_gradients(parameters, at)
         optimizer.step()
     (source,) = optimizer._in_place.sources
-    assert "np.multiply(exp_avg, betas_0, out=exp_avg)" in source
+    assert "exp_avg *= betas_0" in source
     assert copy.deepcopy(optimizer)._in_place.sources == []
 
 
@@ -306,6 +306,19 @@ def test_a_rule_that_is_none_is_refused() -> None:
     for message, rule in rules.items():
         with pytest.raises(gg.errors.GlassgradError, match=message):
             InPlace().step(rule, np.ones(2), np.ones(2), {}, {}, "Own")
+
+
+def test_a_step_that_failed_can_be_made_again() -> None:
+    w = gg.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = optim.Adam([w], lr=0.1)
+    w.grad = gg.ones(2)
+    optimizer.state[w]["exp_avg"] = gg.zeros(3)
+    for _ in range(2):
+        with pytest.raises(gg.errors.ArgumentError, match="exp_avg has shape"):
+            optimizer.step()
+    del optimizer.state[w]["exp_avg"]
+    optimizer.step()
+    np.testing.assert_allclose(w.detach().numpy(), [0.9, 1.9], rtol=1e-6)
 
 
 def test_an_optimizer_of_the_users() -> None:

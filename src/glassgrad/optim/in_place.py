@@ -25,18 +25,23 @@ Step = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
 
 _SMALL = 8192  # elements up to which a new array costs less than looking for one to use again
 _MOST = 16  # functions that are kept for one shape
-_WORDS = frozenset({"p", "g", "state", "group", "np", "begin", "as_number", "scratch", "min", "max", "bool"})
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+_WORDS = frozenset({"p", "g", "state", "group", "shape", "np", "begin", "as_number", "scratch", "min", "max", "bool"})
 
 
 class InPlace:
     """The functions that the rule of one optimizer was written out as, and the memory that they share.
 
     A rule reads numbers from its group and its state. What it reads elsewhere is taken to be constant.
+
+    Attributes:
+        steps: the functions for each shape of a parameter, the latest first.
     """
 
     def __init__(self) -> None:
-        self._steps: dict[tuple[int, ...], list[Step]] = {}
-        self._general: list[Step] = []  # those that serve parameters of all shapes
+        self.steps: dict[tuple[int, ...], list[Step]] = {}
+        # Those that serve parameters of all shapes, small ones and others.
+        self._general: dict[bool, list[Step]] = {True: [], False: []}
         self._pools: dict[tuple[Any, int], Any] = {}
 
     def __reduce__(self) -> Any:
@@ -45,17 +50,18 @@ class InPlace:
     @property
     def sources(self) -> list[str]:
         """The functions that the rule was written out as."""
-        made = {id(step): step.__doc__ or "" for steps in self._steps.values() for step in steps}
+        made = {id(step): step.__doc__ or "" for steps in self.steps.values() for step in steps}
         return list(made.values())
 
     def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
         """Update a parameter and its state."""
-        for step in self._steps.get(p.shape, ()):
+        for step in self.steps.get(p.shape, ()):
             if step(p, g, state, group):
                 return
-        steps = self._steps.setdefault(p.shape, [])
+        steps = self.steps.setdefault(p.shape, [])
         del steps[_MOST - 1 :]
-        for step in self._general if p.shape else ():
+        general = self._general[is_small(p)]
+        for step in general if p.shape else ():
             if step not in steps and step(p, g, state, group):
                 steps.insert(0, step)
                 return
@@ -64,7 +70,8 @@ class InPlace:
         step = self._written(recorder)
         steps.insert(0, step)
         if not recorder.of_one_shape:
-            self._general = [step, *self._general[: _MOST - 1]]
+            general.insert(0, step)
+            del general[_MOST:]
         if not step(p, g, state, group):
             raise AssertionError(f"a rule that was just written out does not hold:\n{step.__doc__}")
 
@@ -85,6 +92,11 @@ class InPlace:
                 pool = self._pools[like.dtype, slot] = np.empty(like.size, like.dtype)
             found.append(pool[: like.size].reshape(like.shape))
         return found
+
+
+def is_small(p: Any) -> bool:
+    """Tell whether new arrays cost a parameter less than scratch memory; one without dimensions needs arrays."""
+    return bool(p.shape) and p.size < _SMALL
 
 
 @functools.lru_cache(maxsize=256)
@@ -127,6 +139,7 @@ class Recorder(Run):
         counts: name in the state -> the variable of the tensor of a number.
         computed: the arrays that the rule makes, in order.
         of_one_shape: whether the notes hold for parameters of this shape alone.
+        small: whether the function is for small parameters.
     """
 
     def __init__(self, p: Any, g: Any, values: dict[str, Any], group: dict[str, Any], owner: str) -> None:
@@ -138,6 +151,7 @@ class Recorder(Run):
         self.counts: dict[str, str] = {}
         self.computed: list[Value] = []
         self.of_one_shape = not p.shape or g.shape != p.shape
+        self.small = is_small(p)
         self._options: dict[str, Any] = {}
         self._numbers: dict[str, Number] = {}
         self._taken = {*_WORDS, *REGISTRY}
@@ -333,9 +347,7 @@ class Writer:
         function = _function(value)
         operands = [self.variable[arg] if type(arg) is Value else _text(arg) for arg in value.args]
         out = self._out(at, value) if function is not None else None
-        if out is not None:
-            operands.append(f"out={out}")
-        call = f"{self._name(value, function)}({', '.join(operands)})"
+        call = self._call(value, function, operands, out)
         over = [one for one in self.order[:at] if self.last[one] == at]
         names = dict.fromkeys([self.variable[one] for one in over if one not in self.goals])
         if out is not None and out not in self.slots:  # memory that a variable stands for already
@@ -363,7 +375,7 @@ class Writer:
             if arg in self.lies_in and self.last[arg] == at and arg.is_like(value) and arg.is_like(self.p):
                 self.lies_in[value] = self.lies_in[arg]
                 return self.variable[arg]
-        if not value.is_like(self.p):
+        if self.recorder.small or not value.is_like(self.p):
             return None
         if not self.free:
             self.slots.append(f"s{len(self.slots)}")
@@ -378,10 +390,17 @@ class Writer:
         self.holds[target] = value
         return True
 
-    def _name(self, value: Value, function: Any) -> str:
+    def _call(self, value: Value, function: Any, operands: list[str], out: str | None) -> str:
         assert value.prim is not None
-        if function is not None:
-            return f"np.{value.prim.forward}"
+        if function is None:
+            return f"{self._name(value)}({', '.join(operands)})"
+        sign = _SIGNS.get(value.prim.name)
+        if sign is not None and out in {None, operands[0]}:
+            return f"{operands[0]} {sign}{'=' if out else ''} {operands[1]}"
+        return f"np.{value.prim.forward}({', '.join([*operands, *([] if out is None else ['out=' + out])])})"
+
+    def _name(self, value: Value) -> str:
+        assert value.prim is not None
         name = f"{value.prim.name}{len(self.names) if value.params else ''}"
         self.names[name] = functools.partial(value.prim.evaluate, **value.params)
         return name
@@ -390,10 +409,14 @@ class Writer:
 
     def _checks(self) -> list[str]:
         g = self.recorder.g.what
-        shape = "p.shape" if g.shape == self.p.shape else repr(g.shape)
-        return [
-            f"if p.dtype != {self._dtype(self.p)} or g.dtype != {self._dtype(g)} or g.shape != {shape}: return False"
-        ]
+        shape = "shape" if g.shape == self.p.shape else repr(g.shape)
+        tests = [self._is_not("p", self.p), self._is_not("g", g), f"g.shape != {shape}"]
+        return ["shape = p.shape", f"if {' or '.join(tests)}: return False"]
+
+    def _is_not(self, variable: str, value: Value) -> str:
+        """Test for another dtype; most often there is one object of each."""
+        dtype = self._dtype(value)
+        return f"({variable}.dtype is not {dtype} and {variable}.dtype != {dtype})"
 
     def _dtype(self, value: Value) -> str:
         name = value.dtype.name if value.dtype.isnative else f"swapped_{value.dtype.name}"
@@ -404,24 +427,18 @@ class Writer:
         """Return the lines that read the state."""
         lines = []
         for name, slot in self.recorder.slots.items():
-            shape = "p.shape" if slot.shape == self.p.shape else repr(slot.shape)
+            shape = "shape" if slot.shape == self.p.shape else repr(slot.shape)
             dtype = self._dtype(slot)
             made = f"begin(state, {name!r}, {shape}, {dtype})"
             lines += [
                 f"{slot.variable} = (state[{name!r}] if {name!r} in state else {made}).array",
-                f"if {slot.variable}.shape != {shape} or {slot.variable}.dtype != {dtype}: return False",
+                f"if {slot.variable}.shape != {shape} or {self._is_not(slot.variable, slot)}: return False",
             ]
         return lines
 
     def _memory(self) -> list[str]:
-        """Return the lines that look for scratch memory; a small parameter needs none, but where it is no array."""
-        if not self.slots:
-            return []
-        slots = ", ".join(self.slots)
-        taken = f"{slots}{',' * (len(self.slots) == 1)} = scratch(p, {len(self.slots)})"
-        if not self.p.shape:
-            return [taken]
-        return [f"if p.size < {_SMALL}: {' = '.join(self.slots)} = None", f"else: {taken}"]
+        """Return the line that looks for scratch memory."""
+        return [f"[{', '.join(self.slots)}] = scratch(p, {len(self.slots)})"] if self.slots else []
 
     def _stored(self) -> None:
         """Write the lines that store what does not lie in its place yet, and the numbers."""

@@ -139,6 +139,7 @@ class Optimizer:
         if not tracing:
             self._expect_writeable()
         written: list[Array] = []
+        steps = self._in_place.steps
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter._grad is None:
@@ -146,9 +147,12 @@ class Optimizer:
                 p, g, state = parameter.array, parameter._grad.array, self.state[parameter]
                 if tracing or not type(p) is type(g) is np.ndarray:
                     Direct(parameter, g, state, group, self.moving, owner).step(self.update)
-                else:
+                    continue
+                # What fitted last is tried here, which saves small parameters a call.
+                known = steps.get(p.shape)
+                if not known or not known[0](p, g, state, group):
                     self._in_place.step(self.update, p, g, state, group, owner)
-                    written.append(p)
+                written.append(p)
         self._writer.wrote(written)
         if witness is not None:
             witness.stepped(self)

@@ -363,3 +363,12 @@ def test_walks_that_are_traced(name: str) -> None:
         found.append([g.numpy() for g in run()])
     for ours, expected in zip(*found, strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_roots_of_which_one_leads_to_the_other() -> None:
+    for order in (1, -1):
+        x = gg.tensor([1.0], requires_grad=True)
+        a = x.exp()
+        b = a.sin()
+        gg.autograd.backward([a, b][::order], [gg.ones(1), gg.ones(1)])
+        assert x.grad.item() == pytest.approx(np.e * (1 + np.cos(np.e)))

@@ -40,6 +40,7 @@ HEAVY = (
     "llvmlite.binding",
     "hypothesis.extra.numpy",
     "torch",
+    "torch._dynamo",  # which the first step of an optimizer of PyTorch's would load in every child
 )
 
 

@@ -151,7 +151,7 @@ def _children() -> float:
 @contextlib.contextmanager
 def limited(seconds: float) -> Any:
     """End the process when what is inside takes many times the seconds that it took before."""
-    signal.setitimer(signal.ITIMER_PROF, 1 + 5 * seconds)
+    signal.setitimer(signal.ITIMER_PROF, 2 + 5 * seconds)
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
 

@@ -38,7 +38,8 @@ def test_spherical_bessel_function_and_its_slope() -> None:
     y = gg.special.spherical_bessel_j0(t)
     np.testing.assert_allclose(y.detach().numpy(), scipy.special.spherical_jn(0, x), rtol=1e-9, atol=1e-12)
     (slope,) = gg.autograd.grad(y.sum(), t)
-    expected = scipy.special.spherical_jn(0, x, derivative=True)
+    # Older versions of SciPy know the slope, which is odd, of positive numbers only.
+    expected = np.sign(x) * scipy.special.spherical_jn(0, np.abs(x), derivative=True)
     np.testing.assert_allclose(slope.numpy(), expected, rtol=1e-7, atol=1e-12)
     assert gg.special.spherical_bessel_j0(gg.tensor([np.inf, -np.inf])).tolist() == [0.0, 0.0]
 

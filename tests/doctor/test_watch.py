@@ -301,7 +301,7 @@ SOME = [
     case
     for case in cases()
     if case[2] == "ours" and case[0] == "fault" and "digits MLP" in case[1] and "mixed up" not in case[1]
-][::2]
+][::4]
 
 
 @pytest.mark.parametrize("case", SOME, ids=[case[1] for case in SOME])
@@ -312,7 +312,7 @@ def test_planted_faults_are_found(case: Any) -> None:
 
 
 @LIBRARIES
-@pytest.mark.parametrize("task", ["digits MLP", "digits CNN", "LSTM", "GPT"])
+@pytest.mark.parametrize("task", ["digits CNN", "LSTM", "GPT"])
 def test_healthy_trainings_raise_no_alarm(lib: Any, task: str) -> None:
     good, found = judge("healthy", dataclasses.replace(TASKS[task], steps=12), lib, 1, ())
     assert good, found

@@ -10,6 +10,7 @@ from glassgrad.doctor.checkup import check_up
 from glassgrad.doctor.data_examination import DataExamination, examine_data
 from glassgrad.doctor.examination import Examination, examine
 from glassgrad.doctor.facts import CheckUp, Finding
+from glassgrad.doctor.kept_memory import Kept, Memory, memory
 from glassgrad.doctor.monitor import GradientMonitor
 from glassgrad.doctor.norms import GradientNorms, compute_gradient_norms
 from glassgrad.doctor.record import MonitorData
@@ -25,6 +26,8 @@ __all__ = [
     "Finding",
     "GradientMonitor",
     "GradientNorms",
+    "Kept",
+    "Memory",
     "MonitorData",
     "Run",
     "Summary",
@@ -35,6 +38,7 @@ __all__ = [
     "examine",
     "examine_data",
     "magnitudes",
+    "memory",
     "summarise",
     "watch",
 ]

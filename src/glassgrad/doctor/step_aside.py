@@ -1,0 +1,87 @@
+"""Running a training step of which nothing remains: what it can reach is found, copied and put back."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.front.places import Places
+from glassgrad.compile.front.reach import Reach, reach
+from glassgrad.engine.mode import ANOMALY, MODE
+from glassgrad.engine.snapshot import Snapshot
+from glassgrad.engine.tensor import Tensor
+
+
+def written_as(function: Any) -> Any:
+    """Return the function that a compiled one was made of; any other as it is."""
+    return getattr(function, "__compiled_function__", function)
+
+
+class StepAside:
+    """What a step may change, as it is now, to be put back as often as wanted.
+
+    The step's variables, models, optimizers and arguments are found as compilation finds them. Not put back are
+    iterators, files and what other libraries keep.
+
+    Attributes:
+        found: what the step can reach.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any]) -> None:
+        self.found: Reach = reach(written_as(function), {f"args[{at}]": arg for at, arg in enumerate(args)})
+        tensors = [tensor for tensor, _ in self.found.tensors.values()]
+        arrays = [array for _, array in self.found.arrays]
+        arrays += [tensor._grad.array for tensor in tensors if tensor._grad is not None]
+        hidden = [random._inst, np.random.mtrand._rand]  # the global ones of Python and NumPy
+        streams = [stream for _, stream in self.found.streams]
+        self._values = Snapshot(
+            tensors=tensors, arrays=arrays, gradients=tensors, streams=[*streams, *hidden], randoms=True
+        )
+        self._history = [(tensor, tensor.node, tensor._tracks) for tensor in tensors]
+        self._dicts = [(held, dict(held)) for held, _ in self.found.sizes if isinstance(held, dict)]
+        self.places = Places(self.found.holders)
+
+    def restore(self) -> None:
+        """Put everything back."""
+        self._values.restore()
+        self.places.restore()
+        for tensor, node, tracks in self._history:
+            tensor.node, tensor._tracks = node, tracks
+        for held, before in self._dicts:
+            held.clear()
+            held.update(before)
+
+    def values(self) -> dict[str, Any]:
+        """Return copies of the numbers of everything reachable, with gradients, by path."""
+        seen: dict[str, Any] = {}
+        for tensor, path in self.found.tensors.values():
+            seen[path] = np.array(tensor.array)
+            if tensor._grad is not None:
+                seen[f"{path}.grad"] = np.array(tensor._grad.array)
+        return seen
+
+
+@contextlib.contextmanager
+def eagerly(observer: Any) -> Iterator[None]:
+    """Run compiled functions eagerly inside, and show an observer the backward passes."""
+    before = MODE.observer, MODE.flags
+    MODE.observer, MODE.flags = observer, MODE.flags | ANOMALY
+    try:
+        yield
+    finally:
+        MODE.observer, MODE.flags = before
+
+
+def arrays_in(values: Sequence[Any]) -> Iterator[Any]:
+    """Yield the NumPy arrays in nested tuples and lists, and those of tensors."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, Tensor) and isinstance(value.array, np.ndarray):
+            yield value.array
+        elif isinstance(value, tuple | list):
+            yield from arrays_in(value)

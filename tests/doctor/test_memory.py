@@ -1,0 +1,135 @@
+"""`memory`: bytes kept for the backward pass by line, graphs that grow, and that nothing stays of the steps."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import glassgrad as gg
+from glassgrad.doctor import memory
+from glassgrad.nn import functional as F
+
+X = gg.ones(100, 50)
+
+
+def training(compiled: bool = False) -> tuple[Any, Any, Any]:
+    gg.manual_seed(3)
+    model = gg.nn.Sequential(gg.nn.Linear(50, 8), gg.nn.BatchNorm1d(8), gg.nn.Dropout(0.5), gg.nn.Linear(8, 1))
+    optimizer = gg.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (model(x) - 1).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, optimizer, gg.compile(step, backend="numpy") if compiled else step
+
+
+def test_bytes_by_line_and_variable_the_largest_first() -> None:
+    w, v = gg.ones(50, 20, requires_grad=True), gg.ones(20, 4, requires_grad=True)
+
+    def step() -> None:
+        hidden = gg.tanh(X @ w)
+        scores = gg.exp(hidden @ v)
+        scores.sum().backward()
+
+    found = memory(step, report=False)
+    assert [(row.variable, row.op, row.bytes) for row in found.rows] == [
+        ("hidden", "tanh", 100 * 20 * 4),
+        ("scores", "exp", 100 * 4 * 4),
+    ]
+    assert found.total == 100 * 24 * 4
+    assert found.held == (100 * 50 + 50 * 20 + 20 * 4) * 4
+    assert "test_memory.py" in str(found.rows[0].place)
+    assert "hidden: tanh" in str(found)
+
+
+def test_memory_that_views_share_counts_once() -> None:
+    w = gg.ones(50, 20, requires_grad=True)
+
+    def step() -> Any:
+        hidden = gg.exp(w)
+        return (hidden.T * hidden.reshape(20, 50)).sum()
+
+    assert memory(step, report=False).total == 50 * 20 * 4
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nothing_stays_of_the_steps(compiled: bool) -> None:
+    after = []
+    for measured in (False, True):
+        model, optimizer, step = training(compiled)
+        if measured:
+            memory(step, X, steps=2, report=False)
+            assert not optimizer.state
+        losses = [step(X).item()]
+        grads = [parameter.grad.numpy().tobytes() for parameter in model.parameters()]
+        if measured:
+            found = memory(step, X, steps=2, report=False)
+            assert found.compiled == compiled
+            assert (found.planned is not None) == compiled
+            assert not found.findings
+            assert [parameter.grad.numpy().tobytes() for parameter in model.parameters()] == grads
+        losses += [step(X).item() for _ in range(2)]
+        after.append((losses, [value.numpy().tobytes() for value in model.state_dict().values()]))
+    assert after[0] == after[1]
+
+
+def test_a_sum_of_losses_that_grows_is_named_with_its_remedy() -> None:
+    w = gg.ones(50, 1, requires_grad=True)
+    total: Any = 0.0
+
+    def step() -> None:
+        nonlocal total
+        loss = (X @ w).square().mean()
+        loss.backward()
+        total = total + loss
+
+    out = io.StringIO()
+    found = memory(step, steps=3, file=out)
+    (finding,) = found.findings
+    assert "total = total + loss" in finding.what
+    assert "by total" in finding.what
+    assert finding.remedy == "total += loss.item()"
+    assert found.growth[0] > 0
+    assert len(found.growth) == 2
+    assert "graph grows" in out.getvalue()
+    assert total == 0.0
+
+
+def test_a_list_of_losses_grows_and_one_kept_until_the_next_does_not() -> None:
+    w = gg.ones(50, 1, requires_grad=True)
+    history: list[Any] = []
+    latest: dict[str, Any] = {}
+
+    def appends() -> None:
+        loss = F.mse_loss(X @ w, gg.zeros(100, 1))
+        history.append(loss)
+
+    def replaces() -> None:
+        latest["loss"] = (X @ w).square().mean()
+
+    (finding,) = memory(appends, steps=3, report=False).findings
+    assert "by history" in finding.what
+    assert finding.remedy.startswith("loss.detach()")
+    assert not history
+    found = memory(replaces, steps=3, report=False)
+    assert (found.findings, found.growth, latest) == ((), (0, 0), {})
+
+
+def test_numbers_of_losses_do_not_grow() -> None:
+    w = gg.ones(50, 1, requires_grad=True)
+    totals = {"loss": 0.0}
+
+    def step() -> None:
+        loss = (X @ w).square().mean()
+        loss.backward()
+        totals["loss"] += loss.item()
+
+    found = memory(step, steps=3, report=False)
+    assert found.growth == (0, 0)
+    assert "nothing here looks wrong" in str(found)

@@ -12,6 +12,7 @@ from glassgrad.doctor.examination import Examination, examine
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.kept_memory import Kept, Memory, memory
 from glassgrad.doctor.monitor import GradientMonitor
+from glassgrad.doctor.nan_origin import nan_origin
 from glassgrad.doctor.norms import GradientNorms, compute_gradient_norms
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.run import Run
@@ -39,6 +40,7 @@ __all__ = [
     "examine_data",
     "magnitudes",
     "memory",
+    "nan_origin",
     "summarise",
     "watch",
 ]

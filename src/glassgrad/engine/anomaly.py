@@ -201,13 +201,19 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
     def __init__(self, check_nan: bool = True) -> None:
         self._check = check_nan
         self._open: list[tuple[Any, ...]] = []
+        self._forward = _Forward()
+
+    @property
+    def born(self) -> Birth | None:
+        """The first NaN that an op of the forward pass made of numbers."""
+        return self._forward.first
 
     def __enter__(self) -> Self:
         self._open.append((MODE.observer, MODE.flags, MODE.watchers))
         if self._check:
-            forward = _Forward()
-            forward.__enter__()
-            MODE.observer, MODE.flags = _Backward(forward), MODE.flags | ANOMALY
+            self._forward = _Forward()
+            self._forward.__enter__()
+            MODE.observer, MODE.flags = _Backward(self._forward), MODE.flags | ANOMALY
         return self
 
     def __exit__(self, *_exception: object) -> None:

@@ -135,18 +135,24 @@ def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *
     return (dx, dw, db) if x.ndim == 2 else (dx, dw.reshape(-1), db.reshape(-1))
 
 
+def widened(x: Array) -> Array:
+    """Return half precision as single: 1 / std**3, which the derivative of 1 / std holds, soon leaves its range."""
+    return astype(x, np.float32) if x.dtype == np.float16 else x
+
+
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
     axes, beside = _channel(x)
     share = x.shape[1] / max(math.prod(x.shape), 1)
-    mean = sum_p(x, axis=axes, keepdims=True) * share
-    centred = x - mean
+    wide = widened(x)
+    mean = sum_p(wide, axis=axes, keepdims=True) * share
+    centred = wide - mean
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
-    normal = centred * inverse_std
+    normal = astype(centred * inverse_std, x.dtype)
     scale = reshape_p(weight, shape=beside)
     y = normal * scale + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
-    return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
+    return y, astype(reshape_p(mean, shape=flat), x.dtype), astype(reshape_p(var, shape=flat), x.dtype)
 
 
 batch_norm_p = fused(

@@ -14,9 +14,10 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, fused
-from glassgrad.ops.fused import _ones, _sum_rows
+from glassgrad.ops.fused import _ones, _sum_rows, widened
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
+from glassgrad.ops.shape import astype
 
 
 def _rows(x: Array, dims: int) -> Array:
@@ -92,10 +93,11 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
     share = _share(x, axes)
-    centred = x - sum_p(x, axis=axes, keepdims=True) * share
+    wide = widened(x)
+    centred = wide - sum_p(wide, axis=axes, keepdims=True) * share
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
-    normal = y = centred * inverse_std
+    normal = y = astype(centred * inverse_std, x.dtype)
     if parts:
         y = normal * parts[0]
     return y + parts[1] if len(parts) > 1 else y
@@ -139,8 +141,9 @@ def _rms_norm_vjp(
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
-    inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
-    normal = x * inverse_rms
+    wide = widened(x)
+    inverse_rms = ew.rsqrt(sum_p(ew.square(wide), axis=axes, keepdims=True) * _share(x, axes) + eps)
+    normal = astype(wide * inverse_rms, x.dtype)
     return normal * parts[0] if parts else normal
 
 

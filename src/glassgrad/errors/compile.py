@@ -73,6 +73,12 @@ TRACE_RANDOM = Message(
     "the function drew from {what} while it was traced; the numbers would be the same in every call.\n"
     "Next: draw with a glassgrad Generator (gg.rand, gg.randint, gg.randperm, ...), or pass the numbers as an argument.",
 )
+TRACE_TOO_MUCH = Message(
+    CompileError,
+    "the function leads to more than {limit} functions, most of them in {files}, and whether one of them reads what changes "
+    "cannot be seen before every call.\nNext: compute what that library gives outside of the compiled function, and pass it.",
+)
+
 TRACE_ITERATOR = Message(
     CompileError,
     "the function takes the next element of {what}, a {kind}, at {where}; a compiled call would get the same one every "

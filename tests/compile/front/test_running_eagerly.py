@@ -296,3 +296,13 @@ def test_a_module_that_is_not_well_formed_never_reaches_llvms_passes(monkeypatch
     run = gg.compile(lambda x: x.sin() + 0.123)
     with pytest.warns(errors.CompileWarning, match="dominate"):
         assert run(X).tolist() == (X.sin() + 0.123).tolist()
+
+
+def test_a_function_that_leads_to_a_whole_library_runs_eagerly_and_says_so() -> None:
+    space = {}
+    many = "".join(f"def f{at}(x):\n    return f{at + 1}(x) if x is None else x\n" for at in range(4200))
+    exec(compile(many + "def f4200(x):\n    return x\n", "/somewhere/algebra.py", "exec"), space)  # noqa: S102 - a library
+    step = gg.compile(lambda x: space["f0"](x) * 2, backend="numpy")
+    with pytest.warns(errors.CompileWarning, match=r"more than 4096 functions, most of them in .*algebra\.py"):
+        assert step(gg.ones(2)).tolist() == [2.0, 2.0]
+    assert len(step.refusals) == 1

@@ -131,7 +131,7 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from nested(constant)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=16384)  # more than one walk looks at, or each round would read everything anew
 def reads_of(code: types.CodeType) -> Reads:
     """Return what code reads."""
     instrs = [instr for instr in dis.get_instructions(code) if instr.opname not in {"CACHE", "PRECALL"}]

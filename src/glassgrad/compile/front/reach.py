@@ -18,14 +18,14 @@ import random
 import re
 import sys
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad import errors, provenance
 from glassgrad.compile.front.bytecode_reads import Names, nested
 from glassgrad.compile.front.edges import LONG, Edge, is_constant
 from glassgrad.compile.front.places import Holder
@@ -35,7 +35,9 @@ from glassgrad.engine.tensor import Tensor
 _HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
 _OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
+    "sympy", "mpmath", "pandas", "networkx", "tqdm",
 }  # fmt: skip  # a table
+_MOST_CODES = 4096  # functions that are looked into; to look at more takes longer than any program is worth
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
 _OWN = "glassgrad"
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
@@ -208,8 +210,15 @@ class _Walk:
         if not provenance.is_internal(function.__code__.co_filename):
             self.note(f"{function.__name__}.__code__", "attribute", function, "__code__", function.__code__)
             self.found.codes += codes
+            if len(self.found.codes) > _MOST_CODES:
+                raise self.too_much()
             self.surroundings(path, function, codes)
             self.imported(function, codes)
+
+    def too_much(self) -> Exception:
+        """Return the error about a function that leads to whole libraries."""
+        files = Counter(provenance.shorten(code.co_filename) for code in self.found.codes)
+        return errors.TRACE_TOO_MUCH(limit=_MOST_CODES, files=", ".join(file for file, _ in files.most_common(3)))
 
     def surroundings(self, path: str, function: types.FunctionType, codes: list[types.CodeType]) -> None:
         """Follow what a function of the user's closes over, its globals and its defaults."""

@@ -21,7 +21,7 @@ from glassgrad.engine import snapshot, tree
 from glassgrad.engine.tensor import Tensor
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
-_RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
+RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
 
 
 def difference(found: Any, wanted: Any) -> str | None:
@@ -32,7 +32,7 @@ def difference(found: Any, wanted: Any) -> str | None:
     if wanted.dtype.kind not in "fc":
         equal = found == wanted
     else:
-        rtol = _RTOL.get(wanted.dtype, 1e-4)
+        rtol = RTOL.get(wanted.dtype, 1e-4)
         finite = np.abs(wanted[np.isfinite(wanted)])
         equal = np.isclose(found, wanted, rtol=rtol, atol=rtol * float(np.max(finite, initial=0.0)), equal_nan=True)
     if np.all(equal):

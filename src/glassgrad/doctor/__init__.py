@@ -10,6 +10,7 @@ from glassgrad.doctor.checkup import check_up
 from glassgrad.doctor.data_examination import DataExamination, examine_data
 from glassgrad.doctor.examination import Examination, examine
 from glassgrad.doctor.facts import CheckUp, Finding
+from glassgrad.doctor.first_difference import Bisection, Difference, bisect
 from glassgrad.doctor.kept_memory import Kept, Memory, memory
 from glassgrad.doctor.monitor import GradientMonitor
 from glassgrad.doctor.nan_origin import nan_origin
@@ -21,8 +22,10 @@ from glassgrad.doctor.watching import Watch, watch
 
 __all__ = [
     "BIN_EDGES",
+    "Bisection",
     "CheckUp",
     "DataExamination",
+    "Difference",
     "Examination",
     "Finding",
     "GradientMonitor",
@@ -34,6 +37,7 @@ __all__ = [
     "Summary",
     "Watch",
     "aside",
+    "bisect",
     "check_up",
     "compute_gradient_norms",
     "examine",

@@ -49,3 +49,8 @@ MONITOR_LOGGER = Message(
     "log_stats expects a logger with add_scalar, log_metrics, log, write or info, or a function of (name, value, step); "
     "given {given}.",
 )
+BISECT_NOTHING = Message(
+    KindError,
+    "bisect saw nothing to compare in {runs}: no op on tensors of glassgrad, and no tensor or number returned.\n"
+    "Next: give it functions that compute with glassgrad; runs of PyTorch are not compared.",
+)

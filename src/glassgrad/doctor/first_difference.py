@@ -1,0 +1,367 @@
+"""`bisect`: two runs that should be equal, op by op, and the first tensor that is not."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, TextIO
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.against_eager import RTOL
+from glassgrad.compile.api import Compiled
+from glassgrad.doctor.op_record import Event, record_run
+from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
+from glassgrad.engine import tree
+from glassgrad.ops.core import Array
+from glassgrad.provenance import Place
+
+_SUMS = frozenset({"add", "subtract", "sum", "mean"})
+_NOISE = 64  # the error of a sum of many numbers, in units of the rounding error of the largest one
+_RANDOM = "the random draws differ: draw as many numbers in both runs, from generators of the same seed, or call eval()"
+
+_Shape = tuple[int, ...]
+_Gap = tuple[tuple[_Shape, _Shape], _Shape, tuple[Any, Any], int, int, float, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first tensor that differs.
+
+    Attributes:
+        phase: "forward" (an op's result), "backward" (a cotangent), "result" (what the runs return) or "state" (what
+            they changed).
+        name: the op, or what stands for the tensor: "the result", a path such as "model.weight.grad".
+        places: the user's lines in the two runs; None where no op is known.
+        shapes: of the tensor in the two runs.
+        index: of the largest difference.
+        values: what stands there in the two runs.
+        count: how many elements differ, of `size`.
+        relative: the largest difference, divided by the largest value.
+        tolerance: so much would have been rounding.
+        cause: why it differs, as far as that can be seen.
+    """
+
+    phase: str
+    name: str
+    places: tuple[Place, Place] | None
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    index: tuple[int, ...]
+    values: tuple[Any, Any]
+    count: int
+    size: int
+    relative: float
+    tolerance: float
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What came of holding two runs against each other.
+
+    Attributes:
+        difference: the first one; None where there is none.
+        compared: how many tensors were held against each other.
+        parted: the first ops that the runs do not share; None for a run that has none there, or for both at all.
+        program: what is wrong with a compiled function's program; empty if nothing.
+    """
+
+    difference: Difference | None
+    compared: int
+    parted: tuple[Event | None, Event | None] | None = None
+    program: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs by more than rounding; the ops may be others."""
+        return self.difference is None and not self.program
+
+    def __str__(self) -> str:
+        return "\n".join(_text(self))
+
+
+def bisect(
+    run_a: Callable[..., Any],
+    run_b: Callable[..., Any],
+    *args: Any,
+    rtol: float | None = None,
+    report: bool = True,
+    file: TextIO | None = None,
+) -> Bisection:
+    """Run two functions that should be equal from the same state, and name the first tensor that differs.
+
+    The results of all ops are held against each other, in order, by op and shape, then the cotangents of the backward
+    passes, what the runs return and what they changed. Runs of other ops that come to the same are equal. Compiled
+    functions are compared as they were written first; then the program of each is, with NumPy, instruction by
+    instruction. Everything is put back after each run: weights, gradients, the optimizer's state, random numbers,
+    variables.
+
+    Args:
+        run_a, run_b: functions, models or training steps, eager or compiled.
+        args: what both are called with.
+        rtol: a difference counts if it is larger than this part of the tensor's largest value; by dtype if None.
+        report: print what was found, to `file` or the standard output.
+
+    Raises:
+        KindError: neither run computes or returns anything that can be compared, as runs of PyTorch.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([1.0, 2.0])
+        >>> found = bisect(lambda x: (x * 2).exp().sum(), lambda x: (x * 3).exp().sum(), x, report=False)
+        >>> found.difference.name, found.difference.values
+        ('multiply', (4.0, 6.0))
+    """
+    asides = StepAside(run_a, args), StepAside(run_b, args)
+    try:
+        one, other = (_run(run, args, aside, asides) for run, aside in zip((run_a, run_b), asides, strict=True))
+        if not any((one.events, one.result, other.events, other.result)):
+            raise errors.BISECT_NOTHING(runs=f"{_name(run_a)} and {_name(run_b)}")
+        found = _compared(one, other, asides, rtol)
+        if found.equal:
+            found = _programs((run_a, run_b), args, asides, found, rtol)
+    finally:
+        _restore(asides)
+    if report:
+        print(found, file=file or sys.stdout)
+    return found
+
+
+@dataclass(frozen=True)
+class _Run:
+    events: list[Event]
+    result: list[Array]
+    state: dict[str, Array]
+
+
+def _name(run: Any) -> str:
+    return str(getattr(run, "__name__", type(run).__name__))
+
+
+def _restore(asides: Sequence[StepAside]) -> None:
+    for aside in asides:
+        aside.restore()
+
+
+def _run(run: Any, args: Sequence[Any], aside: StepAside, asides: Sequence[StepAside]) -> _Run:
+    """Run a function as it was written; copy what can be seen of it, and put everything back."""
+    events, result = record_run(written_as(run), args)
+    seen = _Run(events, _leaves(result), aside.values())
+    _restore(asides)
+    return seen
+
+
+def _leaves(result: Any) -> list[Array]:
+    leaves = [np.asarray(one) if isinstance(one, int | float | complex) else one for one in tree.every_leaf(result)]
+    return [np.array(array) for array in arrays_in(leaves)]
+
+
+# --- one run against the other ----------------------------------------------------------------------
+
+
+def _compared(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float | None) -> Bisection:
+    matcher = SequenceMatcher(None, [e.key for e in one.events], [e.key for e in other.events], autojunk=False)
+    steepest = max((_largest(e.value) for e in (*one.events, *other.events) if e.phase == "backward"), default=0.0)
+    compared, parted = 0, None
+    for kind, start, stop, start_b, stop_b in matcher.get_opcodes():
+        if kind != "equal":
+            parted = parted or (_at(one.events, start, stop), _at(other.events, start_b, stop_b))
+            continue
+        for a, b in zip(one.events[start:stop], other.events[start_b:stop_b], strict=True):
+            compared += 1
+            gap = _gap(a.value, b.value, rtol, _cancelled(a, b, steepest))
+            if gap is not None:
+                if parted and _outcome(one, other, asides, rtol)[1] is None:
+                    continue  # other ops that come to the same
+                found = Difference(a.phase, a.op, (a.place, b.place), *gap, cause=_cause(a, b))
+                return Bisection(found, compared, parted)
+    seen, left = _outcome(one, other, asides, rtol)
+    return Bisection(left, compared + seen, parted)
+
+
+def _cancelled(a: Event, b: Event, steepest: float) -> float:
+    """Return the size of the numbers whose difference or sum an array is: it has their rounding errors."""
+    if a.phase == "backward":
+        return steepest
+    return max((_largest(x) for x in (*a.operands, *b.operands)), default=0.0) if a.op in _SUMS else 0.0
+
+
+def _at(events: list[Event], start: int, stop: int) -> Event | None:
+    return events[start] if start < stop else None
+
+
+def _outcome(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float | None) -> tuple[int, Difference | None]:
+    """Compare what two runs return and what they changed; return how much was compared, too."""
+    pairs = [("result", "the result", a, b, 0.0) for a, b in zip(one.result, other.result, strict=False)]
+    if len(one.result) != len(other.result):
+        pairs.append(("result", "the number of results", np.array(len(one.result)), np.array(len(other.result)), 0.0))
+    pairs += _state_pairs(one.state, other.state, asides)
+    for number, (phase, name, a, b, size) in enumerate(pairs, 1):
+        gap = _gap(a, b, rtol, size)
+        if gap is not None:
+            return number, Difference(phase, name, None, *gap)
+    return len(pairs), None
+
+
+def _state_pairs(
+    one: dict[str, Array], other: dict[str, Array], asides: Sequence[StepAside]
+) -> Iterator[tuple[str, str, Array, Array, float]]:
+    """Yield what two runs changed: phase, path, both arrays, and the size of the numbers that they are sums of.
+
+    A gradient that is nothing but rounding, as that of a bias in front of a batch norm, is small beside the others, and
+    what an optimizer such as Adam makes of it says nothing.
+    """
+    steepest = max((_largest(array) for name, array in one.items() if name.endswith(".grad")), default=0.0)
+    for path, theirs in _same_places(asides):
+        slope = one.get(f"{path}.grad")
+        noise = slope is not None and _largest(slope) <= _NOISE * np.finfo(slope.dtype).eps * steepest
+        for end, size in (("", 0.0), (".grad", steepest)):
+            a, b = one.get(path + end), other.get(theirs + end)
+            if a is not None and b is not None and (end or not noise):
+                yield "state", path + end, a, b, size
+            elif (a is None) != (b is None):
+                yield "state", f"whether there is {path}{end}", np.array(a is not None), np.array(b is not None), 0.0
+
+
+def _same_places(asides: Sequence[StepAside]) -> Iterator[tuple[str, str]]:
+    """Yield the paths in both runs of the same tensors, or of those of two models that are built alike."""
+    one, other = ({id(tensor): (tensor, path) for tensor, path in aside.found.tensors.values()} for aside in asides)
+    shared = one.keys() & other.keys()
+    yield from ((path, other[key][1]) for key, (_, path) in one.items() if key in shared)
+    mine = [value for key, value in one.items() if key not in shared]
+    theirs = [value for key, value in other.items() if key not in shared]
+    if [tensor.shape for tensor, _ in mine] == [tensor.shape for tensor, _ in theirs]:
+        yield from ((path, their) for (_, path), (_, their) in zip(mine, theirs, strict=True))
+
+
+def _largest(array: Array) -> float:
+    if array.dtype.kind not in "fc":
+        return 0.0
+    return float(np.max(np.abs(array[np.isfinite(array)]), initial=0.0))
+
+
+def _gap(a: Array, b: Array, rtol: float | None, cancelled: float) -> _Gap | None:
+    """Return (shapes, index, values, count, size, relative, tolerance) of a difference; None within rounding.
+
+    `cancelled` is the size of the numbers that the arrays are sums of.
+    """
+    if a.shape != b.shape:
+        return (a.shape, b.shape), (), (math.nan, math.nan), a.size, a.size, math.inf, 0.0
+    tolerance, largest, floor = 0.0, 1.0, 0.0
+    floating = [array.dtype for array in (a, b) if array.dtype.kind in "fc"]
+    if floating:
+        coarser = max(floating, key=lambda dtype: RTOL.get(dtype, 1e-4))
+        tolerance = RTOL.get(coarser, 1e-4) if rtol is None else rtol
+        largest = max(_largest(a), _largest(b))
+        floor = _NOISE * float(np.finfo(coarser).eps) * cancelled if rtol is None else 0.0
+        with np.errstate(invalid="ignore"):
+            far = np.abs(np.subtract(a, b, dtype=np.result_type(a, b, np.float64)))
+        far = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.where(np.isnan(far), np.inf, far))
+    else:
+        far = (a != b).astype(np.float64)
+    differs = far > max(tolerance * largest, floor)
+    if not differs.any():
+        return None
+    index = tuple(int(at) for at in np.unravel_index(int(np.argmax(far)), far.shape)) if far.ndim else ()
+    relative = float(far[index]) / (largest or 1.0)
+    values = a[index].item(), b[index].item()
+    return (a.shape, b.shape), index, values, int(np.count_nonzero(differs)), a.size, relative, tolerance
+
+
+def _cause(a: Event, b: Event) -> str:
+    """Say why the results of two ops differ, from what they were given."""
+    if a.params != b.params and max(len(a.params), len(b.params)) < 200:
+        return f"its options differ: {a.params} and {b.params}"
+    if len(a.operands) != len(b.operands):
+        return f"it has {len(a.operands)} operands and {len(b.operands)}"
+    for at, (x, y) in enumerate(zip(a.operands, b.operands, strict=True)):
+        if x.shape == y.shape and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"):
+            continue
+        if a.phase == "forward" and a.outside[at] and b.outside[at]:
+            if a.drew or b.drew:
+                return _RANDOM
+            names = [event.place.operands[at] for event in (a, b) if at < len(event.place.operands)]
+            shown = f" ({' and '.join(dict.fromkeys(names))})" if names else ""
+            given = f": {x.item()} and {y.item()}" if x.size == y.size == 1 else ""
+            told = "and no op made it: a constant, a weight, data or random numbers"
+            return f"operand {at + 1}{shown} differs, {told}{given}"
+    same = all(_gap(x, y, None, 0.0) is None for x, y in zip(a.operands, b.operands, strict=True))
+    if same:
+        return "its operands agree: it was computed in another way"
+    return "an operand differs that only one of the runs computes in this way"
+
+
+# --- programs ---------------------------------------------------------------------------------------
+
+
+def _programs(
+    runs: Sequence[Any],
+    args: Sequence[Any],
+    asides: Sequence[StepAside],
+    found: Bisection,
+    rtol: float | None,
+) -> Bisection:
+    """Check the programs of compiled functions: one that is made anew against eager mode, theirs against that."""
+    for run, aside in zip(runs, asides, strict=True):
+        if not isinstance(run, Compiled):
+            continue
+        checked = Compiled(
+            run.function, backend=run.backend, verify=True, threads=run.threads, keep_grads=run.keep_grads
+        )
+        try:
+            anew = _Run([], _leaves(checked(*args)), aside.values())
+        except errors.CompileError as error:
+            return Bisection(None, found.compared, found.parted, str(error))
+        finally:
+            _restore(asides)
+        seen = _Run([], _leaves(run(*args)), aside.values())
+        _restore(asides)
+        count, difference = _outcome(anew, seen, (aside, aside), rtol)
+        if difference is not None:
+            told = (
+                "The program that the function has differs from one that is made anew: it was traced for another state."
+            )
+            return Bisection(difference, found.compared + count, found.parted, told)
+    return found
+
+
+# --- as text ----------------------------------------------------------------------------------------
+
+
+def _text(found: Bisection) -> Iterator[str]:
+    if found.equal:
+        yield f"two runs     equal within rounding: {found.compared:,} tensors"
+    else:
+        yield f"two runs     differ; {found.compared:,} tensors were compared"
+    if found.difference is not None:
+        yield from _difference_text(found.difference)
+    if found.program:
+        yield from (f"  {line}" for line in found.program.rstrip().splitlines())
+    if found.parted is not None:
+        yield "  the ops are not the same ones from here on:"
+        for name, event in zip("ab", found.parted, strict=True):
+            told = "nothing here" if event is None else f"{event.op} at {event.place}  {event.place.source}".rstrip()
+            yield f"    {name}: {told}"
+
+
+def _difference_text(found: Difference) -> Iterator[str]:
+    what = {"backward": f"a cotangent that {found.name} sends back", "forward": f"the result of {found.name}"}
+    yield f"  first      {what.get(found.phase, found.name)}, of shape {list(found.shapes[0])}"
+    if found.places is not None:
+        for name, place in zip("ab", found.places, strict=True):
+            yield f"    {name}: {place}  {place.source}".rstrip()
+    if found.shapes[0] != found.shapes[1]:
+        yield f"  it has the shape {list(found.shapes[1])} in b"
+    else:
+        at = f" at [{', '.join(map(str, found.index))}]" if found.index else ""
+        yield f"  {found.values[0]} in a, {found.values[1]} in b{at}; {found.count:,} of {found.size:,} elements differ"
+        yield f"  {found.relative:.2g} of the largest value; up to {found.tolerance:.2g} would be rounding"
+    if found.cause:
+        yield f"  {found.cause}"
+
+
+__all__ = ["Bisection", "Difference", "bisect"]

@@ -1,0 +1,147 @@
+"""`bisect`: planted differences between two runs are named with op, line and numbers; equal runs are equal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import glassgrad as gg
+from glassgrad.doctor import bisect
+from glassgrad.nn import functional as F
+from glassgrad.ops.core import REGISTRY
+
+gg.manual_seed(2)
+X = gg.randn(16, 6)
+W = gg.randn(6, 5, requires_grad=True)
+B = gg.randn(5, requires_grad=True)
+
+
+def stepping(
+    change: Callable[[Any], Any] = lambda hidden: hidden, *, rate: float = 0.1, p: float = 0.0, extra: int = 0
+) -> Any:
+    gg.manual_seed(1)
+    model = gg.nn.Sequential(gg.nn.Linear(6, 5), gg.nn.BatchNorm1d(5), gg.nn.Linear(5, 1))
+    optimizer = gg.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        if extra:
+            gg.rand(extra)
+        loss = change(F.dropout(model(x), p)).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step.model = model  # type: ignore[attr-defined]  # for the tests to look at
+    return step
+
+
+def test_a_changed_constant_is_named_on_both_sides() -> None:
+    def before(x: Any) -> Any:
+        hidden = gg.tanh(x @ W)
+        return (hidden * 0.5 + B).sum()
+
+    def after(x: Any) -> Any:
+        hidden = gg.tanh(x @ W)
+        return (hidden * 0.25 + B).sum()
+
+    out = io.StringIO()
+    found = bisect(before, after, X, file=out)
+    first = found.difference
+    assert first is not None
+    assert (first.phase, first.name, first.shapes[0]) == ("forward", "multiply", (16, 5))
+    assert first.places is not None
+    assert "hidden * 0.5" in first.places[0].source
+    assert "hidden * 0.25" in first.places[1].source
+    assert first.values[0] == pytest.approx(2 * first.values[1])
+    assert "0.5 and 0.25" in first.cause
+    assert "operand 2" in out.getvalue()
+    assert found.parted is None
+
+
+def test_ops_in_another_order_are_named_where_the_runs_part() -> None:
+    found = bisect(lambda x: F.relu(x @ W + B).sum(), lambda x: (F.relu(x @ W) + B).sum(), X, report=False)
+    assert not found.equal
+    assert found.parted is not None
+    assert {event.op for event in found.parted if event is not None} <= {"add", "relu"}
+    assert "only one of the runs" in found.difference.cause  # type: ignore[union-attr]  # it is not equal
+
+
+def test_ops_in_another_order_may_be_equal() -> None:
+    found = bisect(lambda x: (x @ W * 2).sum(), lambda x: (x @ W).sum() * 2, X, report=False)
+    assert found.equal
+    assert found.parted is not None
+
+
+def test_equal_steps_are_equal_and_leave_nothing() -> None:
+    one, other = stepping(p=0.5), stepping(p=0.5)
+    before = [value.numpy().tobytes() for value in one.model.state_dict().values()]
+    state = gg.get_rng_state()
+    found = bisect(one, other, X, report=False)
+    assert found.equal
+    assert found.parted is None
+    assert found.compared > 20
+    assert [value.numpy().tobytes() for value in one.model.state_dict().values()] == before
+    assert all(parameter.grad is None for parameter in one.model.parameters())
+    assert str(gg.get_rng_state()) == str(state)
+
+
+def test_dropout_from_other_random_numbers_is_said_to_be_that() -> None:
+    found = bisect(stepping(p=0.5), stepping(p=0.5, extra=3), X, report=False)
+    assert found.difference is not None
+    assert "random draws differ" in found.difference.cause
+
+
+def test_a_wrong_rule_is_named_in_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    tanh = REGISTRY["tanh"]
+    step = stepping(gg.tanh)
+
+    def wrong(x: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(tanh, "vjps", (lambda g, y, x: g * 1.5 * (1 - y * y),))
+            return step(x)
+
+    found = bisect(step, wrong, X, report=False)
+    assert found.difference is not None
+    assert (found.difference.phase, found.difference.name) == ("backward", "tanh")
+    assert found.difference.relative == pytest.approx(1 / 3, abs=0.2)
+    assert "operands agree" in found.difference.cause
+    assert "a cotangent that tanh sends back" in str(found)
+
+
+def test_another_rate_shows_in_the_weights() -> None:
+    found = bisect(stepping(), stepping(rate=0.2), X, report=False)
+    assert found.difference is not None
+    assert found.difference.phase == "state"
+    assert "model" in found.difference.name
+
+
+def test_a_compiled_step_is_equal_to_the_eager_one() -> None:
+    step = stepping()
+    found = bisect(step, gg.compile(step, backend="numpy"), X, report=False)
+    assert found.equal, str(found)
+
+
+def test_a_wrong_program_is_named_by_its_first_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    from glassgrad.compile.numpy import templates, text
+
+    monkeypatch.setitem(templates.TEMPLATES, "tanh", lambda instr, xs: text.call("np.sinh", *xs))
+    step = stepping(gg.tanh)
+    found = bisect(step, gg.compile(step, backend="numpy"), X, report=False)
+    assert not found.equal
+    assert "the first instruction that differs is tanh" in found.program.lower()
+    assert "test_bisect.py" in found.program
+
+
+def test_rtol_decides_what_is_rounding() -> None:
+    one, other = (lambda x: (x * 1.0).sum()), (lambda x: (x * 1.00001).sum())
+    assert bisect(one, other, X, report=False).equal
+    assert not bisect(one, other, X, rtol=1e-6, report=False).equal
+
+
+def test_runs_that_show_nothing_are_refused() -> None:
+    with pytest.raises(gg.errors.KindError, match="nothing to compare"):
+        bisect(lambda: None, lambda: None)

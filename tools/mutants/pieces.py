@@ -42,6 +42,7 @@ PIECES = {
     "fusion": Piece(
         ("compile/plan/fusion.py",),
         (
+            "tests/compile/llvm/test_fusion_groups.py",
             "tests/compile/llvm/test_fused_loops.py",
             "tests/compile/ir/test_golden_graphs.py",
             *("-k", "not microseconds"),

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
@@ -80,9 +80,6 @@ class Group:
     def has_reduction(self) -> bool:
         return bool(self.reduced)
 
-    def count(self, axes: Iterable[Axis]) -> int:
-        return math.prod(self.extents[axis] for axis in axes)
-
     def substitute(self, replacement: Mapping[Axis, Index]) -> None:
         """Rewrite all indices; the caller adjusts `extents` and `inner`."""
         for table in (self.indices, self.reduced):
@@ -99,16 +96,12 @@ class Group:
             self.inner = self.inner - {axis} | {high, low}
 
     def copy(self) -> Group:
-        return Group(
-            list(self.members),
-            dict(self.extents),
-            self.inner,
-            self.bases,
-            dict(self.indices),
-            dict(self.reduced),
-            self.solid,
-            self.first,
-            self.last,
+        return replace(
+            self,
+            members=list(self.members),
+            extents=dict(self.extents),
+            indices=dict(self.indices),
+            reduced=dict(self.reduced),
         )
 
 
@@ -410,7 +403,7 @@ def _inner_axes(maker: Group, reader: Group, names: Mapping[Axis, Axis]) -> froz
     unmatched = frozenset(reader.extents) - frozenset(names.values())
     # At most one of the three is not empty, or they agree: a nest has two levels, not three.
     wanted = {candidate for candidate in (made_inner, reader.inner, unmatched) if candidate}
-    if len(wanted) > 1 or (unmatched and maker.inner):
+    if len(wanted) > 1:
         return None
     if unmatched and not reader.inner and not _is_innermost(reader, unmatched):
         return None
@@ -419,12 +412,10 @@ def _inner_axes(maker: Group, reader: Group, names: Mapping[Axis, Axis]) -> froz
 
 
 def _is_innermost(reader: Group, axes: frozenset[Axis]) -> bool:
-    """Tell whether the axes are the fastest of the reader's results."""
-    for indices in reader.indices.values():
-        order = [axis for index in indices for axis, _ in sorted(index.terms, key=lambda term: -term[1])]
-        if set(order) == set(reader.extents):
-            return set(order[len(order) - len(axes) :]) == axes
-    return False
+    """Tell whether the axes are the fastest of the results of a reader without inner axes."""
+    indices = next(iter(reader.indices.values()))  # all of them vary over all axes
+    order = [axis for index in indices for axis, _ in sorted(index.terms, key=lambda term: -term[1])]
+    return set(order[-len(axes) :]) == axes
 
 
 def _has_enough_results(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.engine.tape import pick
+from glassgrad.engine.tape import Walk, pick
 from glassgrad.nn import functional as F
+from glassgrad.ops.core import Custom
 
 gg_grad = gg.autograd.grad
 
@@ -372,3 +373,100 @@ def test_roots_of_which_one_leads_to_the_other() -> None:
         b = a.sin()
         gg.autograd.backward([a, b][::order], [gg.ones(1), gg.ones(1)])
         assert x.grad.item() == pytest.approx(np.e * (1 + np.cos(np.e)))
+
+
+# --- batches in the walk --------------------------------------------------------------------------------------------
+
+
+def test_the_root_is_what_vmap_returned() -> None:
+    """What the examples share comes from a fused op, which takes no batches."""
+    xs, w, matrix = random(5, 3), random(3, seed=1), random(3, 3, seed=2).detach()
+    shared = F.linear(w.sin(), matrix)
+    gg.func.vmap(lambda x: x * shared)(xs).backward(gg.ones(5, 3, dtype=gg.float64))
+    values = w.detach().numpy()
+    np.testing.assert_allclose(w.grad.numpy(), xs.detach().numpy().sum(0) @ matrix.numpy() * np.cos(values), rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_cotangent_of_what_has_no_batch_has_one(name: str, is_root: bool) -> None:
+    function, _, shape = PAIRS[name]
+    start, w, b = random(3, 4).detach(), random(*shape, seed=1).detach(), random(4, seed=2).detach()
+    gs = random(5, *function(start, w, b).shape, seed=3).detach()
+
+    def inside(g: Any) -> Any:
+        leaf = start.clone().requires_grad_()
+        result = function(leaf, w, b)
+        return gg_grad(result, [leaf], g)[0] if is_root else gg_grad((result * g).sum(), [leaf])[0]
+
+    expected = [inside(g).numpy() for g in gs]
+    np.testing.assert_allclose(gg.func.vmap(inside)(gs).numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_leaf_without_batch_is_refused_inside_vmap(name: str) -> None:
+    function, _, shape = PAIRS[name]
+    x, w, b = random(3, 4), random(*shape, seed=1).detach(), random(4, seed=2).detach()
+    gs = random(5, *function(x, w, b).shape, seed=3).detach()
+    with pytest.raises(gg.errors.AutogradError, match="inside vmap would store a gradient per example"):
+        gg.func.vmap(lambda g: function(x, w, b).backward(g))(gs)
+
+
+def test_a_hook_of_a_module_that_vmap_calls() -> None:
+    xs, module = random(5, 3), gg.nn.Tanh()
+    module.register_full_backward_hook(lambda *_: None)
+    gg.func.vmap(module)(xs).square().sum().backward()
+    values = np.tanh(xs.detach().numpy())
+    np.testing.assert_allclose(xs.grad.numpy(), 2 * values * (1 - values**2), rtol=1e-12)
+
+
+# --- seeds, hooks and rules -----------------------------------------------------------------------------------------
+
+
+def test_a_seed_gets_the_dtype_and_the_shape_of_its_node() -> None:
+    node = (gg.ones(3, requires_grad=True) * 2).node
+    for given in (np.ones(3, np.float32), np.ones(3, np.float64), np.ones((2, 3), np.float32)):
+        walk = Walk(False, False)
+        walk.seed(node, given)
+        assert walk.cotangents[node].dtype == np.float32
+        assert walk.cotangents[node].tolist() == [given.size / 3] * 3
+
+
+@pytest.mark.parametrize("how", ["backward", "create_graph", "grad"])
+def test_hooks_record_where_the_gradient_is_recorded(how: str) -> None:
+    x = gg.tensor([2.0], requires_grad=True)
+    seen = []
+    y = x * 3
+    y.register_hook(lambda g: seen.append(gg.is_grad_enabled()))
+    walked(how, y.sum(), x)
+    assert seen == [how == "create_graph"]
+
+
+def test_a_rule_may_find_that_there_is_no_gradient() -> None:
+    rules = (lambda g, *_: None, lambda g, *_: 2 * g)
+    product = Custom("first_unknown", "add", vjp=rules, jvp=(None, None), saves=("x",), register=False)
+    for how in ("backward", "create_graph", "grad"):
+        x, y = (gg.tensor([1.0], requires_grad=True) for _ in range(2))
+        assert walked(how, (product(x, y) + 0).sum(), y) == 2
+        assert x.grad is None
+
+
+class Summed(gg.autograd.Function):
+    """A sum whose gradient is one number, seen in the shape of the input."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.shape = x.shape
+        return x.sum()
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return (g * 2).expand(ctx.shape)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 3)])
+def test_a_gradient_that_a_rule_of_the_user_broadcast_can_be_written_to(shape: tuple[int, ...]) -> None:
+    x = gg.tensor(np.zeros(shape), requires_grad=True)
+    Summed.apply(x).backward()
+    x.grad.add_(1)
+    assert x.grad.numpy().ravel().tolist() == [3.0] * x.numel()

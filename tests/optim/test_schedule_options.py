@@ -11,7 +11,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.optim import lr_scheduler as s
 
-from .test_schedules_against_torch import optimizer_of
+from .test_schedules_against_torch import SCHEDULES, optimizer_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 
@@ -40,7 +40,8 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a mode": (lambda o: s.CyclicLR(o, 0.1, 0.2, mode="square"), "'triangular', 'triangular2' or 'exp_range'"),
     "rates for another number of groups": (lambda o: s.CyclicLR(o, 0.1, [0.2] * 3), "max_lr.*one number, or 2"),
     "no momentum": (
-        lambda o: s.CyclicLR(gg.optim.Adagrad([gg.ones(1, requires_grad=True)]), 0.1, 0.2), "Adagrad has no momentum"),
+        lambda o: s.CyclicLR(gg.optim.Adagrad([gg.ones(1, requires_grad=True)]), 0.1, 0.2),
+        "cycle_momentum=True.*Adagrad has no momentum"),
     "no steps": (lambda o: s.OneCycleLR(o, 0.1, total_steps=0), "at least 1"),
     "epochs alone": (lambda o: s.OneCycleLR(o, 0.1, epochs=3), "epochs and steps_per_epoch"),
     "steps of an epoch alone": (lambda o: s.OneCycleLR(o, 0.1, steps_per_epoch=3), "epochs and steps_per_epoch"),
@@ -68,6 +69,8 @@ TAKEN: list[Make] = [
     lambda o: s.ReduceLROnPlateau(o, factor=0.999),
     lambda o: s.SequentialLR(o, [s.StepLR(o, 3)], []),
     lambda o: s.ChainedScheduler([s.StepLR(o, 3)], o),
+    lambda o: s.ChainedScheduler([s.StepLR(o, 3)]),
+    lambda o: s.OneCycleLR(o, 0.1, 10, pct_start=0.1),
 ]
 
 
@@ -84,6 +87,9 @@ def test_taken(number: int) -> None:
     optimizer = optimizer_of(gg)
     schedule = TAKEN[number](optimizer)
     assert all(math.isfinite(group["lr"]) for group in optimizer.param_groups)
+    assert schedule.get_last_lr() == [group["lr"] for group in optimizer.param_groups]
+    assert schedule.optimizer is optimizer
+    schedule.step(*[1.0] * isinstance(schedule, s.ReduceLROnPlateau))
     assert schedule.get_last_lr() == [group["lr"] for group in optimizer.param_groups]
 
 
@@ -111,3 +117,158 @@ def test_a_plateau_leaves_out_changes_as_small_as_its_eps() -> None:
         assert (optimizer.param_groups[0]["lr"] != 0.02) == changes
     schedule.step(1.0, epoch=40)
     assert schedule.last_epoch == 40
+
+
+def test_one_step_up() -> None:
+    optimizer = optimizer_of(gg)
+    schedule = s.OneCycleLR(optimizer, 0.5, 10, pct_start=0.1)
+    found = [schedule.get_last_lr()[0]]
+    for _ in range(9):
+        schedule.step()
+        found.append(schedule.get_last_lr()[0])
+    assert found[0] == 0.5
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == pytest.approx(0.5 / 25 / 1e4)
+
+
+def test_only_up() -> None:
+    schedule = s.OneCycleLR(optimizer_of(gg), 0.5, 10, pct_start=1.0)
+    for _ in range(9):
+        schedule.step()
+    assert schedule.get_last_lr() == [0.5, 0.5]
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------
+
+
+def test_the_base_class_leaves_the_rates_as_they_are() -> None:
+    optimizer = optimizer_of(gg)
+    schedule = s.LRScheduler(optimizer)
+    schedule.step()
+    schedule.step(7)
+    assert [group["lr"] for group in optimizer.param_groups] == schedule.get_last_lr() == [0.1, 0.02]
+
+
+def test_warm_up_and_cosine_begin_and_end_at_zero() -> None:
+    schedule = s.WarmupCosineLR(optimizer_of(gg), 2, 4)
+    assert schedule.get_last_lr() == [0.0, 0.0]
+    for _ in range(4):
+        schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_steps_are_counted_from_the_rates_at_the_start(name: str) -> None:
+    ours, theirs = optimizer_of(gg), optimizer_of(torch)
+    schedule = SCHEDULES[name](s, ours)
+    SCHEDULES[name](torch.optim.lr_scheduler, theirs)
+    firsts = [[group["initial_lr"] for group in one.param_groups] for one in (ours, theirs)]
+    assert firsts[0] == pytest.approx(firsts[1])
+    if name == "chained":  # it has no number of its own
+        return
+    assert schedule.base_lrs == pytest.approx(firsts[1])
+    assert schedule.is_initial
+    for count in range(2, 5):
+        schedule.step()
+        assert schedule.state_dict()["_step_count"] == count
+        assert not schedule.is_initial
+
+
+def test_a_sequence_makes_its_first_step_once() -> None:
+    def rates(library: Any, module: Any) -> list[float]:
+        optimizer = optimizer_of(library)
+        parts = [module.MultiplicativeLR(optimizer, lambda step: 0.5), module.ExponentialLR(optimizer, 0.9)]
+        schedule = module.SequentialLR(optimizer, parts, [3])
+        found = []
+        for _ in range(6):
+            found.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        return found
+
+    assert rates(gg, s) == pytest.approx(rates(torch, torch.optim.lr_scheduler))
+
+
+def test_a_group_that_joins_one_cycle_has_its_first_rate() -> None:
+    optimizer = optimizer_of(gg)
+    schedule = s.OneCycleLR(optimizer, 0.5, 10)
+    optimizer.add_param_group({"params": [gg.zeros(4, requires_grad=True)], "lr": 0.7})
+    schedule.step()
+    assert optimizer.param_groups[2]["initial_lr"] == schedule.base_lrs[2] == 0.5 / 25
+
+
+# --- subclasses, and steps inside of compiled functions -------------------------------------------------------------
+
+
+def test_a_step_of_the_user_need_not_keep_the_rates() -> None:
+    assert Halving(optimizer_of(gg)).get_last_lr() == []
+
+
+def test_other_bases_hear_of_a_subclass() -> None:
+    heard = []
+
+    class Listed:
+        def __init_subclass__(cls, **options: Any) -> None:
+            heard.append((cls.__name__, options))
+
+    class Mine(s.LRScheduler, Listed, label="mine"):
+        pass
+
+    assert heard == [(Mine.__name__, {"label": "mine"})]
+
+
+class Halving(s.LRScheduler):
+    """With a step of its own, as users' schedules have."""
+
+    def step(self, epoch: int | None = None) -> None:
+        self.last_epoch += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = 0.5**self.last_epoch
+
+
+INSIDE: dict[str, Make] = {
+    "its own step": Halving,
+    "the step of the base": lambda o: s.LambdaLR(o, lambda step: 0.5**step),
+    "a sequence": lambda o: s.SequentialLR(o, [s.LambdaLR(o, lambda step: 0.5**step)], []),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_compiled_function_makes_the_step_in_every_call(name: str) -> None:
+    p = gg.ones(2, requires_grad=True)
+    optimizer = gg.optim.SGD([p], lr=1.0)
+    schedule = INSIDE[name](optimizer)
+
+    @gg.compile(backend="numpy")
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = p.sum()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        return loss
+
+    for count in range(1, 5):
+        step()
+        assert schedule.last_epoch == count
+        assert optimizer.param_groups[0]["lr"] == 0.5**count
+    assert p.tolist() == [1 - 1.875] * 2
+
+
+def test_a_beta_that_goes_up_and_down_does_not_retrace_a_compiled_step() -> None:
+    p = gg.ones(2, requires_grad=True)
+    optimizer = gg.optim.Adam([p], lr=0.1)
+    schedule = s.OneCycleLR(optimizer, 0.1, 10)
+
+    @gg.compile(backend="numpy")
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = p.square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(6):
+        step()
+        schedule.step()
+    step.assert_max_traces(1)

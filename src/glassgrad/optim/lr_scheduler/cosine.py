@@ -79,10 +79,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                     expected="a whole number of at least 1",
                 )
         self.T_0 = T_0
-        self.T_i = T_0
         self.T_mult = T_mult
         self.eta_min = eta_min
-        self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:

@@ -268,7 +268,8 @@ class OneCycleLR(_InCycles):
             if self.last_epoch <= turn or phase == len(self.turns) - 1:
                 break
             before = turn
-        return phase, (self.last_epoch - before) / (turn - before)
+        # A way up of one step ends where it begins.
+        return phase, (self.last_epoch - before) / (turn - before) if turn > before else 1.0
 
     def get_lr(self) -> list[float]:
         if self.last_epoch > self.total_steps:

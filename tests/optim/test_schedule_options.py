@@ -138,6 +138,19 @@ def test_only_up() -> None:
     assert schedule.get_last_lr() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_the_step_after_the_last_one_goes_on_as_pytorchs(strategy: str) -> None:
+    def last(library: Any, module: Any) -> list[float]:
+        optimizer = optimizer_of(library)
+        schedule = module.OneCycleLR(optimizer, 0.5, 5, anneal_strategy=strategy, final_div_factor=0.5)
+        for _ in range(5):
+            optimizer.step()
+            schedule.step()
+        return list(schedule.get_last_lr())
+
+    assert last(gg, s) == pytest.approx(last(torch, torch.optim.lr_scheduler), rel=1e-9)
+
+
 # --- what is kept ---------------------------------------------------------------------------------------------------
 
 

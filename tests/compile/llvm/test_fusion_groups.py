@@ -65,6 +65,9 @@ def around(x, w):
 CASES = {
     "softmax": (softmax, [(33, 50)], ["max subtract exp sum divide [33] [50]"]),
     "softmax of a small nest": (softmax, [(8, 2048)], ["max subtract exp sum divide [8] [2048]"]),
+    "softmax of an element too many": (
+        softmax, [(5, 3277)], ["max [5] [3277]", "subtract exp sum [5] [3277]", "divide [5, 3277] []"],
+    ),
     "softmax of few long rows": (
         softmax, [(8, 2049)], ["max [8] [2049]", "subtract exp sum [8] [2049]", "divide [8, 2049] []"],
     ),
@@ -83,7 +86,7 @@ CASES = {
     "of one reader": (lambda s, x: x * s.exp(), [(64, 1), (64, 100)], ["exp multiply [64] [100]"]),
     "a row for all rows": (lambda s, x: x * s.exp(), [(64,), (100, 64)], ["exp [64] []", "multiply [64, 100] []"]),
     "a scalar, small": (lambda s, x: x * s.exp(), [(), (2, 1024)], ["exp multiply [] [2, 1024]"]),
-    "a scalar, larger": (lambda s, x: x * s.exp(), [(), (2, 1025)], ["exp [] []", "multiply [2, 1025] []"]),
+    "a scalar, larger": (lambda s, x: x * s.exp(), [(), (3, 683)], ["exp [] []", "multiply [3, 683] []"]),
     "split by the first": (
         split_by_the_first_reader, [(12, 36), (9, 4)], ["multiply add add [4, 9, 12] []"],
     ),
@@ -112,6 +115,9 @@ CASES = {
     ),
     "one row": (
         lambda x: (x * 2).getitem(spec=(Slice(0, 1, 1), ALL)) + 1, [(12, 9)], ["multiply [9, 12] []", "add [9] []"],
+    ),
+    "an uneven reshape of the same shape": (
+        lambda x: (x + 1).T.reshape(4, 6) * 2, [(4, 6)], ["add [4, 6] []", "multiply [4, 6] []"],
     ),
     "beside rows of another length": (
         lambda x, y: y + x.sum(1, keepdims=True), [(33, 50), (33, 40)], ["sum [33] [50]", "add [33, 40] []"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import itertools
+import math
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -259,9 +260,17 @@ def asarray(
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """Return where flat indices are in an array of this shape, one tensor an axis."""
+    """Return where flat indices are in an array of this shape, one tensor an axis; they begin anew behind its end."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
-    return tuple(creation.tensor(axis) for axis in np.unravel_index(concrete(indices, "unravel_index"), sizes))
+    places = np.asarray(concrete(indices, "unravel_index"))
+    if places.dtype.kind not in "iu":
+        raise bad_option("unravel_index", "indices", f"dtype {places.dtype}", "integers")
+    if min(sizes, default=0) < 0:
+        raise bad_option("unravel_index", "shape", sizes, "sizes that are not negative")
+    strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    return tuple(
+        creation.tensor(places // max(step, 1) % max(size, 1)) for step, size in zip(strides, sizes, strict=True)
+    )
 
 
 def triangular_solve(

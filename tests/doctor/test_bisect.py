@@ -35,7 +35,7 @@ def stepping(
         optimizer.step()
         return loss
 
-    step.model = model  # type: ignore[attr-defined]  # for the tests to look at
+    step.model = model
     return step
 
 
@@ -67,7 +67,7 @@ def test_ops_in_another_order_are_named_where_the_runs_part() -> None:
     assert not found.equal
     assert found.parted is not None
     assert {event.op for event in found.parted if event is not None} <= {"add", "relu"}
-    assert "only one of the runs" in found.difference.cause  # type: ignore[union-attr]  # it is not equal
+    assert "only one of the runs" in found.difference.cause
 
 
 def test_ops_in_another_order_may_be_equal() -> None:

@@ -88,4 +88,4 @@ def test_a_healthy_step_changes_nothing() -> None:
 def test_models_of_pytorch_are_sent_to_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="the model is PyTorch's")
     with pytest.raises(errors.KindError, match=r"torch\.autograd\.detect_anomaly"):
-        doctor.nan_origin(torch.nn.Linear(2, 1), (None, None), None)  # type: ignore[arg-type]  # never called
+        doctor.nan_origin(torch.nn.Linear(2, 1), (None, None), None)

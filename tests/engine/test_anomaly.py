@@ -124,6 +124,6 @@ def test_advice_is_for_ops_that_exist() -> None:
 def test_the_same_program_raises_in_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch has the mode these names are from")
     x = torch.tensor([0.0, 4.0], requires_grad=True)
-    with pytest.warns(UserWarning, match="Anomaly Detection"), torch.autograd.detect_anomaly():  # noqa: SIM117
+    with pytest.warns(UserWarning, match="Anomaly Detection"), torch.autograd.detect_anomaly():  # noqa: SIM117 - the other warning is told inside of this one
         with pytest.warns(UserWarning, match="Sqrt"), pytest.raises(RuntimeError, match="SqrtBackward0"):
             torch.where(x > 0, x.sqrt(), 0.0).sum().backward()

@@ -50,7 +50,7 @@ def both(library: Any, z: Any) -> list[Any]:
 
 
 def test_every_gradient_a_user_meets_is_pytorchs() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
     z = pair(4)
     found, expected = both(gg, z), both(torch, z)
     assert len(found) == len(expected) == 7

@@ -9,7 +9,7 @@ import pytest
 
 import glassgrad as gg
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
 WAYS = ["backward", "backward of some", "grad", "grad of a result", "grad of both", "create_graph"]
 

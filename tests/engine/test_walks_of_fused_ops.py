@@ -291,7 +291,7 @@ def test_a_gradient_that_was_broadcast_can_be_written_to(shape: tuple[int, ...])
 def test_a_second_walk_names_the_line_of_the_first(how: str) -> None:
     x = random(3)
     result = (x.sin() * x).sum()
-    first = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+    first = inspect.currentframe().f_lineno + 1
     result.backward() if how == "backward" else gg_grad(result, [x])
     with pytest.raises(RuntimeError, match=f"test_walks_of_fused_ops.py:{first}"):
         walked(how, result, x)
@@ -304,7 +304,7 @@ def test_one_of_several_results() -> None:
     order = pick(node, np.arange(3), 1, 2)
     assert not order.requires_grad
     assert order.node is None
-    number = pick(node, 2.5, 0, 2)  # type: ignore[arg-type]  # as a rule of a user's may return
+    number = pick(node, 2.5, 0, 2)
     assert number.requires_grad
     assert number.shape == ()
     assert number.item() == 2.5

@@ -10,7 +10,7 @@ import pytest
 
 import glassgrad as gg
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
 # Each takes the library, three matrices of one shape, and an image, and returns a tensor.
 CALLS: dict[str, Callable[..., Any]] = {

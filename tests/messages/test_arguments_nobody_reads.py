@@ -59,7 +59,7 @@ def test_open_grids_are_numpys(indexing: Any, sparse: bool) -> None:
 @pytest.mark.parametrize("shape", [(7, 2), (5, 3), (3, 3), (2, 5), (1, 1)])
 @pytest.mark.parametrize("wrap", [False, True])
 def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: bool) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
     wanted = torch.zeros(shape).fill_diagonal_(1.0, wrap=wrap)
     np.testing.assert_array_equal(gg.zeros(shape).fill_diagonal_(1.0, wrap=wrap).numpy(), wanted.numpy())
 

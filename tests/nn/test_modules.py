@@ -57,7 +57,7 @@ def test_state_dict_names_every_place_and_parameters_come_once() -> None:
 def test_the_same_model_in_pytorch_has_the_same_state() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
-    class Twin(torch.nn.Module):  # type: ignore[misc, name-defined]  # torch has no types here
+    class Twin(torch.nn.Module):  # torch has no types here
         def __init__(self) -> None:
             super().__init__()
             self.table = torch.nn.Embedding(5, 3)
@@ -160,7 +160,7 @@ def test_containers_are_lists_and_dictionaries() -> None:
     with pytest.raises(IndexError, match="out of range"):
         layers[3]
     with pytest.raises(TypeError, match="holds entries of type Module, given a ufunc"):
-        layers.append(np.sin)  # type: ignore[arg-type]  # narrowed by the caller
+        layers.append(np.sin)  # narrowed by the caller
     named = nn.Sequential(OrderedDict(first=nn.Linear(2, 3), second=nn.ReLU()))
     assert named.first.out_features == 3
     assert list(named[1:]._modules) == ["second"]
@@ -321,7 +321,7 @@ def test_every_function_is_callable() -> None:
 
 @pytest.mark.parametrize("key", ["keys", "forward", "training", "a.b", "", 1])
 def test_keys_that_would_hide_something_are_refused_as_in_torch(key: Any) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
     for lib, kinds, words in (
         (torch, (KeyError, TypeError), None),
         (gg, ValueError, r"cannot hold an entry under the key .*test_modules\.py"),
@@ -335,12 +335,12 @@ def test_keys_that_would_hide_something_are_refused_as_in_torch(key: Any) -> Non
 
 @pytest.mark.parametrize("fails_in", ["forward", "first hook", "nowhere"])
 def test_a_hook_that_is_always_called_is_called_as_in_torch(fails_in: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
     def calls(lib: Any) -> list[Any]:
         seen: list[Any] = []
 
-        class Layer(lib.nn.Module):  # type: ignore[misc]  # one library or the other
+        class Layer(lib.nn.Module):  # one library or the other
             def forward(self, x: Any) -> Any:
                 if fails_in == "forward":
                     raise ValueError

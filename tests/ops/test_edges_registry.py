@@ -85,7 +85,7 @@ def oracle(prim: Primitive) -> Callable[..., Any]:
         return SPECIAL[prim.name]
     for holder in (torch, torch.special, torch.nn.functional):
         if hasattr(holder, prim.name):
-            return getattr(holder, prim.name)  # type: ignore[no-any-return]  # arrays are typed Any
+            return getattr(holder, prim.name)  # arrays are typed Any
     raise LookupError(f"{prim.name}: name its counterpart in SPECIAL")
 
 

@@ -15,7 +15,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
 LIBS = {"glassgrad": gg, "torch": torch}
 

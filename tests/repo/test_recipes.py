@@ -222,7 +222,7 @@ def test_the_generic_tests_of_ops_and_layers_find_what_was_added(copy: Path) -> 
 
 @pytest.mark.slow
 def test_the_tests_beside_pytorch_find_what_was_added(copy: Path) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="PyTorch is the oracle")
     files = (
         "tests/doctor/test_checkup.py",
         "tests/optim/test_optimizers_against_torch.py",

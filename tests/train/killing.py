@@ -74,13 +74,13 @@ def main() -> int:
     wrong, places = 0, [0, 0, 0]
     for moment in range(moments):
         path = folder / str(moment)
-        child = in_child(lambda path=path: make(path).fit())  # type: ignore[misc]  # a default binds the loop's value
+        child = in_child(lambda path=path: make(path).fit())  # a default binds the loop's value
         time.sleep(chance.uniform(0, length))
         os.kill(child, signal.SIGKILL)
         killed = os.waitpid(child, 0)[1] == signal.SIGKILL
         reached = read_metrics(path / "metrics.jsonl")
         places[2 if not killed else 1 if reached else 0] += 1
-        status = os.waitpid(in_child(lambda path=path: make(path).fit(resume=True)), 0)[1]  # type: ignore[misc]  # as above
+        status = os.waitpid(in_child(lambda path=path: make(path).fit(resume=True)), 0)[1]  # as above
         wrong += status != 0 or outcome(path) != expected
         shutil.rmtree(path, ignore_errors=True)
     print(wrong, *places)

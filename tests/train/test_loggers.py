@@ -75,7 +75,7 @@ def test_wandb_gets_every_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         options.update(given)
         return Run()
 
-    fake.init = init  # type: ignore[attr-defined]  # what the package has
+    fake.init = init  # what the package has
     monkeypatch.setitem(sys.modules, "wandb", fake)
     found = trainer(run_dir=str(tmp_path / "mine"), log_to="wandb").fit()
     assert (options["id"], options["resume"], options["config"]["epochs"]) == ("mine", "allow", 3)
@@ -111,7 +111,9 @@ def test_accuracy_against_a_plain_count() -> None:
     labels[::9] = -100
     for k in (1, 3, 7):
         kept = [row for row in range(50) if labels[row] != -100]
-        right = sum(labels[row] in sorted(range(7), key=lambda c, row=row: -scores[row, c])[:k] for row in kept)  # type: ignore[misc]  # a default binds the loop's value
+        right = sum(
+            labels[row] in sorted(range(7), key=lambda c, row=row: -scores[row, c])[:k] for row in kept
+        )  # a default binds the loop's value
         assert accuracy(scores, labels, k) == right / len(kept)
         assert accuracy(gg.tensor(scores), gg.tensor(labels), (1, k))[1] == right / len(kept)
     places = rng.standard_normal((5, 7, 10))

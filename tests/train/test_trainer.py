@@ -257,7 +257,7 @@ def test_averaged_weights_are_measured_and_kept(engine: str, tmp_path: Path) -> 
             for name, array in weights(run.model).items():
                 expected[name] = 0.8 * expected[name] + 0.2 * array
 
-    made.loop.callbacks.__init__([Average()])  # type: ignore[misc]  # in the place of its own, as it is only to look
+    made.loop.callbacks.__init__([Average()])  # in the place of its own, as it is only to look
     made.fit()
     assert_near_arrays(stored(tmp_path / "run" / "model.safetensors"), expected)
     logits = net(0.0)

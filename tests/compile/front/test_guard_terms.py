@@ -27,7 +27,7 @@ class Colour(enum.Enum):
 
 
 def cell_with(value: Any) -> Any:
-    return (lambda: value).__closure__[0]  # type: ignore[index]
+    return (lambda: value).__closure__[0]
 
 
 def emptied(cell: Any) -> None:
@@ -115,12 +115,12 @@ def test_several_places_of_several_holders() -> None:
     guards = Guards(edges, [], [])
     check = guards.compiled()
     for holder, key, value, path in ((first, "a", 0, "a"), (first, "b", 0, "b"), (second, 1, "y", "c")):
-        before = holder[key]  # type: ignore[index]
+        before = holder[key]
         assert check()
-        holder[key] = value  # type: ignore[index]
+        holder[key] = value
         assert not check()
         assert (guards.why() or "").startswith(f"{path} was")
-        holder[key] = before  # type: ignore[index]
+        holder[key] = before
 
 
 def test_which_attribute_is_new_says_more_than_how_many_there_are() -> None:

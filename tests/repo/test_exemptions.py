@@ -1,0 +1,77 @@
+"""Whatever puts a check off says why, beside it: linters, the formatter, the type checker, tests that skip."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("src", "tests", "tools", "benchmarks", "docs", "examples")
+SILENCE = re.compile(r"#\s*(noqa|type:\s*ignore|fmt:\s*(?:skip|off)|pragma|pyright|pylint)\b")
+WITH_REASON = re.compile(r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|fmt: skip)\s+(-{1,2}|#)\s*[\w`].{2,}")
+SKIPS = re.compile(
+    r"pytest\.(?:importorskip\(\"[\w.]+\"\)|skip\(\)|mark\.(?:skip|xfail)\b(?!if)(?!\(reason=|\([^)]*reason=))"
+)
+
+
+def exemptions(text: str) -> list[tuple[int, str]]:
+    """Return the comments of a source that silence something, each with its line."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [
+        (token.start[0], token.string)
+        for token in tokens
+        if token.type == tokenize.COMMENT and SILENCE.search(token.string)
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_exemptions_say_why(folder: str) -> None:
+    bare = []
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for line, comment in exemptions(file.read_text(encoding="utf-8")):
+            if not WITH_REASON.search(comment):
+                bare.append(f"{file.relative_to(ROOT)}:{line}: {comment}")
+    assert bare == []
+
+
+def test_tests_hold_no_exemption_from_types_which_nobody_checks_there() -> None:
+    idle = [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for line, comment in exemptions(file.read_text(encoding="utf-8"))
+        if "type:" in comment
+    ]
+    assert idle == []
+
+
+def test_tests_that_skip_say_why() -> None:
+    here = Path(__file__)
+    silent = [
+        f"{file.relative_to(ROOT)}: {found.group()}"
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        if file != here
+        for found in SKIPS.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "reason"),
+    [
+        ("# noqa: N801", False),
+        ("# noqa", False),
+        ("# type: ignore[misc]", False),
+        ("# type: ignore", False),
+        ("# fmt: off", False),
+        ("# noqa: N801 - PyTorch's name", True),
+        ("# type: ignore[misc, arg-type]  # set when tracing", True),
+        ("# fmt: skip  # a table", True),
+    ],
+)
+def test_the_patterns_tell_a_reason_from_none(comment: str, reason: bool) -> None:
+    assert exemptions(f"x = 1  {comment}\n")
+    assert bool(WITH_REASON.search(comment)) == reason

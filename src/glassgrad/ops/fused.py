@@ -148,9 +148,9 @@ def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) 
     centred = wide - mean
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
-    normal = astype(centred * inverse_std, x.dtype)
+    normal = centred * inverse_std
     scale = reshape_p(weight, shape=beside)
-    y = normal * scale + reshape_p(bias, shape=beside)
+    y = astype(normal, x.dtype) * scale + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
     return y, astype(reshape_p(mean, shape=flat), x.dtype), astype(reshape_p(var, shape=flat), x.dtype)
 

@@ -97,9 +97,10 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     centred = wide - sum_p(wide, axis=axes, keepdims=True) * share
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
-    normal = y = astype(centred * inverse_std, x.dtype)
+    normal = centred * inverse_std
+    y = astype(normal, x.dtype)
     if parts:
-        y = normal * parts[0]
+        y = y * parts[0]
     return y + parts[1] if len(parts) > 1 else y
 
 
@@ -143,8 +144,9 @@ def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Arra
     axes = tuple(range(ndim - dims, ndim))
     wide = widened(x)
     inverse_rms = ew.rsqrt(sum_p(ew.square(wide), axis=axes, keepdims=True) * _share(x, axes) + eps)
-    normal = astype(wide * inverse_rms, x.dtype)
-    return normal * parts[0] if parts else normal
+    normal = wide * inverse_rms
+    y = astype(normal, x.dtype)
+    return y * parts[0] if parts else y
 
 
 rms_norm_p = fused(

@@ -106,3 +106,37 @@ def test_a_write_beside_what_was_saved_is_allowed() -> None:
         write()
         with pytest.raises(gg.errors.AutogradError, match="overwritten in place"):
             y.backward()
+
+
+def test_rows_of_a_buffer_are_told_apart_however_many_were_written() -> None:
+    # A buffer of experiences: each step reads one row and writes another, for longer than any log of writes.
+    buffer, weight = gg.ones(8, 2), gg.tensor([2.0, 3.0], requires_grad=True)
+    for step in range(600):
+        loss = (buffer[0] * weight).sum()
+        buffer[1 + step % 7] = float(step)
+        weight.grad = None
+        loss.backward()
+        assert weight.grad.tolist() == [1.0, 1.0]
+    loss = (buffer[0] * weight).sum()
+    buffer[0] = 5.0
+    with pytest.raises(gg.errors.AutogradError, match="overwritten in place"):
+        loss.backward()
+
+
+def test_a_row_that_was_overwritten_long_ago_is_still_known() -> None:
+    buffer, weight = gg.ones(8, 2), gg.tensor([2.0, 3.0], requires_grad=True)
+    loss = (buffer[0] * weight).sum()
+    buffer[0] = 5.0
+    for step in range(600):
+        buffer[1 + step % 7] = float(step)
+    with pytest.raises(gg.errors.AutogradError, match="overwritten in place"):
+        loss.backward()
+
+
+def test_after_all_was_overwritten_parts_are_told_apart_again() -> None:
+    buffer, weight = gg.ones(8, 2), gg.tensor([2.0, 3.0], requires_grad=True)
+    buffer.zero_()
+    loss = (buffer[0] * weight).sum()
+    buffer[1] = 5.0
+    loss.backward()
+    assert weight.grad.tolist() == [0.0, 0.0]

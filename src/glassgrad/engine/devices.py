@@ -77,12 +77,13 @@ def on_the_processor(maker: Callable[Made, Result]) -> Callable[Made, Result]:
 
     @functools.wraps(maker)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name in _ABOUT_MEMORY.keys() & kwargs.keys():
-            given = kwargs.pop(name)
-            if given not in _ABOUT_MEMORY[name]:
-                expected = " or ".join(map(repr, _ABOUT_MEMORY[name][1:]))
-                owner, where = maker.__name__, provenance.here()
-                raise errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=where)
+        if kwargs and not _ABOUT_MEMORY.keys().isdisjoint(kwargs):
+            for name in _ABOUT_MEMORY.keys() & kwargs.keys():
+                given = kwargs.pop(name)
+                if given not in _ABOUT_MEMORY[name]:
+                    expected = " or ".join(map(repr, _ABOUT_MEMORY[name][1:]))
+                    owner, where = maker.__name__, provenance.here()
+                    raise errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=where)
         return maker(*args, **kwargs)
 
     return call

@@ -15,18 +15,20 @@ from glassgrad.engine.node import Node, describe, next_sequence
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
-# A write to a part of some memory: when, where, and (address, shape, strides, dtype) of the part.
+# A write to some memory: when, where, and (address, shape, strides, dtype) of the part; None for all of it.
 _Layout = tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
-_Region = tuple[int, CodeType, int, _Layout]
-_MOST_REGIONS = 256  # with more of them, all of the memory counts as overwritten
+_Write = tuple[int, CodeType, int, _Layout | None]
+_MOST_PARTS = 256  # with more of them, the older half becomes one write to all of the memory
 
 
 def _layout(array: Any) -> _Layout:
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
-def _meet(owner: Any, layout: _Layout, read: Any) -> bool:
+def _meet(owner: Any, layout: _Layout | None, read: Any) -> bool:
     """Tell whether a part of the memory of `owner` and an array that reads it have an element in common."""
+    if layout is None or read is None:
+        return True
     address, shape, strides, dtype = layout
     if 0 in shape:
         return False
@@ -65,7 +67,7 @@ class _Mutations:
 
     def __init__(self) -> None:
         self.latest = 0
-        self.log: dict[int, tuple[Any, int, CodeType, int, list[_Region] | None]] = {}
+        self.log: dict[int, tuple[Any, list[_Write]]] = {}  # by the id of the owner: a reference to it, and its writes
         self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
     def record(self, *arrays: Any, frame: Any = None) -> None:
@@ -78,18 +80,18 @@ class _Mutations:
             self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
         for array in arrays:
             owner = array if array.base is None else memory_owner(array)
-            part = owner is not array and array.nbytes < owner.nbytes
             known = log.get(id(owner))
-            if known is not None and known[0]() is owner:
-                regions = known[4] if part else None
-                if regions is not None:
-                    regions.append((latest, code, lasti, _layout(array)))
-                    if len(regions) > _MOST_REGIONS:
-                        regions = None
-                log[id(owner)] = (known[0], latest, code, lasti, regions)
-            else:
-                regions = [(latest, code, lasti, _layout(array))] if part else None
-                log[id(owner)] = (weakref.ref(owner), latest, code, lasti, regions)
+            if owner is array or array.nbytes >= owner.nbytes:  # what was written before no longer matters
+                reference = known[0] if known is not None and known[0]() is owner else weakref.ref(owner)
+                log[id(owner)] = (reference, [(latest, code, lasti, None)])
+                continue
+            if known is None or known[0]() is not owner:
+                known = log[id(owner)] = (weakref.ref(owner), [])
+            writes = known[1]
+            writes.append((latest, code, lasti, _layout(array)))
+            if len(writes) > _MOST_PARTS:
+                half = writes[len(writes) // 2]
+                writes[: len(writes) // 2 + 1] = [(*half[:3], None)]
 
     def write_since(self, seq: int, owner: Any, read: Any = None) -> provenance.Place | None:
         """Return where the memory of `owner` was overwritten after `seq`, if it was.
@@ -97,11 +99,11 @@ class _Mutations:
         With `read`, a view of it, only writes to what the view shows count.
         """
         entry = self.log.get(id(owner))
-        if entry is not None and entry[1] > seq and entry[0]() is owner:
-            if read is None or entry[4] is None:
-                return provenance.resolve(entry[2], entry[3])
-            for when, code, lasti, layout in reversed(entry[4]):
-                if when > seq and _meet(owner, layout, read):
+        if entry is not None and entry[0]() is owner:
+            for when, code, lasti, layout in reversed(entry[1]):
+                if when <= seq:
+                    break
+                if _meet(owner, layout, read):
                     return provenance.resolve(code, lasti)
         for writer in self.writers:
             if writer.seq > seq and any(memory_owner(array) is owner for array in writer.arrays):
@@ -113,7 +115,7 @@ class _Mutations:
         """Return weak references to the owners of memory that was overwritten after `seq`."""
         if self.latest <= seq:
             return []
-        return [entry[0] for entry in self.log.values() if entry[1] > seq and entry[0]() is not None]
+        return [owner for owner, writes in self.log.values() if writes[-1][0] > seq and owner() is not None]
 
     def check(self, node: Node, traced: bool = False) -> None:
         """Raise when something that `node` saved was overwritten after it was saved.

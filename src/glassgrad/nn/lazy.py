@@ -18,9 +18,8 @@ from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 
 class _Lazy(Module):
-    """What lazy layers share: `becomes` is the class that they turn into, `counts` what they wait for."""
+    """What lazy layers share: `counts` is what they wait for; they turn into the last of their bases."""
 
-    becomes: ClassVar[type[Module]]
     counts: ClassVar[str] = "in_channels"
 
     def has_uninitialized_params(self) -> bool:
@@ -43,7 +42,7 @@ class _Lazy(Module):
             tensor = getattr(self, name, None)
             if tensor is not None:
                 tensor.array = np.zeros(self._shape(name), tensor.dtype)
-        self.__class__ = self.becomes  # type: ignore[assignment]  # a base of it
+        self.__class__ = type(self).__bases__[-1]
         self.reset_parameters()
 
     def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -63,7 +62,7 @@ class LazyLinear(_Lazy, Linear):
         ((4, 2), Linear(in_features=3, out_features=2, bias=True))
     """
 
-    becomes, counts = Linear, "in_features"
+    counts = "in_features"
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, out_features, bias, device, dtype)
@@ -96,8 +95,6 @@ class LazyConv1d(_LazyConv, Conv1d):
         (1, 4, 6)
     """
 
-    becomes = Conv1d
-
 
 class LazyConv2d(_LazyConv, Conv2d):
     """`Conv2d` whose `in_channels` are those of the first input.
@@ -107,8 +104,6 @@ class LazyConv2d(_LazyConv, Conv2d):
         >>> gg.nn.LazyConv2d(4, 3)(gg.zeros(1, 2, 8, 8)).shape
         (1, 4, 6, 6)
     """
-
-    becomes = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
@@ -120,8 +115,6 @@ class LazyConv3d(_LazyConv, Conv3d):
         (1, 4, 6, 6, 6)
     """
 
-    becomes = Conv3d
-
 
 class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
     """`ConvTranspose1d` whose `in_channels` are those of the first input.
@@ -131,8 +124,6 @@ class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
         >>> gg.nn.LazyConvTranspose1d(4, 3)(gg.zeros(1, 2, 8)).shape
         (1, 4, 10)
     """
-
-    becomes = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
@@ -144,8 +135,6 @@ class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
         (1, 4, 10, 10)
     """
 
-    becomes = ConvTranspose2d
-
 
 class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
     """`ConvTranspose3d` whose `in_channels` are those of the first input.
@@ -155,8 +144,6 @@ class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
         >>> gg.nn.LazyConvTranspose3d(4, 3)(gg.zeros(1, 2, 8, 8, 8)).shape
         (1, 4, 10, 10, 10)
     """
-
-    becomes = ConvTranspose3d
 
 
 class _LazyNorm(_Lazy):
@@ -180,8 +167,6 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
         (4, 2, 8)
     """
 
-    becomes = BatchNorm1d
-
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """`BatchNorm2d` whose `num_features` are the channels of the first input.
@@ -192,8 +177,6 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
         (4, 2, 8, 8)
     """
 
-    becomes = BatchNorm2d
-
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """`BatchNorm3d` whose `num_features` are the channels of the first input.
@@ -203,8 +186,6 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
         >>> gg.nn.LazyBatchNorm3d()(gg.zeros(4, 2, 8, 8, 8)).shape
         (4, 2, 8, 8, 8)
     """
-
-    becomes = BatchNorm3d
 
 
 __all__ = [

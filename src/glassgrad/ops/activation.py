@@ -1,4 +1,4 @@
-"""Activation functions: relu, sigmoid, gelu and their kin, each stable for inputs of any size.
+"""Activation functions: relu, sigmoid, gelu and relatives, each stable for inputs of any size.
 
 Where PyTorch's function has a threshold against overflow, these use a form that needs none.
 """
@@ -22,7 +22,7 @@ from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
 
-_HALF = frozenset("e?bB")  # half precision, and the integers of which NumPy's exp makes it
+_HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns it
 
 
 def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
@@ -34,8 +34,8 @@ def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
 
 @in_blocks
 def _sigmoid(xp: Any, x: Array) -> Array:
-    # e / (1 + e) keeps the small values far to the left. To the right e need not grow any more once the quotient
-    # is 1 to the last bit, which keeps it from overflowing; half precision is full earlier.
+    # e / (1 + e) keeps the small values far to the left. To the right e is capped where the quotient is already 1
+    # to the last bit, so that it can't overflow; half precision overflows earlier.
     half = getattr(getattr(x, "dtype", None), "char", None) in _HALF
     e = xp.exp(xp.minimum(x, 11.0 if half else 40.0))
     return e / (1 + e)
@@ -121,7 +121,7 @@ def _gelu(xp: Any, x: Array) -> Array:
 def _gelu_slope(y: Array, x: Array) -> Array:
     if type(y) is type(x) is np.ndarray and x.dtype == y.dtype and x.dtype.char in "fd":
         return approximations.gelu_slope(y, x)
-    # The result over x is not to be differentiated in turn: near 0 its digits cancel.
+    # The rule must not use y / x, which would be differentiated in turn: near 0 its digits cancel.
     u = x * -math.sqrt(0.5)
     return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the exponential that erfc(u) is made of
 
@@ -160,7 +160,7 @@ relu = elementwise(
 
 @in_blocks
 def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
-    # The larger of the two where the slope is between 0 and 1; with 0 an infinite x would give NaN.
+    # For a slope between 0 and 1 it is max(x, slope * x); a slope of 0 would give NaN at infinite x.
     between = isinstance(slope, float) and 0 < slope <= 1
     return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)
 
@@ -271,7 +271,7 @@ def selu(x: Array) -> Array:
 
 
 def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
-    """x limited to [min_val, max_val]; unlike `clip` with no gradient on the borders themselves."""
+    """x limited to [min_val, max_val]; unlike `clip` it has no gradient at the bounds themselves."""
     if x.dtype.kind in "iu":
         return ew.minimum(ew.maximum(x, int(min_val)), int(max_val))
     return hardtanh_p(x, low=float(min_val), high=float(max_val))
@@ -300,12 +300,12 @@ def tanhshrink(x: Array) -> Array:
 
 
 def softshrink(x: Array, lambd: float = 0.5) -> Array:
-    """x moved towards 0 by `lambd`, and 0 within."""
+    """x moved towards 0 by `lambd`; 0 where |x| <= `lambd`."""
     return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, 0 * x))
 
 
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
-    """x, and 0 where |x| <= `lambd`."""
+    """x where |x| > `lambd`, else 0."""
     return ew.where(ew.abs(x) <= lambd, 0.0, x)
 
 
@@ -330,5 +330,5 @@ def logit(x: Array, eps: float | None = None) -> Array:
         x = ew.clip_p(x, low=eps, high=1 - eps)
     x = as_real(x)
     y = ew.log(x) - ew.log1p(-x)
-    # Outside of [0, 1] the slopes of the two logarithms are numbers, but the function has none.
+    # Outside of [0, 1] the slopes of the two logarithms are finite, but the function is not defined.
     return y * ew.where(ew.logical_or(x < 0, x > 1), y.dtype.type(math.nan), y.dtype.type(1)) if eps is None else y

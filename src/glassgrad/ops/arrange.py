@@ -42,7 +42,7 @@ def repeat(x: Array, *sizes: Any) -> Array:
 
 @takes_complex
 def tile(x: Array, *dims: Any) -> Array:
-    """`repeat` with 1 for the dimensions in front that are not named."""
+    """`repeat`, with 1 for leading dimensions that have no number."""
     times = _ints(dims)
     return repeat(x, *(1,) * (len(x.shape) - len(times)), *times)
 
@@ -70,7 +70,7 @@ def _pick(x: Array, positions: Array, axis: int) -> Array:
 
 # --- padding --------------------------------------------------------------------------------------
 
-# PyTorch's and NumPy's names of the same borders.
+# NumPy's names of PyTorch's borders.
 _BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap",
             "symmetric": "symmetric"}  # fmt: skip  # a table
 
@@ -83,7 +83,7 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
     Args:
         x: any shape.
         pad: PyTorch's form, a flat list (left, right, top, bottom, ...) that begins at the last dimension, or NumPy's,
-            a pair for each dimension or one number for all. Negative numbers cut off.
+            a pair for each dimension or one number for all. Negative numbers crop.
         mode: "constant", "reflect", "symmetric", "replicate" (or "edge"), "circular" (or "wrap").
         value: what a constant border is filled with; NumPy's name is `constant_values`.
 
@@ -94,7 +94,7 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
     """
     widths = _widths(pad, len(x.shape))
     cuts = any(a < 0 or b < 0 for a, b in widths)
-    if cuts and mode in {"constant", "circular", "wrap"}:  # the others show at one end what is cut off at the other
+    if cuts and mode in {"constant", "circular", "wrap"}:  # other modes repeat elements that may be cropped elsewhere
         if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(x.shape, widths, strict=True)):
             raise bad_option("pad", "pad", pad, f"no more cut off than there is of shape {tuple(x.shape)}")
         x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths, strict=True))]
@@ -112,7 +112,7 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
 
 
 def _border(n: int, before: int, after: int, mode: str) -> Array:
-    """Return which element each place of the padded axis repeats; a negative number cuts places off again."""
+    """Return which element each place of the padded axis repeats; negative widths crop."""
     most = n - 1 if mode == "reflect" else n
     if n == 0 or (mode in {"reflect", "circular"} and max(before, after) > most) or before + n + after < 0:
         raise bad_option(
@@ -201,7 +201,7 @@ def column_stack(tensors: Sequence[Array]) -> Array:
 
 @takes_complex
 def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
-    """Cut into pieces of `split_size` along `dim`, the last one smaller, or into the sizes given."""
+    """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
     axis = canonical_axis(dim, len(x.shape))
     expect_dimension("split", x)
     total = x.shape[axis]
@@ -222,7 +222,7 @@ def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Arra
 
 @takes_complex
 def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """Cut into at most `chunks` pieces of equal size along `dim`."""
+    """Split into at most `chunks` pieces along `dim`, equal but for a smaller last one."""
     axis = canonical_axis(dim, len(x.shape))
     expect_dimension("chunk", x)
     if chunks < 1:
@@ -241,7 +241,7 @@ def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
 
 @takes_complex
 def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Array, ...]:
-    """Cut along `dim` into so many nearly equal sections, or in front of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
     axis = canonical_axis(dim, len(x.shape))
     size = x.shape[axis]
     given = concrete(indices_or_sections, "tensor_split")
@@ -263,7 +263,7 @@ def _checked(x: Array, op: str, least: int) -> None:
 
 
 def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tuple[Array, ...]:
-    """`tensor_split`, but for a number of sections that has to divide the size."""
+    """`tensor_split`, but the number of sections must divide the size."""
     if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or x.shape[dim] % indices_or_sections):
         raise bad_option(op, "indices_or_sections", indices_or_sections, f"a divisor of the size {x.shape[dim]}")
     return tensor_split(x, indices_or_sections, dim)
@@ -271,21 +271,21 @@ def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tu
 
 @takes_complex
 def hsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Cut into columns (a vector: into parts): so many equal ones, or in front of the indices given."""
+    """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
     _checked(x, "hsplit", 1)
     return _in_equal_parts(x, "hsplit", indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
 @takes_complex
 def vsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Cut into rows: so many equal parts, or in front of the indices given."""
+    """Split rows into equal parts, or before each of the indices given."""
     _checked(x, "vsplit", 2)
     return _in_equal_parts(x, "vsplit", indices_or_sections, 0)
 
 
 @takes_complex
 def dsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Cut along the third dimension: so many equal parts, or in front of the indices given."""
+    """Split along the third dimension into equal parts, or before each of the indices given."""
     _checked(x, "dsplit", 3)
     return _in_equal_parts(x, "dsplit", indices_or_sections, 2)
 
@@ -378,7 +378,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
 
 @takes_complex
 def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
-    """All tensors in the shape they have together."""
+    """Broadcast all tensors to their common shape."""
     shapes = [tuple(x.shape) for x in tensors]
     try:
         shape = np.broadcast_shapes(*shapes)

@@ -38,13 +38,13 @@ def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array
     return g.reshape(kept) if type(g) is np.ndarray else reshape_p(g, shape=kept)
 
 
-# Below so many elements a copy costs less than looking at one element many times.
+# Up to this many elements, a copy costs less than reading through a stride of 0.
 _COPY_UP_TO = 4096
-_ARRAYS = (np.ndarray, np.generic)  # what NumPy's arithmetic on 0-d arrays returns is one number
+_ARRAYS = (np.ndarray, np.generic)  # NumPy's arithmetic on 0-d arrays returns a scalar
 
 
 def spread(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
-    """Return a reduced array in the shape it was reduced from, each element in all its places."""
+    """Return a reduced array broadcast back to the shape before the reduction."""
     if isinstance(g, _ARRAYS) and math.prod(shape) <= _COPY_UP_TO:
         full = np.empty(shape, g.dtype)
         full[...] = g if keepdims or not g.ndim else g.reshape(kept_shape(shape, axis))
@@ -58,12 +58,12 @@ def count(shape: Sequence[int], axes: Axes) -> int:
 
 
 def as_real(x: Array) -> Array:
-    """Integers as floats that hold them: differences of unsigned ones would wrap around."""
+    """Convert integers to floats that hold them, since differences of unsigned ones would wrap around."""
     return x if x.dtype.kind in "fc" else astype(x, np.result_type(x.dtype, np.float32))
 
 
 def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function along a dimension work on a 0-d array, as PyTorch does: as on one element, with 0-d results."""
+    """Let a function along a dimension take a 0-d array as one element and return 0-d results, as PyTorch does."""
 
     @functools.wraps(function)
     def call(x: Array, *args: Any, **kwargs: Any) -> Any:
@@ -78,9 +78,9 @@ def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def widened(y: Array, x: Array, dtype: Any) -> Array:
-    """Return a total in the dtype that was asked for, else in int64 for whole numbers without a sign.
+    """Return a total in the requested dtype, or in int64 for booleans and unsigned integers.
 
-    NumPy adds small integers up in a wider type even where a dtype is given, and unsigned ones in uint64.
+    NumPy sums small integers in a wider type even if a dtype is given, and unsigned ones in uint64.
     """
     if dtype is not None:
         return y if y.dtype == x.dtype else astype(y, x.dtype)
@@ -88,7 +88,7 @@ def widened(y: Array, x: Array, dtype: Any) -> Array:
 
 
 def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return one number in a dtype, as PyTorch fills with it: without its fraction, but never beyond the range."""
+    """Convert one number to a dtype as PyTorch's fills do: drop its fraction, refuse what is out of range."""
     if hasattr(value, "shape") and not isinstance(value, np.generic):
         if value.shape:
             raise bad_option(op, "value", f"an array of shape {tuple(value.shape)}", "one number")
@@ -105,7 +105,7 @@ def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def as_row(x: Array) -> Array:
-    """Return an array with at least one dimension: a number as a row of one."""
+    """Return an array with at least one dimension; a number becomes a vector of length 1."""
     return x if len(x.shape) else reshape_p(x, shape=(1,))
 
 
@@ -118,10 +118,10 @@ def swap_last(x: Array) -> Array:
 
 
 def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
-    """Return the numbers in `x` as an ndarray, for ops whose result cannot be known without them.
+    """Return the values of `x` as an ndarray, for ops whose result shape depends on them.
 
     Raises:
-        GlassgradError: inside a transformation, where there are no numbers yet.
+        GlassgradError: inside a transformation, where there are no values yet.
     """
     array = x.array if hasattr(x, "_tracks") else x
     if isinstance(array, np.ndarray):

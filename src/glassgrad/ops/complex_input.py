@@ -1,8 +1,8 @@
-"""What ops do with complex numbers: compute with them rightly, or refuse them.
+"""Complex support of ops: an op is right for complex numbers, or refuses them.
 
-A primitive states `takes_complex=True`, a function wears `@takes_complex`: value, gradient and tangent are right for
-complex arguments. Whatever states nothing refuses them, so that an op which nobody thought about under this aspect
-gives an error and no wrong number. Primitives refuse where they are called, functions where users meet them.
+A primitive that states `takes_complex=True`, or a function with the decorator `@takes_complex`, has the right value,
+gradient and tangent for complex arguments. All others refuse them, so that an op nobody has checked for complex
+numbers raises instead of returning a wrong result. Primitives check in their call, functions in their public form.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def takes_complex(function: Function) -> Function:
     return function
 
 
-# What most arguments are that are no arrays; they are passed over without a second look.
+# The commonest types of arguments other than arrays; they are skipped at once.
 _REAL = frozenset({float, int, bool, str, type(None)})
 
 
@@ -55,7 +55,7 @@ def refuse_complex(op: str, values: Iterable[Any]) -> None:
 
 def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the function as users call it: refusing complex arguments unless it takes them."""
-    if hasattr(function, "takes_complex"):  # it does, or is guarded already
+    if hasattr(function, "takes_complex"):  # it takes them, or is guarded already
         return function
 
     @functools.wraps(function)
@@ -64,10 +64,10 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             refuse_complex(name, (*args, *kwargs.values()))
         return function(*args, **kwargs)
 
-    call.takes_complex = False  # type: ignore[attr-defined]  # says that it is guarded
+    call.takes_complex = False  # type: ignore[attr-defined]  # marks it as guarded
     return call
 
 
 def guard_all(module: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Guard functions of a module in their places, for everybody who imports them."""
+    """Replace functions of a module by their guarded forms, for everybody who imports them."""
     module.update({name: guarded(module[name], name) for name in names})

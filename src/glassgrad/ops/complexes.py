@@ -1,9 +1,9 @@
-"""Complex numbers: their parts, and the ways between them and real ones.
+"""Complex numbers: their parts, and conversions between complex and real arrays.
 
 In the rules of all ops the cotangent of a complex z is dL/d(re) - i dL/d(im), which lets those of holomorphic
-functions (sums, products, matrix products, exp, ...) stay as they are; those of others conjugate where they have
-to. Users see the conjugate of it, dL/d(re) + i dL/d(im), which is PyTorch's convention: `tape.turned` changes
-from one to the other where gradients enter and leave a walk.
+functions (sums, products, matrix products, exp, ...) stay as they are; the other rules conjugate where necessary.
+Users see its conjugate, dL/d(re) + i dL/d(im), which is PyTorch's convention: `tape.turned` converts between the two
+where gradients enter and leave a walk.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from glassgrad.ops.shape import broadcast_to_p, stack
 
 
 def _as_pairs(xp: Any, z: Array) -> Array:
-    """Complex numbers (...) as an array (..., 2), without a copy."""
-    z = xp.asarray(z, order="C")  # not ascontiguousarray, which gives a number a dimension
+    """View complex numbers (...) as an array (..., 2)."""
+    z = xp.asarray(z, order="C")  # ascontiguousarray would give a 0-d array a dimension
     real = xp.float32 if z.dtype == xp.complex64 else xp.float64
     return z[..., None].view(real)
 
 
 def _as_complex(xp: Any, pairs: Array) -> Array:
-    """An array (..., 2) as complex numbers (...), without a copy."""
+    """View an array (..., 2) as complex numbers (...)."""
     pairs = xp.ascontiguousarray(pairs)
     kind = xp.complex64 if pairs.dtype == xp.float32 else xp.complex128
     return pairs.view(kind)[..., 0]
@@ -82,7 +82,7 @@ def complex(real: Array, imag: Array) -> Array:
 
 @takes_complex
 def real(x: Array) -> Array:
-    """Real part; a real tensor is its own."""
+    """Real part; a real tensor is returned as it is."""
     return view_as_real_p(x)[..., 0] if is_complex(x) else x
 
 
@@ -99,7 +99,7 @@ def conj(x: Array) -> Array:
 
 
 def _squared_size(x: Array) -> Array:
-    """|x|**2, of complex numbers without a root on the way."""
+    """|x|**2, for complex numbers without a square root in between."""
     return real(x * conj_p(x)) if is_complex(x) else x * x
 
 

@@ -56,7 +56,7 @@ def _has_fractions(*xs: Array) -> bool:
 
 
 def _whole_quotient(x: Array, other: Array) -> Array:
-    """The quotient of integers rounded towards 0: one more than rounded down where it is negative and inexact."""
+    """The quotient of integers rounded towards 0: the floor, plus 1 where it is negative and inexact."""
     down = ew.floor_divide(x, other)
     inexact = ew.logical_and(ew.not_equal(ew.remainder(x, other), 0), ew.not_equal(ew.less(x, 0), ew.less(other, 0)))
     return ew.add(down, astype(inexact, down.dtype))
@@ -67,7 +67,7 @@ def floor_divide(x: Array, other: Array) -> Array:
     return ew.floor_divide(x, other)
 
 
-# Without their extra arguments these are the primitives themselves; in-place writing makes use of that.
+# Without extra arguments these are the primitives themselves; in-place ops rely on that.
 for _function, _prim in ((add, ew.add), (subtract, ew.subtract), (divide, ew.divide), (floor_divide, ew.floor_divide)):
     _function.primitive = _prim  # type: ignore[attr-defined]  # set at run time
 
@@ -82,7 +82,7 @@ def lerp(x: Array, end: Array, weight: Array) -> Array:
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
     if x.dtype.kind == "f" and getattr(tensor1, "dtype", x.dtype).kind != "f":
-        tensor1 = astype(tensor1, np.result_type(tensor1.dtype, x.dtype))  # products of small integers wrap around
+        tensor1 = astype(tensor1, np.result_type(tensor1.dtype, x.dtype))  # small integers would wrap
     product = ew.multiply(tensor1, tensor2)
     return x + (product if value == 1 else product * value)
 
@@ -109,7 +109,7 @@ def frac(x: Array) -> Array:
 
 @takes_complex
 def positive(x: Array) -> Array:
-    """x itself; a truth value has no sign, in PyTorch and in NumPy."""
+    """x itself; booleans are refused, as in PyTorch and NumPy."""
     if hasattr(x, "dtype") and x.dtype.kind == "b":
         reason = "a truth value has no sign"
         raise errors.OP_WRONG_KIND(op="positive", operands="a tensor of bool", reason=reason, where=provenance.here())
@@ -133,7 +133,7 @@ def rad2deg(x: Array) -> Array:
 
 
 def round(x: Array, decimals: int = 0) -> Array:
-    """The nearest integer, or number with so many `decimals`; ties go to even ones. The gradient is 0."""
+    """Round to `decimals` places, ties to even. The gradient is 0."""
     if decimals == 0:
         return ew.round_p(x)
     scale = 10.0**decimals
@@ -157,7 +157,7 @@ def clip(x: Array, min: Any = None, max: Any = None) -> Array:
         raise bad_option("clip", "min", None, "at least one of min and max")
     if isinstance(min, _NUMBERS) and isinstance(max, _NUMBERS):
         return ew.clip_p(x, low=min, high=max)
-    # Not maximum and minimum, which share the gradient where x is at the bound: here it is that of x.
+    # maximum and minimum would share the gradient where x is at the bound; here x gets all of it.
     if min is not None:
         x = ew.where(ew.logical_or(x >= min, ew.isnan(x)), x, min)
     return x if max is None else ew.where(ew.logical_or(x <= max, ew.isnan(x)), x, max)
@@ -181,17 +181,17 @@ _PYTHON_NUMBERS = (float, int, bool)
 
 @takes_complex
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
-    """`input` where `condition` is true, else `other`; with it alone the places where it is, one array a dimension.
+    """`input` where `condition` is true, else `other`; with `condition` alone, the indices where it is true.
 
-    The gradient of what is not chosen is 0, but a NaN or inf made on the way there comes back as NaN,
-    since 0 * inf is NaN. `safe_where` avoids that.
+    Entries that are not chosen have gradient 0, but a NaN or inf in the computation that led to them turns it into
+    NaN, since 0 * inf is NaN. `safe_where` avoids that.
     """
     if input is None and other is None:
         return nonzero_p(condition)
-    if getattr(condition, "dtype", None) != np.uint8:  # PyTorch's masks of old
+    if getattr(condition, "dtype", None) != np.uint8:  # PyTorch's masks in early versions
         expect_mask("where", condition, "condition")
     if type(input) in _PYTHON_NUMBERS and type(other) in _PYTHON_NUMBERS and float in (type(input), type(other)):
-        input, other = np.float32(input), np.float32(other)  # the dtype of numbers that meet no tensor
+        input, other = np.float32(input), np.float32(other)  # the dtype of numbers without a tensor beside them
     return ew.where(condition, input, other)
 
 
@@ -199,9 +199,9 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
 def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwise: Any = 0.0, fill: Any = 1.0) -> Array:
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides.
 
-    ``where(x > 0, log(x), 0)`` has the right value at x = 0 and the gradient NaN: log is computed there too, and its
-    derivative inf is multiplied by 0. Here `function` sees `fill`, which must be harmless, in place of what is not
-    chosen.
+    ``where(x > 0, log(x), 0)`` has the right value at x = 0 but the gradient NaN: log is computed there too, and its
+    derivative inf is multiplied by 0. Here `function` sees `fill`, which must be harmless, in place of the arguments
+    that are not chosen.
 
     Args:
         cond: where the function is defined.
@@ -261,7 +261,7 @@ def isneginf(x: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    """The complex numbers of a size and an angle: abs cos(angle) + i abs sin(angle)."""
+    """Complex numbers from magnitude and angle: abs cos(angle) + i abs sin(angle)."""
     return complexes.complex(abs * ew.cos(angle), abs * ew.sin(angle))
 
 
@@ -279,5 +279,5 @@ def angle(x: Array) -> Array:
     """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
     if complexes.is_complex(x):
         return ew.atan2(complexes.imag(x), complexes.real(x))
-    # Not the angle of (x, 0 * x): that is -pi for negative x, since 0 * x is -0.0, and NaN for infinite ones.
+    # atan2(0 * x, x) would be -pi for negative x, since 0 * x is -0.0, and NaN for infinite x.
     return ew.where(ew.less(x, 0), math.pi, ew.sign(as_real(x)) * 0)

@@ -12,7 +12,7 @@ conv2d_weight  w from x, y         x: conv2d_input, y: conv2d
 =============  ==================  =====================================
 
 The work is done by BLAS on gathered windows (`ops/kernels/windows.py`). Results keep their channels innermost behind
-the usual axis order; NumPy's elementwise functions carry that on, and the next convolution finds it.
+the usual axis order; NumPy's elementwise functions keep this layout for the next convolution.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from glassgrad.ops.kernels import native, parallel
 from glassgrad.ops.kernels.windows import ALL, Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 from glassgrad.ops.samples import S
 
-# From so many positions an image's product with the cotangent is large enough to be done on its own.
+# From this many positions on, an image's product with the cotangent is large enough to run on its own.
 _MANY = 64
 
-# What NumPy takes for one multiplication and addition, and to turn or gather one element.
+# Nanoseconds that NumPy takes for one multiply-add, and to transpose or gather one element.
 _NS_A_PRODUCT, _NS_A_COPY = 0.05, 1.0
 
 
@@ -43,7 +43,7 @@ def _check_channels(channels: int, outputs: int, weight: Shape, groups: int) -> 
 
 
 def _cropped(padded: Array, padding: Pads) -> Array:
-    """(N, H, W, C) with a border to a view (N, C, H, W) without."""
+    """View padded (N, H, W, C) as (N, C, H, W) without the padding."""
     (top, bottom), (left, right) = padding
     return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right].transpose(0, 3, 1, 2)
 
@@ -69,7 +69,7 @@ def _is_depthwise(w: Shape, groups: int) -> bool:
 
 
 def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int], plan: Plan) -> Array | None:
-    """The result of native code, where there is enough to do for it; `sizes` are images, channels and outputs."""
+    """The result of native code, or None if the work is too small; `sizes` are images, channels and outputs."""
     n, c, o = sizes
     windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
     copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
@@ -166,7 +166,7 @@ def _conv_input(
     if not depthwise and groups == 1 and stride[1] == 1:
         return _conv_input_by_rows(xp, g, w, plan)
     dtype = xp.result_type(g.dtype, w.dtype)
-    # Windows may end before the input does (stride), so that its last rows get nothing.
+    # With a stride, windows may end before the input does: its last rows get zeros.
     padded = xp.zeros((g.shape[0], *plan.full, c), dtype)
     if depthwise:
         _spread_depthwise(xp, padded, g, w, plan)
@@ -194,7 +194,7 @@ def _conv_input_cut(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
 
 
 def _conv_input_turned(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
-    """At stride 1 the transpose is the convolution with the kernel turned round, inputs and outputs swapped."""
+    """At stride 1 the transpose is the convolution with the flipped kernel, inputs and outputs swapped."""
     o, c, kh, kw = w.shape
     groups = plan.groups
     turned = w.reshape(groups, o // groups, c, kh, kw)[..., ::-1, ::-1].transpose(0, 2, 1, 3, 4)
@@ -206,10 +206,10 @@ def _conv_input_turned(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
 
 
 def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
-    """At stride 1 along rows: windows are gathered along the rows only, and kernel rows added up afterwards.
+    """At stride 1 along rows, gather windows along the rows only and add up kernel rows afterwards.
 
-    Against gathering whole windows this copies kh times less, and the product has kh times more columns,
-    which BLAS likes better than the few channels of an early layer.
+    Compared with gathering whole windows this copies kh times less, and the product has kh times more columns,
+    which is faster in BLAS than the few channels of an early layer.
     """
     o, c, kh, kw = w.shape
     wide = plan.reach(1) - 1
@@ -217,9 +217,9 @@ def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     n, width = g.shape[0], plan.size[1]
     border = ((0, 0), (wide - left, wide - right))
     along = plan._replace(kernel=(1, kw), out=(plan.out[0], width), stride=(1, 1), padding=border)
-    # Row (j, o) of the matrix meets what lies j steps to the right, so the kernel is turned along j.
+    # Row (j, o) of the matrix multiplies the element j steps to the right, so the kernel is flipped along j.
     matrix = xp.ascontiguousarray(w[:, :, :, ::-1].transpose(3, 0, 2, 1)).reshape(kw * o, kh * c)
-    # Few channels go outermost, to keep the runs that are added up long.
+    # Few channels go outermost, to keep the inner loops of the additions long.
     channels_first = c < 16 and c < width
     dtype = xp.result_type(g.dtype, w.dtype)
     out = xp.empty((c, n, plan.size[0], width) if channels_first else (n, plan.size[0], width, c), dtype)
@@ -255,7 +255,7 @@ def _reached_rows(plan: Plan) -> list[tuple[slice, slice]]:
 
 
 def _add_rows(parts: list[Array], target: Array, reach: list[tuple[slice, slice]]) -> None:
-    """target[row] = sum of the parts that reach it; rows are in front."""
+    """target[row] = sum of the parts that reach it; rows are the leading axis."""
     whole = next((at for at, (_, rows) in enumerate(reach) if rows == slice(0, len(target), 1)), None)
     if whole is None:
         target[...] = 0
@@ -328,9 +328,9 @@ def _conv_weight(
 
 
 def _conv_weight_by_rows(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
-    """At stride 1 along columns: windows along the rows serve every row of the kernel, moved up by as much.
+    """At stride 1 along columns, reuse the windows along the rows for every kernel row, shifted by it.
 
-    Against gathering whole windows this copies kh times less, and g stays as it lies in memory.
+    Compared with gathering whole windows this copies kh times less, and g keeps its memory layout.
     """
     n, c, o = x.shape[0], x.shape[1], g.shape[1]
     (oh, ow), (kh, kw), high = plan.out, plan.kernel, plan.full[0]
@@ -354,7 +354,7 @@ def _conv_weight_by_rows(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) ->
 
 
 def _added_up(sums: dict[int, Array]) -> Array:
-    """The sum over the shares in the order of the samples, whichever was ready first."""
+    """The sum over the shares in the order of the samples, whichever finished first."""
     total: Array = functools.reduce(operator.iadd, (sums[first] for first in sorted(sums)))
     return total
 

@@ -38,7 +38,7 @@ Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what
 Rule = Callable[..., Any]
 
 REGISTRY: dict[str, Primitive] = {}
-PRIMITIVES: dict[str, Primitive] = {}  # what a trace may name: the table, and a few with tests of their own
+PRIMITIVES: dict[str, Primitive] = {}  # all that a trace may name: the table, and a few with separate tests
 
 
 class Interpreter(NamedTuple):
@@ -51,7 +51,7 @@ class Interpreter(NamedTuple):
 INTERPRETERS: dict[type, Interpreter] = {}
 HIGHEST = 100  # the rank of Tensors
 
-# What no interpreter asks for and no other array library has made.
+# Types that belong to no interpreter and no other array library.
 _PLAIN = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
 
 
@@ -73,8 +73,8 @@ class Primitive:
         name: NumPy's name, lowercase; the key in `REGISTRY`.
         formula: what it computes, as a formula in x (or a, b).
         derivative: its derivative, as a formula, for the op table.
-        evaluate: computes on NumPy arrays.
-        saves_y, saves_x: what a tape keeps alive for the rules.
+        evaluate: the function on NumPy arrays.
+        saves_y, saves_x: whether the tape keeps output and inputs for the rules.
         saves_from: keep only the arguments from this position on (index arrays, as a rule); those
             before it reach the rules as placeholders, whether they have a gradient or not.
         saves_to: keep only the arguments in front of this position, in the same way.
@@ -130,7 +130,7 @@ class Primitive:
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
         self.saves_y, self.saves_x = "y" in saves, "x" in saves
         self.saves_from, self.saves_to = saves_from, saves_to
-        # Whether a walk has something of a node to free; a node that saved nothing can be walked again.
+        # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples = samples
         self.sample_params = dict(sample_params or {})
@@ -139,7 +139,7 @@ class Primitive:
         self.shape_rule = shape
         self.batch = batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
-        self.takes_complex = takes_complex or not register  # what is not registered runs the code of users
+        self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users
         self.tolerance, self.notes = tolerance, notes
         self.vjps: tuple[Rule | None, ...] | None = None
         self.jvps: tuple[Rule | None, ...] | None = None
@@ -147,7 +147,7 @@ class Primitive:
         self.joint_jvp: Rule | None = None
 
     def decomposed(self, *args: Any, **params: Any) -> Any:
-        """Return what has a derivative of the results of the decomposition of a fused primitive."""
+        """Return the differentiable results of a fused primitive's decomposition."""
         assert self.decompose is not None
         y = self.decompose(*args, **params)
         return y[0] if self.companions else y
@@ -179,13 +179,13 @@ class Primitive:
 
     @cached_property
     def traits(self) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, int | None, bool, bool]:
-        """What recording has to know, in one read: of several classes, attributes are slow to look up."""
+        """The fields that recording needs, in one attribute: each look-up on differing classes is slow."""
         keeps = self.saves_x, self.saves_y, self.saves_from
         return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
 
     @cached_property
     def special(self) -> bool:
-        """Whether a call gives anything else than one array that may be tracked, or saves only its first arguments."""
+        """Whether a call returns anything but one array that may be tracked, or saves only its first arguments."""
         return self.companions > 0 or self.multiple or self.saves_to is not None or not self.differentiable
 
     @cached_property
@@ -193,7 +193,7 @@ class Primitive:
         """Whether any argument can have a gradient."""
         return self.joint_vjp is not None or any(rule is not None for rule in self.vjps or ())
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:  # in a class body it is a method
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:  # as a class attribute it is a method
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
@@ -207,7 +207,7 @@ class Primitive:
         return self.evaluate(*args, **params)
 
     def within(self, namespace: Any, *args: Any, **params: Any) -> Any:
-        """Compute with an array namespace, for the forward of another op; it may have this function itself."""
+        """Compute inside another op's forward, by the namespace's function of this name if it has one."""
         if namespace is np:
             return self.evaluate(*args, **params)
         own = getattr(namespace, self.name, None)
@@ -222,7 +222,7 @@ class Primitive:
         """Return the `Aval` (or tuple of them) of the result for arguments that have shape and dtype."""
         if self.shape_rule is not None:
             found = self.shape_rule(*args, **params)
-            if isinstance(found, Aval):  # a rule that knows the dtype as well
+            if isinstance(found, Aval):  # the rule states the dtype as well
                 return found
             dtypes = [np.empty(0, arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
             return Aval(found, np.result_type(*dtypes))
@@ -253,7 +253,7 @@ class select:  # noqa: N801 - reads as a function where entries use it
     """A partial that is 1 where the mask holds and 0 elsewhere; the cotangent is selected, not scaled.
 
     Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask says
-    where the partial is 0 instead, which tells what becomes of a NaN that compares false.
+    where the partial is 0 instead, which decides the case of a NaN, since it compares false.
     """
 
     def __init__(self, mask: Rule, keep: bool = True) -> None:
@@ -297,7 +297,7 @@ class Elementwise(Primitive):
         shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
         if params:
             return Aval(shape, self._dtype(args, params))
-        # Of Python numbers the kind decides, but whole ones may be too large for a dtype.
+        # Python numbers matter by type alone, but an int by value too: it may not fit the dtype.
         key = tuple([arg.dtype if hasattr(arg, "dtype") else arg if type(arg) is int else type(arg) for arg in args])
         dtype = self._dtypes.get(key)
         if dtype is None:
@@ -307,7 +307,7 @@ class Elementwise(Primitive):
     def _dtype(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Return the result's dtype: what comes out for arrays of one element."""
         if self.arity == 1 and callable(self.partials[0]) and not params and args[0].dtype.kind == "f":
-            return args[0].dtype  # as for all that has a derivative; SciPy need not be imported to see that
+            return args[0].dtype  # as for every differentiable op, without importing SciPy
         tiny = [np.ones((1,) * min(len(arg.shape), 1), arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
         return np.asarray(self.compute(tuple(tiny), params)).dtype
 
@@ -323,13 +323,13 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
         if blocked is not None:
             return blocked
     elif partial == 0:
-        # A gradient of zero, not none: what lies behind a step function is reached, as in PyTorch.
+        # A zero gradient rather than none, so that inputs of step functions are reached, as in PyTorch.
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if options or arity > 2:
         if callable(partial):
             return lambda c, y, *x, **params: c * partial(y, *x, **params)
         return lambda c, y, *x, **params: c * partial
-    # The hot path of small tensors, where taking arguments apart would cost more than the product.
+    # The hot path of small tensors, where unpacking arguments would cost more than the product.
     if callable(partial):
         if arity == 1:
             return lambda c, y, x: c * partial(y, x)
@@ -433,10 +433,10 @@ class Custom(Primitive):
 
 
 class Fused(Primitive):
-    """A composite with a hand-derived vjp, for speed in eager mode.
+    """A composite with a hand-written vjp, for speed in eager mode.
 
-    `forward(xp, *x, **params)` returns the result and the residuals that the vjp wants. With `companions`
-    the result is a tuple of y and so many arrays that carry no derivative (statistics, indices).
+    `forward(xp, *x, **params)` returns the result and the residuals for the vjp. With `companions`
+    the result is a tuple of y and that many arrays without a derivative (statistics, indices).
     `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
     the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
     a generic test holds the two against each other.
@@ -463,7 +463,7 @@ class Fused(Primitive):
         return super().compute(args, params)[0]
 
 
-# As entries spell it; the classes say what each states.
+# The names that entries use; the classes document their arguments.
 elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused
 
 
@@ -478,7 +478,7 @@ def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...
 
 
 def distinct_axes(dims: Iterable[int], ndim: int) -> tuple[int, ...]:
-    """Return several axes counted from the front, in their order; raises when one stands there twice."""
+    """Return several axes as non-negative integers in their order; raise if one occurs twice."""
     axes = tuple([canonical_axis(int(axis), ndim) for axis in dims])
     if len(set(axes)) != len(axes):
         raise errors.DIMS_TWICE(dims=axes, ndim=ndim, where=provenance.here())
@@ -486,7 +486,7 @@ def distinct_axes(dims: Iterable[int], ndim: int) -> tuple[int, ...]:
 
 
 def canonical_axis(dim: int, ndim: int) -> int:
-    """Return the axis counted from the front; raises `IndexError` when it is out of range."""
+    """Return the axis as a non-negative integer; raise `IndexError` if it is out of range."""
     if -ndim <= dim < ndim:
         return dim % ndim
     bound = max(ndim, 1)
@@ -496,5 +496,5 @@ def canonical_axis(dim: int, ndim: int) -> int:
 
 
 def bad_option(owner: str, name: str, given: Any, expected: str) -> Exception:
-    """Return the exception for an argument that is not possible."""
+    """Return the exception for an invalid argument."""
     return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())

@@ -1,9 +1,8 @@
 """Connectionist temporal classification (Graves et al. 2006): -log of the probability of a label sequence.
 
 Labels are interleaved with blanks; a path stays on a place of this row, moves to the next, or skips a blank
-between two different labels. `alpha[t, n, s]` is the log-probability of all beginnings of paths of example n
-that are on place s at time t, `beta` that of the ends. All examples advance together, one step of time after
-the other.
+between two different labels. `alpha[t, n, s]` is the log-probability of all path prefixes of example n that are on
+place s at time t, `beta` that of the suffixes. All examples advance together, one time step after the other.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NEVER = -math.inf
 
 
 def _extended(targets: Array, blank: int) -> Array:
-    """(N, L) labels to (N, 2 L + 1) with a blank before, between and behind them."""
+    """(N, L) labels to (N, 2 L + 1) with a blank before, between and after them."""
     n, length = targets.shape
     places = np.full((n, 2 * length + 1), blank, np.int64)
     places[:, 1::2] = targets
@@ -47,7 +46,7 @@ def _logaddexp3(a: Array, b: Array, c: Array) -> Array:
 
 
 def _shifted(row: Array, steps: int) -> Array:
-    """The row moved to the right, with log-probabilities of 0 moved in."""
+    """The row shifted to the right and filled with -inf, the log of probability 0."""
     moved = np.full_like(row, _NEVER)
     moved[:, steps:] = row[:, : row.shape[1] - steps]
     return moved
@@ -80,7 +79,7 @@ def _forward(
 
 
 def _ends(last: Array, target_lengths: Array) -> Array:
-    """The two places where a path may end: the last label and the blank behind it."""
+    """The two places where a path may end: the last label and the blank after it."""
     rows = np.arange(len(last))
     behind = last[rows, 2 * target_lengths]
     label = np.where(target_lengths > 0, last[rows, np.maximum(2 * target_lengths - 1, 0)], _NEVER)
@@ -88,7 +87,7 @@ def _ends(last: Array, target_lengths: Array) -> Array:
 
 
 def _betas(emitted: Array, skip: Array, lengths: Array, target_lengths: Array) -> Array:
-    """Ends of paths, the emission at their first time left out."""
+    """Log-probabilities of the suffixes of paths, without the emission at their first time."""
     times, n, width = emitted.shape
     place = np.arange(width)
     final = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
@@ -128,7 +127,7 @@ def _vjp(
     d = np.zeros(x.shape, weights.dtype)
     for place in range(places.shape[1]):
         d[:, np.arange(n), places[:, place]] -= weights[:, :, place]
-    # An impossible sequence has no direction in which it becomes possible: NaN, unless its loss was dropped.
+    # An impossible sequence has no gradient: NaN, unless its loss was dropped.
     d *= np.where(possible | (g == 0), g, math.nan)[:, None]
     return d.astype(x.dtype, copy=False), None, None, None
 

@@ -1,7 +1,7 @@
 """Ops whose result has a shape that depends on the numbers: nonzero, unique, bincount, histograms.
 
-They need the numbers, so they refuse to work on what stands for an array inside a transformation. What
-they find are positions; values come from indexing with them, through which gradients flow.
+They need the values, so they refuse the abstract arrays inside a transformation. They return positions; values
+come from indexing with these, through which gradients flow.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _positions_of(x: Array, positions: Array, axis: int) -> Array:
 
 @takes_complex
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
-    """The places where x is not zero: shape (count, ndim), or one array a dimension `as_tuple`."""
+    """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""
     found = nonzero_p(x)
     if as_tuple:
         return found
@@ -82,19 +82,19 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
 
 @takes_complex
 def argwhere(x: Array) -> Array:
-    """The places where x is not zero: shape (count, ndim)."""
+    """The indices where x is not zero: shape (count, ndim)."""
     return nonzero(x)
 
 
 def unique(
     x: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The different values in x, in order; with `dim` the different slices.
+    """The distinct values in x, in order; with `dim` the distinct slices.
 
-    Gradients flow to the first place where each value occurs.
+    Gradients flow to the first occurrence of each value.
 
     Returns:
-        The values; with the flags a tuple (values, inverse, counts) of what was asked for.
+        The values; with flags a tuple of the values and the inverse or counts asked for.
     """
     axis = None if dim is None else canonical_axis(dim, len(x.shape))
     first, inverse, counts = unique_p(x, axis=axis)
@@ -123,7 +123,7 @@ def _asked(values: Array, *extras: tuple[Array, bool]) -> Any:
 
 
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each of the integers 0, 1, ... occurs in x, or the sum of its `weights`, which get gradients."""
+    """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
     plain = concrete(x, "bincount")
     if minlength < 0:
         raise bad_option("bincount", "minlength", minlength, "0 or more")
@@ -156,7 +156,7 @@ class Histogram(NamedTuple):
 def histogram(
     x: Array, bins: Any = 10, *, range: tuple[float, float] | None = None, weight: Any = None, density: bool = False
 ) -> Histogram:
-    """Counts of the values between `bins` edges (or sums of their `weight`), and the edges; no gradient.
+    """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient.
 
     Both have the dtype of x, as in PyTorch; of integers the counts are integers. `density` divides by the total and by
     the width of each bin.

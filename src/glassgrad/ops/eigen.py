@@ -83,7 +83,7 @@ def _on_diagonal(values: Array) -> Array:
 
 
 def _real_places(vectors: Array) -> Array:
-    """1 at the component of every eigenvector that LAPACK made real, the largest one."""
+    """1 at the largest component of every eigenvector, which LAPACK makes real."""
     re, im = _apart(vectors)
     if not vectors.shape[-2]:
         return re
@@ -103,7 +103,7 @@ def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Arr
     if g_vectors is not None:
         re, im = _apart(vectors)
         g_re, g_im = _apart(g_vectors)
-        # The transpose of turning every vector until its largest component is real, then of keeping its length.
+        # The transpose of rotating every vector until its largest component is real, then of keeping its length.
         places = _real_places(vectors)
         turn = _columns_sum(g_re * im - g_im * re)
         g_im = g_im + places * turn / _columns_sum(places * re)
@@ -158,8 +158,8 @@ eig_p: Custom = custom(
 def eig(x: Array) -> EigResult:
     """Eigenvalues (..., n) and eigenvectors (columns) of (..., n, n), real or complex; both results are complex.
 
-    An eigenvector has length 1 and its largest component is real, as LAPACK makes it; the gradient is that of this
-    choice. PyTorch refuses losses that depend on the phase, for the others the gradients are the same.
+    An eigenvector has length 1 and its largest component is real, which is LAPACK's choice; the gradient includes
+    that choice. PyTorch refuses losses that depend on the phase; for all others the gradients agree.
 
     Example:
         >>> import glassgrad as gg

@@ -59,7 +59,7 @@ def _plan(equation: str, shapes: tuple[Shape, ...]) -> _Plan:
         raise _fail(equation, shapes, f"index {unknown[0]!r} of the result is in no operand")
     if len(set(out)) != len(out):
         raise _fail(equation, shapes, "an index occurs twice in the result")
-    # Each operand loses what it holds twice, and what nobody else needs, before any product.
+    # Before any product, each operand takes its diagonals and sums the indices that nobody else needs.
     own = [_reduced(term, [*terms[:at], *terms[at + 1 :], out]) for at, term in enumerate(terms)]
     steps = []
     current = list(own)
@@ -132,7 +132,7 @@ def _order(terms: Sequence[str], out: str, sizes: dict[str, int]) -> list[tuple[
         first, second, *more = sorted(step)
         pairs.append((first, second))
         count -= 1
-        # The result of a pair stands last; what stood behind the pair has moved up.
+        # The result of a pair is appended; operands after the pair have moved up.
         for moved, position in enumerate(more, start=2):
             pairs.append((position - moved, count - 1))
             count -= 1
@@ -143,7 +143,7 @@ def _order(terms: Sequence[str], out: str, sizes: dict[str, int]) -> list[tuple[
 
 
 def _diagonal(x: Array, term: str) -> tuple[Array, str]:
-    """Keep of every index that occurs twice the places where both are equal."""
+    """Take the diagonal of every index that occurs twice."""
     while len(set(term)) < len(term):
         letter = next(char for char in term if term.count(char) > 1)
         first = term.index(letter)
@@ -199,7 +199,7 @@ def _contract(a: Array, a_term: str, b: Array, b_term: str, out: str) -> Array:
     shared = [letter for letter in a_term if letter in b_term]
     kept = "".join(letter for letter in out if letter in shared)
     summed = "".join(letter for letter in shared if letter not in out)
-    # In the order of the result, so that it need not be turned afterwards.
+    # In the order of the result, so that no transpose is needed afterwards.
     a_free = "".join(letter for letter in out if letter in a_term and letter not in shared)
     b_free = "".join(letter for letter in out if letter in b_term and letter not in shared)
     if not summed:

@@ -90,7 +90,7 @@ def _power_exponent(y: Array, a: Array, b: Array) -> Array:
     zero = logical_and(a == 0, _real_part(b) >= 0)
     base: Any = where(zero, 1, a)
     if complex_dtype((b,)) is not None:
-        base = base + 0j  # the logarithm of a negative number is complex then
+        base = base + 0j  # so that the logarithm of a negative number is complex
     return where(zero, 0, power(a, b) * log(base))
 
 
@@ -130,7 +130,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 @in_blocks
 def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
-    # Two formulas, so that both ends are met exactly.
+    # Two formulas, so that both ends are exact.
     d = b - a
     return xp.where(xp.abs(weight) < 0.5, a + weight * d, b - (1 - weight) * d)
 
@@ -156,9 +156,9 @@ where = elementwise(
 
 
 def _larger(a: Array, b: Array) -> Array:
-    # Half a gradient to each where both are equal; NaN compares false, and both get all of it.
+    # On ties each gets half of the gradient; NaN compares false, so that both get all of it.
     if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype == b.dtype:
-        # The same as below, without a choice for each element and in the dtype of the arguments.
+        # The same as below, without branches and in the dtype of the arguments.
         half = (a <= b).astype(a.dtype)
         half += a < b
         half *= -0.5
@@ -396,7 +396,7 @@ atan2 = elementwise(
 
 @in_blocks
 def _sinc_slope(y: Array, x: Array) -> Array:
-    # (cos(pi x) - sinc(x)) / x, and its series where that would cancel.
+    # (cos(pi x) - sinc(x)) / x, and its series near 0, where the difference cancels.
     near = abs(x) < 1e-3
     apart = where(near, 1.0, x)
     return where(near, -(math.pi**2) / 3 * x, (cos(math.pi * apart) - sinc(apart)) / apart)
@@ -415,7 +415,7 @@ def _abs_slope(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return sign(x)
     size = abs(x)
-    return conj_p(x) / where(size == 0, 1, size)  # the tangent of y is the real part of this times that of x
+    return conj_p(x) / where(size == 0, 1, size)  # dy = re(this * dx)
 
 
 abs = elementwise(
@@ -440,7 +440,7 @@ def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "")
 
 _WHOLE = (-1.0, 0.0, 1.0)
 sign: Elementwise = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
-# A truth value is its own sign, as in PyTorch; NumPy's function takes none.
+# A boolean is its own sign, as in PyTorch; NumPy's function refuses booleans.
 sign.evaluate = lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
 floor = _step("floor", "floor", "largest integer <= x", *_WHOLE)
 ceil = _step("ceil", "ceil", "smallest integer >= x", *_WHOLE)

@@ -1,6 +1,6 @@
-"""What indexing ops expect of indices, masks and sources, as PyTorch does: checked once, before anything is computed.
+"""PyTorch's checks of indices, masks and sources of indexing ops, made once before anything is computed.
 
-NumPy broadcasts, casts and cuts where PyTorch refuses; what was meant is then a guess.
+NumPy broadcasts, casts and crops where PyTorch refuses, and so guesses what the user meant.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _INDEX = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
-    """Return an index as an array of int64 or int32; with `vector` one of at most one dimension."""
+    """Return an index as an array of int64 or int32; `vector` allows at most one dimension."""
     array = index
     if not isinstance(getattr(index, "dtype", None), np.dtype):  # a list, or another library's
         array = np.asarray(index)
         array = array if array.size else array.astype(np.int64)
     if not math.prod(array.shape) and array.dtype.kind in "iu":
-        array = np.empty(tuple(array.shape), np.int64)  # of no numbers the dtype does not matter
+        array = np.empty(tuple(array.shape), np.int64)  # the dtype of an empty array does not matter
     if array.dtype not in _INDEX:
         raise bad_option(op, "index", f"an array of {array.dtype}", "integers: int64 or int32")
     if vector and len(array.shape) > 1:
@@ -50,7 +50,7 @@ def expect_dtype(op: str, x: Array, source: Any) -> None:
 
 
 def expect_along(op: str, x: Array, axis: int, index: Array, source: Any = None) -> None:
-    """Raise unless an index names places along an axis: as many dimensions as x, and no larger but along the axis.
+    """Raise unless an index has as many dimensions as x and is no larger, except along the axis.
 
     A `source` has to be at least as large as the index.
     """

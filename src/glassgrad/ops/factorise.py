@@ -61,7 +61,7 @@ def _symmetric(x: Array) -> Array:
 
 
 def _check_phase(op: str, within: Array) -> None:
-    """Refuse gradients that would turn vectors by a phase, which nothing decides: `within` is vH g."""
+    """Refuse gradients with respect to the arbitrary phase of the vectors; `within` is vH g."""
     if type(within) is np.ndarray and within.dtype.kind == "c":
         turning = np.abs(np.diagonal(within, 0, -2, -1).imag)
         if turning.max(initial=0) > 1e-2 * max(1.0, float(np.abs(within).max(initial=0))):
@@ -69,7 +69,7 @@ def _check_phase(op: str, within: Array) -> None:
 
 
 def _columns(s: Array) -> Array:
-    """A vector (..., n) as what scales the columns of a matrix: (..., 1, n)."""
+    """A vector (..., n) as (..., 1, n), which scales the columns of a matrix."""
     return reshape_p(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
 
 
@@ -235,7 +235,7 @@ def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: boo
     with np.errstate(divide="ignore", invalid="ignore"):
         inner: Any = 0
         outside: Any = 0
-        turning: Any = 0  # how the gradients turn the phases of the vectors: u and v have to agree on it
+        turning: Any = 0  # the gradients' part along the phases of the vectors, on which u and v have to agree
         if g_u is not None:
             g_u = _first_columns(g_u, count)
             within = matmul(_adjoint(u), g_u)
@@ -270,7 +270,7 @@ def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[
         gaps = _gaps(s * s)
         t_u = matmul(u, gaps * (inner * row + column * transposed))
         t_v = matmul(_adjoint(vh), gaps * (column * inner + transposed * row))
-        if is_complex(x):  # what the two phases turn by together, shared equally
+        if is_complex(x):  # the common phase of the two, shared equally
             turned = _columns(imag(_diagonal_of(inner)) * 0.5j / s)
             t_u, t_v = t_u + u * turned, t_v - _adjoint(vh) * turned
         if u.shape[-2] > count:
@@ -286,7 +286,7 @@ def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[
 
 
 def _widen(t: Array, shape: Shape, axis: int) -> Array:
-    """Zero tangents for the vectors beyond the first, which are free to turn."""
+    """Pad with zero tangents for the remaining vectors, whose rotation is arbitrary."""
     if t.shape[axis] == shape[axis]:
         return t
     missing = list(shape)
@@ -351,10 +351,10 @@ qr_complete_p: Custom = custom(
 
 @takes_complex
 def eigh(x: Array, UPLO: str = "L") -> EighResult:
-    """Eigenvalues in rising order and eigenvectors (columns) of a symmetric (..., n, n).
+    """Eigenvalues in ascending order and eigenvectors (columns) of a symmetric (..., n, n).
 
-    One triangle is read: with `UPLO` "L" the lower one, with "U" the upper one. The gradient is symmetric, as if x had
-    been.
+    Only one triangle is read: the lower one with `UPLO` "L", the upper one with "U". The gradient is symmetric, as for
+    a symmetric x.
     """
     return EighResult(*eigh_p(mirrored("eigh", x, lower=_reads_lower("eigh", UPLO))))
 
@@ -367,13 +367,13 @@ def _reads_lower(op: str, triangle: str) -> bool:
 
 @takes_complex
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
-    """Eigenvalues of a symmetric (..., n, n), in rising order; of one triangle, as `eigh`."""
+    """Eigenvalues of a symmetric (..., n, n) in ascending order; reads one triangle, as `eigh` does."""
     return eigh_p(mirrored("eigvalsh", x, lower=_reads_lower("eigvalsh", UPLO)))[0]
 
 
 @takes_complex
 def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
-    """u, s, vh with u diag(s) vh = x (..., m, n), singular values falling: `linalg.svd`.
+    """u, s, vh with u diag(s) vh = x (..., m, n), singular values in descending order: `linalg.svd`.
 
     With `full_matrices` u and vh are square; gradients of the vectors beyond the first min(m, n) are ignored.
     """
@@ -390,7 +390,7 @@ def svd(x: Array, some: bool = True) -> Any:
 
 @takes_complex
 def svdvals(x: Array) -> Array:
-    """Singular values of (..., m, n), falling."""
+    """Singular values of (..., m, n), in descending order."""
     return svd_p(x, full=False)[1]
 
 

@@ -1,8 +1,8 @@
 """Discrete Fourier transforms.
 
-The primitives work on pairs: a real array with a last dimension of 2 for real and imaginary parts. So each
-is a linear map of real numbers, with a plain transpose. The public functions take and return complex arrays,
-which are the same memory seen another way; `complexes` says what those can do.
+The primitives work on pairs: real arrays with a last dimension of 2 for real and imaginary parts. So each is a linear
+map of real numbers with an ordinary transpose. The public functions take and return complex arrays, which are views
+of the same memory; see `complexes`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _scale(norm: str | None, size: int, inverse: bool) -> float:
 
 
 def _resized(x: Array, axis: int, size: int) -> Array:
-    """Cut the axis, or fill it up with zeros."""
+    """Crop the axis, or pad it with zeros."""
     have = x.shape[axis]
     if size < 1:
         raise errors.BAD_OPTION(owner="fft", name="n", given=size, expected="at least 1", where=provenance.here())
@@ -116,7 +116,7 @@ def _complex_transform(x: Array, n: int | None, dim: int, norm: str | None, inve
 
 
 def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
-    """Discrete Fourier transform along `dim`, cut or filled with zeros to `n`: a complex tensor.
+    """Discrete Fourier transform along `dim`, cropped or zero-padded to `n`: a complex tensor.
 
     `norm`: "backward" (no factor here, 1/n in the inverse), "ortho" (1/sqrt(n) in both), "forward".
     """
@@ -129,7 +129,7 @@ def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
-    """The n // 2 + 1 frequencies of a real signal that determine the rest: a complex tensor.
+    """The n // 2 + 1 frequencies of a real signal, which determine the others: a complex tensor.
 
     Example:
         >>> import glassgrad as gg
@@ -154,7 +154,7 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
     size = 2 * (z.shape[axis] - 1) if n is None else n
     pairs = view_as_real_p(z) if is_complex(z) else stack([z, np.zeros(z.shape, z.dtype)], -1)
     pairs = _resized(pairs, axis, size // 2 + 1)
-    # `rfft_back` counts every frequency once; all but those that are their own mirror image stand for two.
+    # `rfft_back` counts every frequency once, but all that differ from their mirror image stand for two.
     doubled = pairs * (1 / _half_weights(np, size, len(pairs.shape), axis, pairs.dtype))
     return _times(rfft_back_p(doubled, axis=axis, size=size), _scale(norm, size, inverse=True))
 
@@ -178,7 +178,7 @@ def _opposite(norm: str | None) -> str | None:
 
 
 def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int]]:
-    """The size asked for, or None, of every dimension: without `dim` all of them, or the last ones for which `s` is."""
+    """The requested size (or None) of every dimension; without `dim` of all, or of the last len(s)."""
     ndim = len(input.shape)
     if dim is None:
         dims: Sequence[int] = range(ndim) if s is None else range(ndim - len(s), ndim)
@@ -290,7 +290,7 @@ def ifftshift(input: Array, dim: Any = None) -> Array:
     return _shifted(input, dim, -1)
 
 
-# The others are for real signals, and say so themselves.
+# The other transforms take real signals and check that themselves.
 for _function in (
     fft,
     ifft,

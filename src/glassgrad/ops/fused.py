@@ -1,6 +1,6 @@
-"""Fused primitives: hot composites with a hand-derived backward, for speed in eager mode.
+"""Fused primitives: hot composites with a hand-written backward, for speed in eager mode.
 
-Each states its `decompose`, the same function in other ops; a generic test holds the two together.
+Each states its `decompose`, the same function in other ops; a generic test compares the two.
 Forwards get NumPy arrays and may work in place on what they allocated themselves.
 """
 
@@ -50,7 +50,7 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
 
 
 def _sum_rows(x: Array) -> Array:
-    """Return the sum over axis 0 of a matrix; for few rows a product with ones costs half of a reduction."""
+    """Return the sum over axis 0 of a matrix; for few rows, a product with ones takes half the time."""
     rows = x.shape[0]
     if rows > 512:
         return np.add.reduce(x, axis=0)
@@ -93,7 +93,7 @@ def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _over_batch(x: Array, axes: tuple[int, ...], beside: tuple[int, ...]) -> Array:
-    """Sum over all axes but the channels, in the shape that stands beside x."""
+    """Sum over all axes but the channels, in a shape that broadcasts against x."""
     if x.ndim == 2:
         return _sum_rows(x)
     return np.add.reduce(x, axis=axes).reshape(beside)
@@ -136,7 +136,7 @@ def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *
 
 
 def widened(x: Array) -> Array:
-    """Return half precision as single: 1 / std**3, which the derivative of 1 / std holds, soon leaves its range."""
+    """Widen half precision to single: 1 / std**3, in the derivative of 1 / std, easily overflows it."""
     return astype(x, np.float32) if x.dtype == np.float16 else x
 
 
@@ -166,11 +166,11 @@ batch_norm_p = fused(
 
 
 def _labels_to_keep(target: np.ndarray[Any, Any], classes: int, ignore_index: int, op: str) -> Any:
-    """Check that labels are class indices; return which are not `ignore_index`, None if all.
+    """Check that labels are class indices; return the mask of those to keep, None for all.
 
     Raises:
-        KindError: labels that are no integers.
-        IndexRangeError: a label outside 0..classes-1 other than `ignore_index`.
+        KindError: the labels are not integers.
+        IndexRangeError: a label is outside 0..classes-1 and is not `ignore_index`.
     """
     if target.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=target.dtype, where=provenance.here())
@@ -186,7 +186,7 @@ def _cross_entropy(
 ) -> tuple[Array, tuple[Array, Any, Any, float]]:
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
-    # Where in the flattened logits those of the targets are.
+    # Positions of the targets' logits in the flattened array.
     picked_at = _starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
     probabilities = np.subtract(logits, max_over(logits, 1, None, None, True), order="C")
     picked = probabilities.reshape(-1).take(picked_at)
@@ -222,7 +222,7 @@ def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: 
 
 @lru_cache(maxsize=16)
 def _starts(rows: int, width: int) -> Array:
-    """Return where the rows of a matrix begin when it is flattened."""
+    """Return the positions of the rows' first elements in the flattened matrix."""
     return np.arange(0, rows * width, width)
 
 

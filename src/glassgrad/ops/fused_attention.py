@@ -17,7 +17,7 @@ from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import max_p, softmax_p
 from glassgrad.ops.samples import S, flags, positive
 
-# Scores within this need no shift by their row's maximum: exp can neither overflow nor vanish in float32.
+# Scores within this bound need no shift by the row's maximum: exp neither overflows nor underflows in float32.
 _SAFE = 60.0
 
 
@@ -35,7 +35,7 @@ def _causal_factor(rows: int, columns: int, dtype: Any) -> Array:
 
 
 def _extra(extra: Sequence[Array], masked: bool, dropped: bool) -> tuple[Array | None, Array | None]:
-    """Return mask and dropout factor from the arguments behind q, k, v."""
+    """Return mask and dropout factor from the arguments after q, k, v."""
     parts = list(extra)
     mask = parts.pop(0) if masked else None
     return mask, parts.pop(0) if dropped else None
@@ -46,7 +46,7 @@ def _is_boolean(mask: Any) -> bool:
 
 
 def _softmax_in_place(scores: Array, mask: Array | None, causal: bool) -> Array:
-    """Softmax along the last axis, 0 in rows without any place to look at."""
+    """Softmax along the last axis, 0 in fully masked rows."""
     shape = scores.shape[-2:]
     if mask is None and scores.size and scores.min() > -_SAFE and scores.max() < _SAFE:
         np.exp(scores, out=scores)
@@ -127,7 +127,7 @@ def _attention_decomposed(
     if not masked:
         weights = softmax_p(scores, axis=last)
     else:
-        # A row without a place to look at becomes 0, not NaN.
+        # A fully masked row becomes 0, not NaN.
         alive = ew.not_equal(max_p(scores, axis=(last,), keepdims=True), -math.inf)
         weights = ew.where(alive, softmax_p(ew.where(alive, scores, 0.0), axis=last), 0.0)
     return matmul(weights if factor is None else weights * factor, v)

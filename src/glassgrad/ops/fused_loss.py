@@ -1,4 +1,4 @@
-"""Fused losses of one number a prediction: squared error and binary cross-entropy, with their reduction.
+"""Fused elementwise losses: squared error and binary cross-entropy, with their reduction.
 
 The gradient of a mean is computed in the passes over the data that the loss itself needs: no array of
 the losses' gradients is ever made.
@@ -18,7 +18,7 @@ from glassgrad.ops.core import Array, fused
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 
-# The logarithm of a probability is not taken below this, as in PyTorch.
+# Lower bound of the logarithm of a probability, as in PyTorch.
 LOG_FLOOR = -100.0
 _SMALLEST = 1e-12
 
@@ -28,7 +28,7 @@ def _size(*xs: Any) -> int:
 
 
 def _share(reduction: str, count: int) -> float:
-    """What each loss counts in the result."""
+    """Weight of each loss in the result."""
     if reduction == "mean":
         return 1 / count if count else math.nan
     return 1.0
@@ -43,7 +43,7 @@ def _reduced(losses: Array, reduction: str) -> Array:
 
 
 def _reduced_op(losses: Array, reduction: str) -> Array:
-    """The same in ops."""
+    """Reduce losses in traced ops."""
     if reduction == "none":
         return losses
     total = sum_p(losses, axis=tuple(range(len(losses.shape))), keepdims=False)
@@ -141,8 +141,8 @@ def _bce_decomposed(x: Array, target: Array, *, reduction: str) -> Array:
 
 
 def _floored_log_op(x: Array) -> Array:
-    # Below the smallest normal number 1 / x is infinite in single precision, and 0 * inf would be NaN: there a line,
-    # with the slope that the rule above has.
+    # Below the smallest normal number, 1 / x is infinite in single precision and 0 * inf would be NaN: use a line with
+    # the slope of the rule above there.
     small = x < max(math.exp(LOG_FLOOR), float(np.finfo(x.dtype).tiny))
     return ew.where(small, x * (1 / _SMALLEST) + LOG_FLOOR, ew.log(ew.where(small, 1, x)))
 

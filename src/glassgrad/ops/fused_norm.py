@@ -1,4 +1,4 @@
-"""Fused normalisations over the last dimensions: layer norm and its relative without the mean.
+"""Fused normalisations over the last dimensions: layer norm and RMS norm.
 
 Both treat the input as rows, one for each place that is normalised. Sums along a row are products with ones:
 BLAS adds a short row several times faster than a reduction does.
@@ -37,7 +37,7 @@ def _row_mean_of_product(a: Array, b: Array) -> Array:
 
 
 def _affine(y: Array, parts: Sequence[Array]) -> Array:
-    """y * weight + bias for the parts there are; `y` itself is kept for the vjp."""
+    """y * weight + bias, for those given; `y` itself is kept for the vjp."""
     if not parts:
         return y.copy()
     result: Array = y * parts[0].reshape(-1)
@@ -47,7 +47,7 @@ def _affine(y: Array, parts: Sequence[Array]) -> Array:
 
 
 def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence[bool]) -> list[Array | None]:
-    """Cotangents of weight and bias, for those there are."""
+    """Cotangents of weight and bias, for those given."""
     found: list[Array | None] = []
     if parts:
         found.append(_sum_rows(g * normal).reshape(parts[0].shape) if needs[1] else None)

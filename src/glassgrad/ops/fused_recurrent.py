@@ -1,8 +1,8 @@
-"""Fused recurrent networks: a whole sequence through one layer in one direction, with a backward by hand.
+"""Fused recurrent networks: a whole sequence through one layer in one direction, with a hand-written backward.
 
 x is (steps, batch, inputs), states are (batch, hidden); the weights have PyTorch's layout. With `ragged` the last
-argument holds the length of each sequence: behind its end the state stays and the output is 0. With `reverse` the
-sequence is read from its end. Everything inside runs in the order of reading.
+argument holds the length of each sequence: after its end the state stays and the output is 0. With `reverse` the
+sequence is read from its end. Everything inside runs in reading order.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from glassgrad.ops.samples import S, integers
 
 
 def _parts(rest: Sequence[Array], biased: bool, ragged: bool) -> tuple[Array | None, Array | None, Array | None]:
-    """Return the two biases and the lengths from the arguments behind the weights."""
+    """Return the two biases and the lengths from the arguments after the weights."""
     parts = list(rest)
     b_ih, b_hh = (parts.pop(0), parts.pop(0)) if biased else (None, None)
     return b_ih, b_hh, parts.pop(0) if ragged else None
 
 
 def _read(x: Array, reverse: bool) -> Array:
-    """Return the steps in the order of reading, and outputs in the order of the steps: it is its own inverse."""
+    """Turn steps into reading order, or back: it is its own inverse."""
     return x[::-1] if reverse else x
 
 
 def _alive(lengths: Array | None, steps: int, reverse: bool) -> Array | None:
-    """Return (steps, batch, 1) booleans: the steps, in the order of reading, that a sequence has."""
+    """Return a mask (steps, batch, 1) of the steps, in reading order, that each sequence has."""
     return None if lengths is None else _read(np.arange(steps)[:, None, None] < lengths[:, None], reverse)
 
 
@@ -75,12 +75,12 @@ def _rest(sums: tuple[Array, Array], biased: bool, ragged: bool) -> tuple[Array 
 
 
 def _cotangent(g: Any, like: tuple[int, ...], dtype: Any) -> Array:
-    """Return a cotangent that may be missing, as an array of its own."""
+    """Return a copy of a cotangent, or zeros if it is missing."""
     return np.zeros(like, dtype) if g is None else np.array(g)
 
 
 def _output_cotangent(g: Any, alive: Array | None, reverse: bool) -> Array | None:
-    """Return the cotangents of the outputs in the order of reading."""
+    """Return the cotangents of the outputs in reading order."""
     if g is None:
         return None
     ordered = _read(g, reverse)
@@ -107,7 +107,7 @@ def _samples(gates: int, states: int, **params: Any) -> tuple[S, ...]:
 
 @lru_cache(maxsize=32)
 def _lstm_gates(hidden: int, dtype: Any) -> tuple[Array, Array]:
-    """Return the factors and shifts that turn one tanh over all gates into three sigmoids and a tanh.
+    """Return the factors and shifts that turn one tanh over all gates into three sigmoids and one tanh.
 
     sigmoid(a) = tanh(a / 2) / 2 + 1 / 2.
     """

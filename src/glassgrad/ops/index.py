@@ -54,7 +54,7 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
     y = x[join_index(spec, arrays)]
     if isinstance(y, np.generic) and not arrays:
-        return x[(*join_index(spec, ()), ...)]  # one element, as a view: it may be written to
+        return x[(*join_index(spec, ()), ...)]  # one element, as a writable view
     return y
 
 
@@ -72,7 +72,7 @@ def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, 
     if type(g) is np.ndarray and not arrays:
         return (add_at(np, g, spec, (), x.shape),)
     if spec[-1:] == (PLACES,) and all(type(one) is np.ndarray for one in (g, *arrays)):
-        # The forward pass has looked at the index.
+        # The forward pass has checked the index.
         return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
     return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))
 
@@ -100,7 +100,7 @@ def _first_jvp(primitive: Any) -> Any:
 
 
 def _sliced_places(at: Any, x: Any, *, spec: Spec) -> Any:
-    """Of an index without arrays: a slice moves along its dimension, an integer stays where it is."""
+    """For an index without arrays: a slice steps along its dimension, an integer is constant."""
     found: list[Any] = []
     places = iter(at)
     for entry in spec_entries(spec, x.shape):
@@ -139,7 +139,7 @@ put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
 
 def _own_copy(x: Array) -> Array:
-    # What NumPy's rules make of arrays without dimensions are numbers, whose copies cannot be written to.
+    # NumPy turns 0-d arrays into scalars, whose copies cannot be written to.
     return np.array(x) if isinstance(x, np.generic) else x.copy()
 
 
@@ -156,7 +156,7 @@ def _at_set_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, *ar
     if needs[1]:
         to_value = getitem_p(g, *arrays, spec=spec)
         if arrays:
-            # Of several values for one place the last stays, and only that one has a gradient.
+            # Of several values for one place the last one stays, and only that one has a gradient.
             number = np.arange(math.prod(to_value.shape)).reshape(to_value.shape)
             owner = at_set_p(np.zeros(x.shape, np.int64), number, *arrays, spec=spec)
             to_value = ew.where(ew.equal(getitem_p(owner, *arrays, spec=spec), number), to_value, 0)
@@ -186,7 +186,7 @@ def _grids(shape: Shape, axis: int) -> tuple[Any, ...]:
     return _small_grids(shape, axis) if max(shape) <= _REMEMBERED else _small_grids.__wrapped__(shape, axis)
 
 
-_REMEMBERED = 4096  # positions along an axis; longer rows take little of the time that using them takes
+_REMEMBERED = 4096  # positions along an axis; for longer rows, making them costs little beside using them
 
 
 @lru_cache(maxsize=256)
@@ -212,7 +212,7 @@ def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
 
 
 def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
-    """Return where in the flattened array each place along the axis is."""
+    """Return the position in the flattened array of each index along the axis."""
     check_places(index, shape[axis] if shape else 1, axis)
     if not shape:
         return index.reshape(1)
@@ -268,7 +268,7 @@ def _put_along_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, 
     to_x = put_along_p(g, np.zeros((), g.dtype), index, axis=axis) if needs[0] else None
     to_value = None
     if needs[1]:
-        # As above: the last value for a place is the one that counts.
+        # As above, the last value for a place counts.
         number = np.arange(math.prod(index.shape)).reshape(index.shape)
         owner = put_along_p(np.zeros(x.shape, np.int64), number, index, axis=axis)
         stays = ew.equal(take_along_axis_p(owner, index, axis=axis), number)
@@ -300,7 +300,7 @@ def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: in
 
 
 def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Return where x and the source reach the extreme, as 0 and 1, and how many do at each place."""
+    """Return 0/1 masks of where x and the source reach the extreme, and how many do at each place."""
     by_x = astype(ew.equal(x, y), x.dtype)
     by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
     return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
@@ -398,7 +398,7 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
     """
     index = as_index("gather", index)
     expect_along("gather", x, canonical_axis(dim, len(x.shape)), index)
-    if not math.prod(index.shape) and len(index.shape) != len(x.shape):  # nothing, of whatever shape
+    if not math.prod(index.shape) and len(index.shape) != len(x.shape):  # an empty index of any shape
         return reshape_p(reshape_p(x, shape=(math.prod(x.shape),))[:0], shape=tuple(index.shape))
     y = take_along_axis_p(as_row(x), as_row(index), axis=canonical_axis(dim, len(x.shape)))
     return y if index.shape else reshape_p(y, shape=())
@@ -423,7 +423,7 @@ def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
 
 @takes_complex
 def take(x: Array, index: Array, dim: int | None = None) -> Array:
-    """The elements at positions of the flattened tensor, in the shape of `index`; with `dim` slices, as NumPy does."""
+    """The elements of the flattened tensor at `index`, in its shape; with `dim` the slices along it, as in NumPy."""
     index = _array(index)
     if index.dtype.kind == "b":
         raise bad_option("take", "index", "an array of bool", "integers; x[mask] selects by truth")
@@ -458,8 +458,8 @@ def one_hot(index: Array, num_classes: int = -1) -> Array:
         num_classes: by default one more than the largest number.
 
     Raises:
-        IndexRangeError: a number that is no class.
-        KindError: numbers that are no integers.
+        IndexRangeError: a number is not a class.
+        KindError: the numbers are not integers.
     """
     index = _array(index)
     if index.dtype.kind not in "iu":

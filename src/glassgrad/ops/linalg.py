@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors; factorisations are in `solve` and `decompose`."""
+"""Products of vectors, matrices and tensors; factorisations are in `factorise`, `lu` and `eigen`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _matmul_right(g: Array, a: Array, b: Any) -> Array:
         full = matmul(swap_last(a), reshape_p(g, shape=(*g.shape, 1)))
         return reshape_p(full, shape=full.shape[:-1])
     if len(b.shape) == 2 and len(a.shape) > 2:
-        # One product over all rows instead of one a matrix and a sum over the batch.
+        # One product over all rows instead of one per matrix and a sum over the batch.
         rows = math.prod(a.shape[:-1])
         a, g = reshape_p(a, shape=(rows, a.shape[-1])), reshape_p(g, shape=(rows, g.shape[-1]))
     return matmul(swap_last(a), g)
@@ -95,7 +95,7 @@ def mv(a: Array, b: Array) -> Array:
 
 
 def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
-    """beta x + alpha product; with a `beta` of 0 no NaN of x comes through, as in PyTorch."""
+    """beta x + alpha product; a `beta` of 0 drops NaN in x, as in PyTorch."""
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         x = ew.where(False, x, 0)
@@ -130,7 +130,7 @@ def addr(x: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 
 
 @takes_complex
 def baddbmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta x + alpha (a @ b) for a batch of matrices each: (batch, n, k) and (batch, k, m)."""
+    """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
     return _added(x, bmm(a, b), beta, alpha)
 
 
@@ -171,7 +171,7 @@ def outer(a: Array, b: Array) -> Array:
 
 @takes_complex
 def vecdot(a: Array, b: Array, dim: int = -1) -> Array:
-    """Sum of products along `dim`, over which the two are paired, with the conjugate of a; the others broadcast."""
+    """Sum of products along `dim`, with the conjugate of a; the other dimensions broadcast."""
     axis = dim if dim < 0 else dim - max(len(a.shape), len(b.shape))
     product = conj(a) * b
     return sum_p(product, axis=(canonical_axis(axis, len(product.shape)),), keepdims=False)
@@ -243,7 +243,7 @@ def trace(x: Array) -> Array:
     size = min(x.shape[-2:])
     square = x if x.shape[-2] == x.shape[-1] else x[..., :size, :size]
     flat = reshape_p(square, shape=(*x.shape[:-2], size * size))
-    # Every (size + 1)th element of the rows laid end to end.
+    # Every (size + 1)th element of the flattened matrix.
     diagonal = flat[..., :: size + 1]
     return sum_p(diagonal, axis=(len(x.shape) - 2,), keepdims=False)
 
@@ -262,7 +262,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None)
     axis = (len(difference.shape) - 1,)
     if p == 2:
         squares = sum_p(ew.square(difference), axis=axis, keepdims=False)
-        # sqrt has no slope at 0, so it is kept away from there.
+        # sqrt has no slope at 0, so zeros are replaced before it.
         apart = squares > 0
         return ew.where(apart, ew.sqrt(ew.where(apart, squares, 1)), 0)
     size = ew.abs(difference)

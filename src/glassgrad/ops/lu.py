@@ -1,4 +1,4 @@
-"""Triangular factors, the exponential, and factors that do not raise, of one matrix or a batch of them.
+"""LU factors, the matrix exponential, and factorisations that report failure in `info` instead of raising.
 
 Derivatives: LU after de Hoog, Anderssen and Lukas (2011), the exponential after Najfeld and Havel (1995).
 """
@@ -72,7 +72,7 @@ class SolveInfo(NamedTuple):
 
 
 def _check(op: str, x: Array, square: bool = True) -> None:
-    """Refuse what is no (square) matrix."""
+    """Raise unless x is a (square) matrix."""
     if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise bad_option(op, "input", tuple(x.shape), "(..., n, n)" if square else "(..., m, n)")
 
@@ -138,7 +138,7 @@ def _lu_pivots(xp: Any, x: Array) -> Array:
 
 
 def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
-    """The rows in the order that LAPACK's exchanges bring them to."""
+    """The order of the rows after LAPACK's row swaps."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for step in range(pivots.shape[-1]):
         other = pivots[..., step : step + 1].astype(np.int64) - 1
@@ -149,7 +149,7 @@ def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
 
 
 def _eliminated(a: Array) -> Array:
-    """Gaussian elimination in the order of the rows; a column that is zero already is left alone."""
+    """Gaussian elimination without row swaps; a column that is already zero is left alone."""
     y = a.copy()
     for k in range(min(y.shape)):
         if y[k, k] != 0:
@@ -160,7 +160,7 @@ def _eliminated(a: Array) -> Array:
 
 def _lu_in_order(getrf: Any, a: Array) -> Array:
     y, pivots, _ = getrf(a)
-    # Where two rows are as good, rounding may make LAPACK change them once more.
+    # Where two pivots are equally good, rounding may make LAPACK swap their rows again.
     return y if (pivots == np.arange(len(pivots))).all() else _eliminated(a)
 
 
@@ -236,7 +236,7 @@ def _lu_jvp(t: Array, y: Array, x: Any) -> Array:
 
 
 def _dominant(*shape: int) -> Any:
-    """Draw matrices whose rows need not change places."""
+    """Draw matrices that need no row swaps."""
     return lambda rng: rng.normal(size=shape) + 5 * np.eye(shape[-2], shape[-1])
 
 
@@ -258,7 +258,7 @@ lu_p: Custom = custom(
 
 @takes_complex
 def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
-    """The factors L and U of (..., m, n) in one matrix, and LAPACK's exchanges of rows (from 1): `linalg.lu_factor`."""
+    """The factors L and U of (..., m, n) in one matrix, and LAPACK's row swaps (from 1): `linalg.lu_factor`."""
     _check("lu_factor", x, square=False)
     if not pivot:
         raise bad_option("lu_factor", "pivot", pivot, "True: without exchanges it works on a GPU only, as in PyTorch")
@@ -269,7 +269,7 @@ def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
 
 @takes_complex
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
-    """P, L, U with P L U = x from what `lu_factor` returned; what is not asked for is empty."""
+    """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
     none = np.zeros((0,), LU.dtype)
     rows = LU.shape[-2]
     places = none
@@ -287,7 +287,7 @@ def linalg_lu(x: Array, *, pivot: bool = True) -> LUResult:
 
 @takes_complex
 def lu(x: Array, pivot: bool = True, get_infos: bool = False) -> Any:
-    """PyTorch's older `lu`: the factors in one matrix, the exchanges, and with `get_infos` where a zero came up."""
+    """PyTorch's older `lu`: the factors in one matrix, the row swaps, and with `get_infos` LAPACK's info."""
     found = lu_factor_ex(x, pivot=pivot)
     return tuple(found) if get_infos else (found.LU, found.pivots)
 
@@ -317,7 +317,7 @@ def _solved(LU: Array, pivots: Array, B: Array, turned: bool) -> Array:
 
 @takes_complex
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
-    """PyTorch's older order of the arguments of `linalg.lu_solve`."""
+    """`linalg.lu_solve` with the arguments in PyTorch's older order."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
 
 
@@ -337,7 +337,7 @@ cholesky_info_p: Custom = custom(
 
 
 def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:
-    """function(x), NaN for the matrices that LAPACK could not do."""
+    """function(x), NaN for the matrices that LAPACK failed on."""
     fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
     y = function(ew.where(fine, x, np.eye(x.shape[-1], dtype=x.dtype)))
     return ew.where(fine, y, np.asarray(np.nan, y.dtype))

@@ -1,4 +1,4 @@
-"""Results with memory of their own, where a view, or the argument itself, would do for the numbers."""
+"""Results that own their memory, where a view or the argument itself would have the same values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def own_memory(function: _Function) -> _Function:
-    """Let a function return a copy where its result looks into the memory of its first argument.
+    """Make a function return a copy if its result shares memory with its first argument.
 
-    PyTorch's functions of these names do: `y = x.repeat(1, 1)` does not follow a later write to x.
+    PyTorch's functions do the same: `y = x.repeat(1, 1)` does not follow a later write to x.
     """
 
     @functools.wraps(function)

@@ -1,7 +1,7 @@
 """One table of the public names: which function, under which names, as function and as method.
 
 Public is every function and primitive that a module in `_MODULES` defines under a name without a leading
-underscore or a trailing ``_p``; what several op files share and no user calls lives in `axes` and `places`.
+underscore or a trailing ``_p``; helpers that several op files share live in `axes` and `places`.
 `PUBLIC` maps a name to its function. `ALIASES` gives the other libraries' names for the same thing,
 `KEYWORDS` their spelling of arguments. A name in `NOT_METHODS` is a function only.
 """
@@ -59,7 +59,7 @@ from glassgrad.ops.core import INTERPRETERS, REGISTRY, Primitive
 
 _FRONT = "glassgrad"
 
-# What is given -> what our functions call it, by preference. An argument of the given name comes first.
+# Keyword given -> parameter names of ours, in order of preference. A parameter of the same name takes precedence.
 KEYWORDS: dict[str, tuple[str, ...]] = {
     "axis": ("dim", "dims"), "axes": ("dim", "dims"), "dims": ("dim",), "keepdims": ("keepdim",),
     "ddof": ("correction",), "a_min": ("min",), "a_max": ("max",), "axis1": ("dim1",), "axis2": ("dim2",),
@@ -75,7 +75,7 @@ FIRST = (
     "input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype",
     "tensor",
 )  # fmt: skip  # a table
-# What the other libraries call the arguments that we take one by one, as in reshape(x, 2, 3).
+# Other libraries' names for the arguments that we take one by one, as in reshape(x, 2, 3).
 REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 
 ALIASES = {
@@ -144,7 +144,7 @@ _MODULES: tuple[ModuleType, ...] = (
     sampling, special_functions,
 )  # fmt: skip  # a table
 
-# Functions whose first argument is not the tensor they belong to.
+# Functions whose first argument is not the tensor that the method would belong to.
 NOT_METHODS = {
     "where", "safe_where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot", "hstack", "vstack",
     "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad",
@@ -170,7 +170,7 @@ class _Form(NamedTuple):
 
 @functools.cache
 def _form(function: Callable[..., Any]) -> _Form:
-    import inspect  # takes longer to import than all of the table
+    import inspect  # takes longer to import than the whole table
 
     names = list(inspect.signature(function).parameters.values())
     keywords = frozenset(p.name for p in names if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY})
@@ -180,7 +180,7 @@ def _form(function: Callable[..., Any]) -> _Form:
 
 @functools.cache
 def _renames(form: _Form) -> dict[str, str]:
-    """Return what each keyword that is not the function's own is called there."""
+    """Return the function's own name for each foreign keyword."""
     known = form.keywords
     renames = {given: name for given in FIRST if given not in known and (name := form.first) is not None}
     for given, candidates in KEYWORDS.items():
@@ -191,7 +191,7 @@ def _renames(form: _Form) -> dict[str, str]:
 
 
 def _translator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the slow path of a call with keywords: rename them, refuse what the function cannot take."""
+    """Return the slow path of a call with keywords: rename them, refuse those that the function lacks."""
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         form = _form(function)
@@ -247,12 +247,12 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-# What Python and NumPy raise where an argument does not fit; our own errors are of these classes as well.
+# What Python and NumPy raise for an invalid argument; our own errors are of these classes as well.
 _RAW = (ValueError, IndexError, ZeroDivisionError, OverflowError)
 
 
 def _told(name: str, args: tuple[Any, ...], error: Exception) -> Exception | None:
-    """Return an error of ours in place of one that an op of ours let through; None for ours and for a user's own."""
+    """Return our error for a raw one that an op of ours raised; None for our own errors and the user's."""
     if isinstance(error, errors.GlassgradError):
         return None
     trace = error.__traceback__
@@ -271,13 +271,13 @@ def _is_engine(filename: str) -> bool:
 
 
 def _own_keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the keywords that a function takes itself, but for its first argument: those need no translation."""
+    """Return the keywords that a function takes itself, without its first: they need no translation."""
     code = _innermost(function).__code__
     return frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 
 def _innermost(function: Any) -> FunctionType:
-    """Return the function below its decorators, as `inspect.unwrap` does, which takes long to import."""
+    """Return the function below its decorators, as `inspect.unwrap` does without its slow import."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function  # type: ignore[no-any-return]  # what decorators of functions wrap are functions

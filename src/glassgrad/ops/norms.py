@@ -44,7 +44,7 @@ norm_p = fused(
 
 @takes_complex
 def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """(sum of |x|**ord)**(1/ord) over `dim`; inf and -inf are the extremes, 0 counts what is not 0.
+    """(sum of |x|**ord)**(1/ord) over `dim`; inf and -inf give the largest and smallest |x|, 0 counts nonzeros.
 
     Where the norm is 0 its gradient is 0.
 
@@ -75,7 +75,7 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
 
 
 def _power_or_zero(x: Array, exponent: float) -> Array:
-    """x ** exponent for x >= 0 and a positive exponent, with the gradient 0 at 0, where it would be inf times 0."""
+    """x ** exponent for x >= 0 and a positive exponent, with gradient 0 at x = 0 instead of inf times 0."""
     zero = ew.equal(x, 0)
     return ew.where(zero, 0.0, ew.where(zero, 1.0, x) ** exponent)
 

@@ -1,4 +1,4 @@
-"""Python's operators on arrays: one table, for every class that stands for an array."""
+"""Python's operators on arrays: one table for all array-like classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.ops import elementwise, linalg  # noqa: F401 - importing them fills the registry
 
-# What Python calls an operator -> the op of the table.
+# Python's name of an operator -> the op of the table.
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",

@@ -1,4 +1,4 @@
-"""How an index is taken apart and put together, and how numbers are added at many places at once.
+"""Splitting an index into static part and arrays, joining it again, and adding at many places at once.
 
 An index is split into its arrays, which are arguments (they may be Tensors or Symbols), and a static
 `Spec` of everything else, so that one primitive serves slices, integers, new axes and integer arrays.
@@ -21,10 +21,10 @@ from glassgrad.ops.kernels.choose import largest, least
 Shape = tuple[int, ...]
 Spec = tuple[Any, ...]
 
-# From so many numbers on, loading SciPy's sparse matrices (once, 0.1 s) is worth the threefold speed.
+# From this many numbers on, loading SciPy's sparse matrices (once, 0.1 s) is worth the threefold speed.
 SPARSE_FROM = 1 << 16
 
-# A one-hot matrix of up to so many numbers is quicker made and multiplied than anything cleverer.
+# Up to this size, building a one-hot matrix and multiplying by it is fastest.
 ONE_HOT_UP_TO = 1 << 16
 
 
@@ -37,7 +37,7 @@ class Slice(NamedTuple):
 
 
 class IndexArray:
-    """Marks the place of an integer array in a spec."""
+    """Mark the place of an integer array in a spec."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,14 +50,14 @@ class IndexArray:
 
 
 ARRAY = IndexArray("ARRAY")  # as in x[index]: negative numbers count from the end
-PLACES = IndexArray("PLACES")  # as in an embedding: negative numbers are mistakes
+PLACES = IndexArray("PLACES")  # as in an embedding: negative numbers are errors
 EVERYTHING = Slice(None, None, None)
 
 
 def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]]:
     """Split an index into its static part and its arrays; boolean arrays become their positions.
 
-    With the shape of what is indexed, a mask of another one is refused: its positions might be in range.
+    If the indexed shape is given, masks must match it: a wrong one might still give positions in range.
     """
     spec: list[Any] = []
     arrays: list[Any] = []
@@ -81,7 +81,7 @@ def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]
 
 
 def _width(part: Any) -> int:
-    """Return how many dimensions a part of an index is about; not for `...`."""
+    """Return how many dimensions a part of an index consumes; not for `...`."""
     if part is None or isinstance(part, bool | np.bool_):
         return 0
     kind = getattr(part, "dtype", None)
@@ -89,7 +89,7 @@ def _width(part: Any) -> int:
 
 
 def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
-    """Raise unless an array of an index has a dimension to be about, and a mask the sizes of its dimensions."""
+    """Raise unless every array of an index has a dimension to index, and a mask matches its dimensions."""
     part = parts[number] if not isinstance(parts[number], list | tuple) else np.asarray(parts[number])
     before = [other for other in parts[:number] if other is not Ellipsis]
     if len(before) < number:  # what follows `...` is counted from the end
@@ -104,7 +104,7 @@ def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
 
 
 def is_byte_mask(part: Any) -> bool:
-    """Tell PyTorch's older masks, tensors of uint8; an array of NumPy's holds positions, whatever its dtype."""
+    """Recognise PyTorch's older masks, tensors of uint8; a NumPy array of uint8 holds positions."""
     return getattr(part, "dtype", None) == _BYTE and type(part) is not np.ndarray
 
 
@@ -113,9 +113,9 @@ _BASIC = frozenset({int, slice, type(None), type(...)})
 
 
 def in_two_steps(index: Any) -> tuple[Any, Any] | None:
-    """Split an index in which NumPy and PyTorch disagree into one with the integers and one with the rest, else None.
+    """Split an index that NumPy and PyTorch read differently into its integers and the rest; else return None.
 
-    In ``x[0, :, rows]`` NumPy counts the 0 among the arrays, finds them apart and puts their dimension in front;
+    In ``x[0, :, rows]`` NumPy counts the 0 among the arrays, which are then apart, so that their dimension comes first;
     PyTorch takes the slice x[0] and then [:, rows] of it. Tensors are PyTorch's here.
     """
     if type(index) is not tuple or _BASIC.issuperset(map(type, index)):
@@ -142,14 +142,14 @@ def _kind(part: Any) -> str:
     if part is None or part is Ellipsis or type(part) is slice:
         return "slice"
     whole = isinstance(part, int | np.integer) and not isinstance(part, bool)
-    # One number in a tensor or an array is a number; what stands for an array while a step is traced is not.
+    # A 0-d tensor or array counts as a number; a Symbol of a trace does not.
     array = part.array if hasattr(part, "_tracks") else part
     one = isinstance(array, np.ndarray) and not array.ndim and array.dtype.kind in "iu"
     return "integer" if whole or one else "array"
 
 
 def _slice(start: Any, stop: Any, step: Any) -> Slice:
-    """Return a slice with integers, whatever kind of integers it was given with."""
+    """Return a slice of Python integers, whatever integer types it was given with."""
     return Slice(*[part if part is None or type(part) is int else part.__index__() for part in (start, stop, step)])
 
 
@@ -185,12 +185,12 @@ def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def makes_axis(part: Any) -> bool:
-    """Tell whether an entry of a spec is about no dimension of the source: None, or a mask of no dimensions."""
+    """Tell whether an entry of a spec consumes no dimension of the source: None, or a 0-d mask."""
     return part is None or isinstance(part, bool)
 
 
 def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
-    """Return the entries of a spec with the ellipsis written out, one for each dimension of `shape` or new axis."""
+    """Return the entries of a spec with the ellipsis expanded, one for each dimension of `shape` or new axis."""
     named = sum(part is not Ellipsis and not makes_axis(part) for part in spec)
     filler = [EVERYTHING] * (len(shape) - named)
     at = next((place for place, part in enumerate(spec) if part is Ellipsis), len(spec))
@@ -198,7 +198,7 @@ def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
 
 
 def refuse_huge(index: Array) -> None:
-    """Raise for an unsigned number that NumPy would take for a negative one, which counts from the end."""
+    """Raise for an unsigned number so large that NumPy would wrap it to a negative index."""
     if index.dtype.char in _UNSIGNED_64 and index.size and largest(index) >= 1 << 63:
         raise errors.INDEX_HUGE(index=largest(index), where=provenance.here())
 
@@ -207,7 +207,7 @@ _UNSIGNED_64 = frozenset("LQ" if np.dtype("L").itemsize == 8 else "Q")
 
 
 def check_places(index: Array, size: int, axis: int) -> None:
-    """Raise `IndexError` for a negative place; one behind the end is found where it is used."""
+    """Raise `IndexError` for a negative place; one that is too large is found where it is used."""
     refuse_huge(index)
     if index.size and least(index) < 0:
         at = tuple(map(int, np.argwhere(index < 0)[0]))
@@ -222,12 +222,12 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 def all_classes(labels: Array, classes: int) -> bool:
     """Tell whether all labels are from 0 to classes - 1."""
-    # Seen as unsigned, negative labels are huge: one pass finds both ends.
+    # Viewed as unsigned, negative labels are huge: one pass checks both ends.
     return not labels.size or bool(largest(labels.view(_UNSIGNED[labels.dtype.itemsize])) < classes)
 
 
 def check_classes(op: str, labels: Array, classes: int) -> None:
-    """Raise `IndexRangeError` for a label that is no class."""
+    """Raise `IndexRangeError` for a label that is not a class."""
     if not all_classes(labels, classes):
         label = labels[(labels < 0) | (labels >= classes)].flat[0]
         where = provenance.here()
@@ -251,7 +251,7 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
     if len(arrays) == 1 and last_only:
         return _add_along(xp, g, arrays[0], lead, shape)
     if len(spec) == len(arrays):
-        # Arrays in front, whole rows behind them: one row number out of several indices.
+        # Index arrays first, whole rows after them: combine the indices into one row number.
         sizes = shape[: len(arrays)]
         joined = np.ravel_multi_index(np.broadcast_arrays(*map(_wrapped, arrays, sizes)), sizes)
         rows = g.reshape(joined.size, math.prod(shape[len(sizes) :]))
@@ -261,7 +261,7 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
 
 
 def _wrapped(index: Array, size: int) -> Array:
-    if index.size and largest(index) >= size:  # as a row of a flattened array it might be any number
+    if index.size and largest(index) >= size:  # in a flattened array it would silently be another row
         raise IndexError(f"index {largest(index)} is out of range for a dimension of size {size}")
     return np.where(index < 0, index + size, index) if index.size and least(index) < 0 else index
 
@@ -276,7 +276,7 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
         sum_of_all = np.add.reduce(total, axis=None)
         if math.isfinite(sum_of_all.real) and math.isfinite(sum_of_all.imag):
             return total.reshape(shape)
-        # 0 * inf has spoilt rows that no index names: add row by row instead.
+        # 0 * inf made NaN in rows that no index names: add row by row instead.
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:
         return add_rows(g.reshape(rows.size, math.prod(shape[1:])), rows, shape[0]).reshape(shape)
@@ -295,8 +295,8 @@ def _identity(count: int, dtype: Any) -> Array:
 def add_rows(g: Array, rows: Array, count: int) -> Array:
     """Return `count` rows of zeros with the rows of `g` (n, width) added at `rows`: an embedding's backward.
 
-    `np.add.at` is slow on rows and quick on single numbers, so small cases go through numbers; large ones
-    are a product with the sparse 0/1 matrix that has one 1 a column.
+    `np.add.at` is slow on rows and fast on single numbers, so small cases add number by number; large ones
+    are a product with the sparse 0/1 matrix that has a single 1 in each column.
     """
     n, width = g.shape
     if n * width >= SPARSE_FROM and g.dtype.char in "fd":

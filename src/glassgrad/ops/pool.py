@@ -57,7 +57,7 @@ def _lowest(dtype: Any) -> float:
     return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-# What NumPy takes for an element of x: to compare it, and to find whether it won and bring the cotangent there.
+# Nanoseconds that NumPy takes per element of x: to compare it, and to scatter the cotangent to the winners.
 _NS_TO_COMPARE, _NS_TO_SCATTER = 0.7, 5.0
 
 
@@ -78,12 +78,12 @@ def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
 
 
 def _winners(xp: Any, x: Array, y: Array, grid: Plan) -> list[Array]:
-    """For every position inside the windows, where it holds the maximum: the first one that does, as in PyTorch."""
+    """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch."""
     full = _bordered(xp, x, grid, _lowest(x.dtype))
     found: list[Array] = []
     taken = None
     for tap in grid.taps:
-        # Not smaller than the maximum: also true of NaN, which thereby keeps its gradient.
+        # "Not smaller than the maximum" also holds for NaN, which so keeps its gradient.
         mask = ~(grid.at(full, tap) < y)
         if taken is None:
             taken = mask.copy()
@@ -151,12 +151,12 @@ max_pool2d_p = custom(
 
 
 def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
-    """Draw x and the maxima that go with it, for the samples of the two below."""
+    """Draw x and its maxima, for the samples of the two primitives below."""
     x = (np.arange(math.prod(shape)) * 7.0 % 19).reshape(shape)
     return (lambda rng: x), (lambda rng: _max_pool(np, x, **p))
 
 
-# These two stand for the choice that the maximum of x made; x and y only say which. They are each other's transpose.
+# Both are linear maps fixed by where x has its maxima (y holds their values), and each other's transpose.
 max_pool2d_scatter_p: Linear = linear(
     "max_pool2d_scatter", _max_scatter, (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
     saves="x", shape=lambda g, x, y, **p: x.shape, batch=native,

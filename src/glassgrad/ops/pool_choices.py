@@ -1,4 +1,4 @@
-"""Pooling where windows have several sizes, the way back from positions, and powers in place of means."""
+"""Adaptive max pooling, unpooling from positions, and power-average (Lp) pooling."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _adaptive_max(dims: int, x: Array, output_size: Any, indices: bool) -> Any:
         tile = [n // m for n, m in zip(before, after, strict=True)]
         return _MAX[dims](x, tile, return_indices=indices)
     index: Array = broadcast_to_p(np.arange(math.prod(before)).reshape(before), shape=tuple(x.shape))
-    # From the last axis on, so that the first of equal elements is found.
+    # Start from the last axis, so that the first of equal elements wins.
     for axis in range(len(x.shape) - 1, len(x.shape) - 1 - dims, -1):
         x, index = _along(x, index, axis, after[axis - len(x.shape)])
     return (x, index) if indices else x
 
 
 def adaptive_max_pool1d(input: Array, output_size: Any, return_indices: bool = False) -> Any:
-    """Largest element of about equal parts of (N, C, L), as many as `output_size`."""
+    """Largest element of each of `output_size` nearly equal parts of (N, C, L)."""
     return _adaptive_max(1, input, output_size, return_indices)
 
 
@@ -82,7 +82,7 @@ def adaptive_max_pool3d(input: Array, output_size: Any, return_indices: bool = F
 
 
 def _unpooled_size(dims: int, x: Array, kernel: Ints, stride: Any, padding: Ints, size: Any) -> tuple[int, ...]:
-    """The size before the pooling: the smallest there is, or the one asked for."""
+    """The size before the pooling: the smallest possible, or the requested one."""
     op = f"max_unpool{dims}d"
     window = _several(kernel, dims, "kernel_size", op)
     steps = window if stride is None else _several(stride, dims, "stride", op)

@@ -1,4 +1,4 @@
-"""One step of each recurrent network in other ops: what cells compute, and what the fused networks decompose into."""
+"""One step of each recurrent network in other ops: cells compute it, and the fused networks decompose into it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _given(bias: Any) -> tuple[Any, ...]:
 def lstm_step(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any) -> tuple[Array, Array]:
     """One step of a long short-term memory: the new hidden state and cell."""
     gates = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
-    n = c.shape[-1]  # h may be a projection of fewer numbers
+    n = c.shape[-1]  # h may be a projection to fewer features
     i, f, g, o = (gates[..., at * n : (at + 1) * n] for at in range(4))
-    # Each value has a name, for the readable source of a compiled function shows them.
+    # Each value has a name because the readable source of a compiled function prints it.
     forget_gate = sigmoid(f)
     input_gate = sigmoid(i)
     candidate = ew.tanh(g)
@@ -50,7 +50,7 @@ def rnn_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any,
 
 
 def unrolled(step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool) -> tuple[Array, ...]:
-    """Run `step(x_t, *states) -> states` over a sequence in ops that the tape knows; return outputs and states."""
+    """Run `step(x_t, *states) -> states` over a sequence in differentiable ops; return outputs and states."""
     steps = x.shape[0]
     outputs: list[Any] = [None] * steps
     for at in reversed(range(steps)) if reverse else range(steps):

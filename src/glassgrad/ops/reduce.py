@@ -99,13 +99,13 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
         return xp.full(reduced_shape(x, axis=axis, keepdims=keepdims), -math.inf, dtype=x.dtype)
     if xp is np:
         top: Any = max_over(x, axis, None, None, True)
-        if all_over(np.isfinite(top), None):  # else they are looked at one by one
+        if all_over(np.isfinite(top), None):  # else handle them one by one
             y = np.log(add_over(np.exp(x - top), axis, None, None, True)) + top
             return y if keepdims else y.reshape(reduced_shape(x, axis=axis, keepdims=False))
     top = xp.max(x, axis=axis, keepdims=True)
     shift = xp.where(xp.isfinite(top), top, 0)
     total = xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)
-    with np.errstate(divide="ignore"):  # the log of an empty sum is -inf, and meant
+    with np.errstate(divide="ignore"):  # the log of an empty sum is -inf on purpose
         y = xp.log(total) + shift
     return y if keepdims else xp.reshape(y, reduced_shape(x, axis=axis, keepdims=False))
 
@@ -142,7 +142,7 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
 
 
 def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
-    # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are one function.
+    # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are the same function.
     scaled = c * y
     if type(scaled) is np.ndarray:
         scaled -= y * add_over(scaled, axis, None, None, True)
@@ -281,7 +281,7 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) 
 
 @takes_complex
 def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """Arithmetic mean over `dim`; NaN over nothing, as elsewhere."""
+    """Arithmetic mean over `dim`; NaN over no elements."""
     if dtype is not None:
         x = astype(x, dtype)
     shape = x.shape
@@ -344,23 +344,23 @@ def std_mean(
 
 
 def nansum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """Sum over `dim` of what is not NaN."""
+    """Sum over `dim` of the elements that are not NaN."""
     return sum(ew.where(ew.isnan(x), 0, x), dim, keepdim, dtype=dtype)
 
 
 def nanmean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """Mean over `dim` of what is not NaN; NaN where nothing is left."""
+    """Mean over `dim` of the elements that are not NaN; NaN where there are none."""
     valid = sum(astype(ew.logical_not(ew.isnan(x)), x.dtype), dim, keepdim)
     return nansum(x, dim, keepdim, dtype=dtype) / valid
 
 
 def argmax(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-    """Index of the largest element along `dim`, of the flattened array without it; no gradient."""
+    """Index of the largest element along `dim`, or in the flattened array without it; no gradient."""
     return argmax_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
 
 
 def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
-    """Index of the smallest element along `dim`, of the flattened array without it; no gradient."""
+    """Index of the smallest element along `dim`, or in the flattened array without it; no gradient."""
     return argmin_p(x, axis=None if dim is None else canonical_axis(dim, len(x.shape)), keepdims=keepdim)
 
 
@@ -436,7 +436,7 @@ def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
 
 
 def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
-    """Shifted by the largest real part, as PyTorch does; by a whole number, which has no gradient."""
+    """Shift by the largest real part, as PyTorch does, rounded to an integer and so without gradient."""
     if not count(x.shape, axis):
         return sum_p(x, axis=axis, keepdims=keepdim) - math.inf
     top = ew.floor(max_p(real(x), axis=axis, keepdims=True))
@@ -446,7 +446,7 @@ def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
 
 
 def _softmax_input(x: Array, dtype: Any, op: str) -> Array:
-    """Numbers to compute with: as a real `dtype` complex ones lose their imaginary part, as in PyTorch."""
+    """Convert the input to `dtype`; to a real one, complex numbers lose their imaginary part, as in PyTorch."""
     x = as_real(x) if dtype is None else astype(real(x) if np.dtype(dtype).kind != "c" else x, dtype)
     refuse_complex(op, (x,))
     return x

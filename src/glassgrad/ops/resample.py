@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 class Resizing(NamedTuple):
-    """How one axis is resized: `scale` is input sizes per output size."""
+    """How one axis is resized: `scale` is the input size over the output size."""
 
     mode: str
     before: int
@@ -35,7 +35,7 @@ def neighbours(how: Resizing) -> list[tuple[Any, Any]]:
     last = how.before - 1
     place = np.arange(how.after)
     if how.mode in {"nearest", "nearest-exact"}:
-        # In single precision, as PyTorch does it: the rounding decides at the borders of the cells.
+        # In single precision, as in PyTorch: rounding decides at the borders of cells.
         shift = np.float32(0.5 if how.mode == "nearest-exact" else 0)
         index = np.floor((place.astype(np.float32) + shift) * np.float32(how.scale)).astype(np.int64)
         return [(np.minimum(index, last), None)]
@@ -76,12 +76,12 @@ def _matrix(how: Resizing, dtype: Any) -> Array:
     return matrix.astype(dtype)
 
 
-# Up to this size a product with the matrix of weights, most of them 0, is faster than reading single neighbours.
+# Up to this size, a product with the mostly zero matrix of weights is faster than reading single neighbours.
 _DENSE = 128
 
 
 def _product(xp: Any, x: Array, axis: int, how: Resizing, back: bool) -> Array | None:
-    """Resize by a matrix product; None where that would be slow, or wrong: 0 * inf spoils a whole row."""
+    """Resize by a matrix product; None where that is slow, or wrong because 0 * inf makes a whole row NaN."""
     if xp is not np or how.mode.startswith("nearest") or max(how.before, how.after) > _DENSE:
         return None
     matrix = _matrix(how, x.dtype)
@@ -125,7 +125,7 @@ def _spread(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
     for index, weight in neighbours(how):
         part = g if weight is None else g * _beside(xp.asarray(weight), g, axis)
         starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
-        # Outputs that read the same input stand side by side.
+        # Outputs that read the same input are adjacent.
         out[(*lead, index[starts])] += np.add.reduceat(part, starts, axis=axis)
     return out
 

@@ -1,4 +1,4 @@
-"""Resizing images as users call it: PyTorch's `interpolate`, and moving channels into space and back."""
+"""Resizing images as users call it: PyTorch's `interpolate`, `pixel_shuffle` and `pixel_unshuffle`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def interpolate(
     `mode` is "nearest", "nearest-exact", "linear" (signals), "bilinear", "bicubic" (images), "trilinear" (volumes) or
     "area".
 
-    Images of uint8 stay so, rounded after each axis as PyTorch does; other integers have no values between theirs and
-    can be repeated only ("nearest").
+    Images of uint8 keep their dtype, rounded after each axis as in PyTorch; other integer dtypes can only be resized
+    with "nearest" and "nearest-exact".
     """
     dims = len(input.shape) - 2
     if mode not in _MODES.get(dims, ()):
@@ -73,7 +73,7 @@ def interpolate(
 
 
 def _resizer(x: Array, mode: str) -> Callable[[Array, int, Resizing], Array]:
-    """Return what resizes one axis of arrays like x."""
+    """Return the function that resizes one axis of arrays like x."""
     if x.dtype.kind not in "biu" or mode in {"nearest", "nearest-exact"}:
         return lambda x, axis, how: resample_p(x, axis=axis, how=how)
     if x.dtype != np.uint8 or mode not in {"bilinear", "bicubic"}:
@@ -92,7 +92,7 @@ def _resizer(x: Array, mode: str) -> Callable[[Array, int, Resizing], Array]:
 
 
 def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
-    """Means over about equal parts of the dimensions behind the second."""
+    """Means over nearly equal parts of the dimensions after the second."""
     if len(sizes) < 3:
         return adaptive_avg_pool1d(x, sizes) if len(sizes) == 1 else adaptive_avg_pool2d(x, sizes)
     for axis, after in enumerate(sizes, start=2):

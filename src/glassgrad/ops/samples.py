@@ -1,4 +1,4 @@
-"""Sample inputs of the primitives: what the generic tests, benchmarks and docs draw from.
+"""Sample inputs of the primitives, from which generic tests, benchmarks and docs draw.
 
 An elementwise entry names one domain per argument (`reals`, `booleans`); any other entry lists
 `S(shape, shape, ..., **params)`, where a shape may be replaced by a function of a random generator.
@@ -32,7 +32,7 @@ class Domain(NamedTuple):
         for kink in self.avoid:
             near = np.abs(x - kink) < self.gap
             side = np.where(x < kink, -1.0, 1.0)
-            # On the edge of the domain there is only one side to go to.
+            # At the edge of the domain there is room on one side only.
             side = np.where(kink - self.gap < self.low, 1.0, np.where(kink + self.gap > self.high, -1.0, side))
             x = np.where(near, kink + side * self.gap * 1.5, x)
         return x.astype(dtype)
@@ -77,7 +77,7 @@ def distinct(*shape: int) -> Callable[[np.random.Generator], Any]:
 
 
 def integers(low: int, high: int, *shape: int) -> Callable[[np.random.Generator], Any]:
-    """Draw integers from `low` up to and without `high`."""
+    """Draw integers from `low` to `high`, exclusive."""
     return lambda rng: rng.integers(low, high, shape)
 
 

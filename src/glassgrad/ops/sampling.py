@@ -1,7 +1,7 @@
-"""Reading an image or a volume at places between its pixels: PyTorch's `grid_sample` and `affine_grid`.
+"""Sampling an image or a volume between its pixels: PyTorch's `grid_sample` and `affine_grid`.
 
 Each neighbour of a place is read by a flat index and weighted along every axis (Jaderberg et al. 2015, "Spatial
-transformer networks"; Keys 1981 for the cubic weights). Indices are constants of the derivative, weights are not.
+transformer networks"; Keys 1981 for the cubic weights). Weights are differentiated, indices are constants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BORDERS = ("zeros", "border", "reflection")
 
 
 class _Tap(NamedTuple):
-    """A neighbour along one axis: its position, and what it counts (None: fully)."""
+    """A neighbour along one axis: its position and its weight (None: 1)."""
 
     place: Array
     weight: Array | None
@@ -34,17 +34,17 @@ class _Tap(NamedTuple):
 
 
 def _in_pixels(x: Array, size: int, corners: bool) -> Array:
-    """From -1 ... 1 to pixels: the ends are the centres of the outer pixels, or their edges."""
+    """Map -1 ... 1 to pixels: the ends are the centres of the outer pixels, or their edges."""
     return (x + 1) * (0.5 * (size - 1)) if corners else ((x + 1) * size - 1) * 0.5
 
 
 def _clipped(x: Array, size: int) -> Array:
-    """Within the image; the slope is 0 at its ends and outside."""
+    """Clip to the image; the slope is 0 at its ends and outside."""
     return ew.where(x <= 0, 0, ew.where(x >= size - 1, size - 1, x))
 
 
 def _reflected(x: Array, size: int, corners: bool) -> Array:
-    """Thrown back at the ends as often as it takes."""
+    """Reflect at the ends as often as necessary."""
     low, span = (0.0, float(size - 1)) if corners else (-0.5, float(size))
     if span == 0:
         return x * 0
@@ -56,7 +56,7 @@ def _reflected(x: Array, size: int, corners: bool) -> Array:
 
 
 def _bordered(x: Array, size: int, mode: str, corners: bool) -> Array:
-    """Move a place that lies outside where the border says."""
+    """Move places outside of the image according to the padding mode."""
     if mode == "zeros":
         return x
     return _clipped(_reflected(x, size, corners) if mode == "reflection" else x, size)
@@ -121,8 +121,8 @@ def grid_sample(
         input: images or volumes.
         grid: x, y (and z) of every place, from -1 at the left, top (and front) end to 1 at the other.
         mode: "bilinear" (of volumes trilinear), "nearest" or "bicubic" (images only).
-        padding_mode: what lies outside: "zeros", the "border", or the image in "reflection".
-        align_corners: whether the ends are the centres of the outer pixels, in place of their edges.
+        padding_mode: values outside: "zeros", the nearest pixel ("border"), or the mirrored image ("reflection").
+        align_corners: whether -1 and 1 are the centres of the outer pixels rather than their edges.
 
     Returns:
         (N, C, H', W') or (N, C, D', H', W'), with gradients for both arguments.
@@ -149,7 +149,7 @@ def grid_sample(
     out = tuple(grid.shape[1:-1])
     places = reshape_p(grid, shape=(n, math.prod(out), dims))
     flat = reshape_p(input, shape=(n, c, math.prod(sizes)))
-    # The last coordinate is that of the first axis.
+    # Coordinates come in reverse order of the axes.
     each = [
         _taps(places[:, :, dims - 1 - axis], size, mode, padding_mode, bool(align_corners))
         for axis, size in enumerate(sizes)
@@ -170,9 +170,9 @@ def _ends(count: int, corners: bool, dtype: Any) -> Any:
 
 
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Array:
-    """The places that affine maps `theta` (N, 2, 3) give to the pixels of images of `size` (N, C, H, W).
+    """The places (N, H, W, 2) to which affine maps `theta` (N, 2, 3) send the pixels of images of `size` (N, C, H, W).
 
-    Of volumes `theta` is (N, 3, 4) and `size` (N, C, D, H, W). The result (N, H, W, 2) is what `grid_sample` takes.
+    For volumes `theta` is (N, 3, 4) and `size` (N, C, D, H, W). `grid_sample` takes the result.
 
     Example:
         >>> import glassgrad as gg

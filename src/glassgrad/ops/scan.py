@@ -41,7 +41,7 @@ def _along(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
 
 
 def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Array:
-    """Move every element one place on (or `back`), with `fill` in the place that is left."""
+    """Shift every element by one place (or `back`), with `fill` in the vacant place."""
     ndim = len(x.shape)
     kept = _along(x, axis, 1, None) if back else _along(x, axis, None, x.shape[axis] - 1)
     widths = tuple(((0, 1) if back else (1, 0)) if at == axis else (0, 0) for at in range(ndim))
@@ -84,7 +84,7 @@ def _recurrence(xp: Any, a: Array, b: Array, *, axis: int, reverse: bool) -> Arr
 
 
 def _recurrence_by_blocks(a: Array, out: Array) -> None:
-    """Run all blocks of length sqrt(n) side by side, then carry the ends from block to block."""
+    """Run all blocks of length sqrt(n) in parallel, then carry the ends from block to block."""
     length = math.isqrt(len(out))
     whole = len(out) // length * length
     blocks, factors = out[:whole].reshape(-1, length, *out.shape[1:]), a[:whole].reshape(-1, length, *out.shape[1:])
@@ -151,7 +151,7 @@ def _prod_vjp(g: Array, needs: Any, y: Array, x: Array, *, axis: Axes, keepdims:
 
 
 def _products_of_others(x: Array, axis: Axes) -> Array:
-    """At each place the product of all elements over `axis` but the one there, without dividing."""
+    """At each place the product of all other elements over `axis`, without division."""
     kept = [at for at in range(x.ndim) if at not in axis]
     order = [*kept, *axis]
     rows = x.transpose(order).reshape(math.prod(x.shape[at] for at in kept), -1)
@@ -224,7 +224,7 @@ def _running(largest: bool) -> Any:
     best = np.maximum if largest else np.minimum
 
     def positions(xp: Any, x: Array, *, axis: int) -> Array:
-        # The last place so far that reaches the extreme; a NaN is one, and stays it.
+        # The last place so far that reaches the extreme; a NaN counts as the extreme from then on.
         reached = (x == best.accumulate(x, axis=axis)) | (x != x)  # noqa: PLR0124 - that is what NaN is
         steps = np.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
         return np.maximum.accumulate(np.where(reached, steps, 0), axis=axis)

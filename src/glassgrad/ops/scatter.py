@@ -1,4 +1,4 @@
-"""Functions that write into, or add to, a copy of a tensor at given places: PyTorch's scatter and index families."""
+"""Functions that write or add to a copy of a tensor at given places: PyTorch's scatter and index families."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def at_set(x: Array, index: Any, value: Any) -> Array:
 
 @takes_complex
 def at_add(x: Array, index: Any, value: Any) -> Array:
-    """x with `value` added at an index, once for every time a place occurs in it."""
+    """x with `value` added at an index; repeated places accumulate."""
     steps = in_two_steps(index)
     if steps is not None:
         return at_set(x, steps[0], at_add(getitem(x, steps[0]), steps[1], value))
@@ -72,10 +72,10 @@ def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = 
 
 @takes_complex
 def masked_fill(x: Array, mask: Array, value: Any) -> Array:
-    """`x` with `value`, one number, where the booleans of `mask` are true; in the dtype of x.
+    """`x` with the number `value` where the boolean `mask` is true; in the dtype of x.
 
     Raises:
-        ArgumentError: for a mask of other numbers, and for a finite value beyond the range of the dtype.
+        ArgumentError: the mask is not boolean, or a finite value is beyond the range of the dtype.
     """
     expect_mask("masked_fill", mask)
     return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
@@ -113,8 +113,8 @@ def _slices(x: Array, dim: int, index: Any, kind: IndexArray = PLACES) -> tuple[
 
 @takes_complex
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
-    """x with the slices of alpha * `source` added at `index` along `dim`; a place may occur often."""
-    if not x.shape:  # a number has one place along dimension 0
+    """x with the slices of alpha * `source` added at `index` along `dim`; repeated places accumulate."""
+    if not x.shape:  # a 0-d array has one place along dimension 0
         return reshape_p(index_add(as_row(x), dim, as_row(index), as_row(source), alpha=alpha), shape=())
     spec, places = _slices(x, dim, as_index("index_add", index, vector=True))
     expect_dtype("index_add", x, source)
@@ -229,10 +229,10 @@ def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
 
 
 def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
-    """x with what `src` has for the same place reduced: "sum", "mean", "prod", "amax" or "amin".
+    """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin".
 
-    With `include_self=False` the elements of x count only where nothing is scattered to. Elements that share an
-    extreme share its gradient.
+    With `include_self=False` the elements of x stay only where nothing is scattered. Elements that are equal extremes
+    share the gradient.
     """
     if not x.shape:
         row, places, parts = as_row(x), as_row(index), as_row(src)
@@ -241,7 +241,7 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *,
     index = as_index("scatter_reduce", index)
     expect_along("scatter_reduce", x, axis, index, src)
     expect_dtype("scatter_reduce", x, src)
-    if x.dtype.kind == "b":  # a sum of truths is true if one is
+    if x.dtype.kind == "b":  # a sum of booleans is true if any is
         numbers = scatter_reduce(
             astype(x, np.int64), dim, index, astype(src, np.int64), reduce, include_self=include_self
         )
@@ -264,7 +264,7 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *,
 
 
 def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
-    """The number of a dtype that changes nothing when it is reduced with others."""
+    """The neutral element of a reduction in a dtype."""
     ends = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-math.inf, math.inf)
     neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": ends[0], "amin": ends[1]}
     if reduce not in neutral:
@@ -273,7 +273,7 @@ def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
-    """Multiply one layer after the other: the k-th factor of every place, for k = 0, 1, ...
+    """Multiply layer by layer: the k-th factor of every place, for k = 0, 1, ...
 
     Each layer hits a place at most once, so it is an ordinary product, with exact derivatives at zeros.
     """
@@ -287,7 +287,7 @@ def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
 
 
 def _occurrence(index: Any, axis: int, size: int) -> Any:
-    """Return for each element how many before it along the axis go to the same place."""
+    """Return for each element how many earlier ones along the axis go to the same place."""
     moved = np.moveaxis(index, axis, 0)
     seen = np.zeros((size, *moved.shape[1:]), np.int64)
     rank = np.zeros_like(moved)
@@ -299,7 +299,7 @@ def _occurrence(index: Any, axis: int, size: int) -> Any:
 
 
 def _spread(factor: Array, index: Any, axis: int, x: Array) -> Array:
-    """Return ones in the shape of x with the factors at the places that `index` names; -1 is nowhere."""
+    """Return ones in the shape of x with the factors at the places in `index`; -1 means none."""
     valid = index >= 0
     wide = np.where(valid, index, x.shape[axis])
     shape = (*x.shape[:axis], x.shape[axis] + 1, *x.shape[axis + 1 :])

@@ -53,7 +53,7 @@ permute_p: Linear = linear(
 
 
 def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
-    return g  # the tape brings a cotangent back to the shape of x: that is the transpose of broadcasting
+    return g  # the tape sums a cotangent to the shape of x, which is the transpose of broadcasting
 
 
 broadcast_to_p = linear(
@@ -68,12 +68,12 @@ broadcast_to_p = linear(
 def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
     x = xp.asarray(x)
     if x.dtype.kind == "c" and np.dtype(dtype).kind == "f":
-        x = x.real  # what the cotangent of a real number among complex ones is; said, it warns nobody
+        x = x.real  # the cotangent of a real input of a complex op; explicit, to avoid NumPy's warning
     return x.astype(dtype, copy=False) if xp is np else xp.astype(x, dtype)
 
 
 def _bits_shape(x: Any, *, dtype: Any) -> Shape:
-    """The last dimension holds more elements of a smaller dtype, fewer of a larger one."""
+    """The shape of the same bytes in another dtype: its size changes the last dimension."""
     before, after = x.dtype.itemsize, dtype.itemsize
     if before == after:
         return tuple(x.shape)
@@ -112,7 +112,7 @@ alias_p = linear(
 
 
 def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
-    if xp is np:  # what np.flip does after a tenfold preparation; copied, so that a write to it is no write to x
+    if xp is np:  # np.flip with a tenth of its overhead; a copy, so that writes don't reach x
         return x[tuple([_BACKWARDS if at in axis else _ALL for at in range(x.ndim)])].copy()
     return xp.flip(x, axis=axis)
 
@@ -159,7 +159,7 @@ def _triangle(keep_lower: bool) -> Any:
     return forward
 
 
-_MASK_UP_TO = 4096  # elements; for larger ones making the mask takes little of the time
+_MASK_UP_TO = 4096  # elements; for larger matrices, making the mask costs little
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +204,7 @@ pad_p = linear(
     samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
-pad_p.jvps = (_pad_jvp,)  # affine, not linear, when value is not 0
+pad_p.jvps = (_pad_jvp,)  # affine rather than linear if value is not 0
 
 # --- several arrays -------------------------------------------------------------------------------
 
@@ -251,9 +251,9 @@ def _ints(sizes: tuple[Any, ...]) -> Shape:
 
 
 def _full_shape(shape: Shape, size: int) -> Shape:
-    """Replace the -1 in `shape` by what `size` elements leave for it."""
-    known = -math.prod(shape)  # of one -1 and the rest
-    # Of nothing in rows of nothing there are as many rows as one likes.
+    """Replace the -1 in `shape` by the size that `size` elements imply."""
+    known = -math.prod(shape)  # the product of the other sizes, if there is one -1
+    # With a size of 0 among the others, the -1 could be any number.
     if shape.count(-1) > 1 or min(shape) < -1 or not known or size % known:
         raise bad_option("reshape", "shape", shape, f"sizes of {size} elements, one of which may be -1")
     return tuple(size // known if n == -1 else n for n in shape)
@@ -454,7 +454,7 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
 
 
 def _as_nothing(xs: list[Array], dim: int) -> list[Array]:
-    """Give empty vectors the shape of the others with nothing along `dim`: PyTorch lets loops start with `zeros(0)`."""
+    """Give empty vectors the shape of the others with size 0 along `dim`: PyTorch lets loops start with `zeros(0)`."""
     shape = next(tuple(x.shape) for x in xs if tuple(x.shape) != (0,))
     axis = canonical_axis(dim, len(shape))
     nothing = (*shape[:axis], 0, *shape[axis + 1 :])
@@ -468,7 +468,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     shape = xs[0].shape if xs else ()
     at = canonical_axis(dim, len(shape) + 1)
     if at < len(shape) and all(x.shape == shape for x in xs):
-        # Joined along the dimension behind the new one they lie as they should: one step a tensor less.
+        # Joining along the dimension after the new one gives the same memory, without a reshape of every tensor.
         return reshape_p(concatenate_p(*xs, axis=at), shape=(*shape[:at], len(xs), *shape[at:]))
     return cat([unsqueeze(x, dim) for x in xs], dim)
 
@@ -482,7 +482,7 @@ def astype(x: Array, dtype: Any) -> Array:
 
 @takes_complex
 def clone(x: Array, *, memory_format: str | None = None) -> Array:
-    """Return a copy that is connected to `x` on the tape."""
+    """Return a copy through which gradients flow to `x`."""
     if memory_format not in {None, "contiguous", "preserve"}:
         raise bad_option("clone", "memory_format", memory_format, "'contiguous' or 'preserve'")
     return copy_p(x)

@@ -124,13 +124,13 @@ def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Arra
     trsm = get_blas_funcs("trsm", (a, b))
     a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, out.shape)
     for place in np.ndindex(lead):
-        # The transpose of a C-ordered matrix is what BLAS reads without a copy.
+        # BLAS reads the transpose of a C-ordered matrix without a copy.
         out[place] = trsm(1.0, a[place].T, b[place], lower=upper, trans_a=1, diag=unit)
     return out
 
 
 def _triangle(x: Array, upper: bool, unit: bool) -> Array:
-    """The part of a matrix that a triangular solve reads."""
+    """The triangle of a matrix that a triangular solve reads."""
     return triu_p(x, diagonal=int(unit)) if upper else tril_p(x, diagonal=-int(unit))
 
 
@@ -196,7 +196,7 @@ det: Custom = custom(
 
 def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
     g_sign, g = gs
-    if g_sign is not None and is_complex(x):  # the sign turns by the imaginary part of trace(x**-1 dx)
+    if g_sign is not None and is_complex(x):  # the sign's phase moves by the imaginary part of trace(x**-1 dx)
         turning = imag(g_sign * y[0]) * 1j
         g = turning if g is None else g + turning
     if g is None:
@@ -225,8 +225,8 @@ slogdet_p: Custom = custom(
 def pinv(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
     """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
 
-    Singular values below `atol`, or below `rtol` times the largest, count as 0. Default: `rtol` of max(m, n) times the
-    precision, unless there is an `atol` above 0. With `hermitian` the lower triangle of x is read alone.
+    Singular values below `atol`, or below `rtol` times the largest, count as 0. `rtol` defaults to max(m, n) times the
+    machine epsilon, or to 0 if `atol` is above 0. With `hermitian` only the lower triangle of x is read.
     """
     x = mirrored("pinv", x, lower=True) if hermitian else x
     return pinv_p(x, rtol=rtol) if not atol else pinv_p(x, rtol=rtol or 0.0, atol=atol)
@@ -238,7 +238,7 @@ def _check_system(op: str, a: Array, b: Array) -> None:
 
 
 def _is_vector(a: Array, b: Array) -> bool:
-    """PyTorch's rule: one vector, or as many as there are matrices."""
+    """Tell whether b is a vector, or one vector per matrix, by PyTorch's rule."""
     return len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
@@ -247,7 +247,7 @@ def solve(a: Array, b: Array, *, left: bool = True) -> Array:
     """The x with a x = b (or x a = b, if not `left`): a (..., n, n), b (..., n, k) or (n,).
 
     Raises:
-        ArgumentError: for a singular matrix.
+        ArgumentError: a matrix is singular.
 
     Example:
         >>> import glassgrad as gg

@@ -1,7 +1,7 @@
 """Sorting and order statistics: sort, topk, median, quantiles, searching in sorted arrays.
 
-Only positions are computed here, without a derivative; the values are gathered at them, so gradients flow
-back to where each value came from. NaN counts as larger than everything, as in NumPy and PyTorch.
+The primitives compute positions only, which have no derivative; values are gathered at them, so gradients flow back
+to where each value came from. NaN counts as larger than every number, as in NumPy and PyTorch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) ->
     kind: Any = "stable" if stable else None
     if not descending:
         return np.argsort(x, axis=axis, kind=kind)
-    # Sorting backwards keeps the order of equal elements only if it is undone on both sides.
+    # A stable descending order needs a flip before and after the sort.
     backwards = np.argsort(np.flip(x, axis=axis), axis=axis, kind=kind)
     return np.flip(x.shape[axis] - 1 - backwards, axis=axis)
 
@@ -67,7 +67,7 @@ topk_p = _positions(
 
 
 def _kth(xp: Any, x: Array, *, k: int, axis: int) -> Array:
-    """Position of the k-th smallest; of a NaN if there is one, so that it is not hidden."""
+    """Position of the k-th smallest; of a NaN if there is one, so that it propagates."""
     index = np.take(np.argpartition(x, k, axis=axis), [k], axis=axis)
     bad = x != x  # noqa: PLR0124 - that is what NaN is
     if bad.any():
@@ -81,13 +81,13 @@ kth_p = _positions(
 
 
 def _mode(xp: Any, x: Array, *, axis: int) -> Array:
-    """Position of the last of the most frequent x, of several the smallest; NaN is equal to nothing."""
+    """Last position of the most frequent x, on ties the smallest x; NaN is equal to nothing."""
     order = np.moveaxis(np.argsort(x, axis=axis, kind="stable"), axis, -1)
     ranked = np.take_along_axis(np.moveaxis(x, axis, -1), order, axis=-1)
     place = np.broadcast_to(np.arange(ranked.shape[-1]), ranked.shape)
     starts = np.ones(ranked.shape, bool)
     starts[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-    # How many equal ones have come so far, at each place: the largest is where the longest run ends.
+    # At each place the length of the run of equal elements so far: its maximum is the end of the longest run.
     run = place - np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
     index = np.take_along_axis(order, run.argmax(axis=-1, keepdims=True), axis=-1)
     return np.moveaxis(index, -1, axis)
@@ -173,9 +173,9 @@ def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
 
 @like_one_element
 def mode(x: Array, dim: int = -1, keepdim: bool = False) -> Extreme:
-    """The most frequent element along `dim`, the smallest of several, and where it is: at its last place.
+    """The most frequent element along `dim` (on ties the smallest) and the index of its last occurrence.
 
-    The gradient flows to that place. NaN is equal to nothing: each counts once.
+    The gradient flows to that place. NaN is equal to nothing, so each counts once.
 
     Example:
         >>> import glassgrad as gg
@@ -204,9 +204,9 @@ def _read(x: Array, index: Array, axis: int, keepdim: bool) -> Extreme:
 
 @like_one_element
 def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element, the lower one of two: of all elements, or `(values, indices)` along `dim`.
+    """The middle element (the lower of two) of all elements, or `(values, indices)` along `dim`.
 
-    NumPy's median is the mean of the two middle ones: `quantile(x, 0.5)`, and what `np.median` gives.
+    NumPy's median, the mean of the two middle elements, is `quantile(x, 0.5)` or `np.median`.
     """
     if dim is None:
         flat = reshape_p(x, shape=(math.prod(x.shape),))
@@ -242,7 +242,7 @@ _BETWEEN = {
 def quantile(
     x: Array, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
-    """The values below which the fractions `q` of the elements lie; several q come first in the shape."""
+    """The values below which fractions `q` of the elements lie; several q add a leading dimension."""
     if interpolation not in _BETWEEN:
         raise bad_option("quantile", "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
     fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
@@ -258,11 +258,11 @@ def quantile(
     first = movedim(sort(x, axis).values, axis, 0)
     at = fractions.reshape(-1) * (first.shape[0] - 1)
     below = np.floor(at).astype(np.int64)
-    # Between two elements the quantile is linear in q, which may want a gradient.
+    # Between two elements the quantile is linear in q, which may require a gradient.
     exact = reshape_p(q, shape=(fractions.size,)) * (first.shape[0] - 1) if hasattr(q, "_tracks") else at
     weight = reshape_p(astype(exact - below, x.dtype), shape=(fractions.size,) + (1,) * (len(first.shape) - 1))
     found = _BETWEEN[interpolation](first[below], first[np.ceil(at).astype(np.int64)], weight)
-    hidden = any(ew.isnan(x), axis)  # sorted to the end, where no fraction may look
+    hidden = any(ew.isnan(x), axis)  # NaN is sorted to the end, where no fraction may see it
     return reshape_p(ew.where(hidden, math.nan, found), shape=(*fractions.shape, *keep))
 
 
@@ -277,7 +277,7 @@ def searchsorted(
 ) -> Array:
     """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted.
 
-    `right` (or `side="right"`): behind equal elements. `sorter`: the positions that would sort `sorted_sequence`.
+    `right` (or `side="right"`): after equal elements. `sorter`: the positions that would sort `sorted_sequence`.
     """
     if side not in {None, "left", "right"} or (right and side == "left"):
         raise bad_option("searchsorted", "side", side, "'left' or 'right', as `right` says")
@@ -291,7 +291,7 @@ def searchsorted(
 
 
 def bucketize(x: Array, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
-    """The number of the interval between `boundaries` that each element of x lies in."""
+    """The index of the interval between `boundaries` that each element of x lies in."""
     if len(boundaries.shape) != 1:
         raise bad_option("bucketize", "boundaries", f"an array of shape {tuple(boundaries.shape)}", "one dimension")
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)

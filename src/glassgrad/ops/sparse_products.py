@@ -1,4 +1,4 @@
-"""The product of a sparse matrix, given by its entries and their places, and a dense one; SciPy computes it."""
+"""The product of a sparse matrix, given by entries and their places, and a dense one, computed by SciPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p
 from glassgrad.ops.vmap.rules import all_expanded, expanded
 
-_KINDS = "fdFD"  # what SciPy multiplies as it is
+_KINDS = "fdFD"  # dtypes that SciPy multiplies without conversion
 
 
 def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
@@ -31,12 +31,12 @@ def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: 
 
 
 def _entries(g: Array, values: Any, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
-    """g denseT at the places of the entries alone."""
+    """g denseT, at the places of the entries only."""
     return sum_p(index_select(g, 0, rows) * index_select(dense, 0, columns), axis=(1,), keepdims=False)
 
 
 def _batch(prim: Any, count: int, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Array:
-    """Columns beside one another if only `dense` has a batch, else one matrix with the examples as its blocks."""
+    """If only `dense` has a batch, join its columns; else make one block-diagonal matrix of the examples."""
     values, dense, rows, columns = arrays
     size = params["size"]
     high, width = dense.shape[-2:]
@@ -55,7 +55,7 @@ def _batch(prim: Any, count: int, arrays: list[Any], batched: list[bool], params
 
 
 def _places(high: int) -> Any:
-    """Draw places of five entries, two of which meet."""
+    """Draw places of five entries, two of them equal."""
     return lambda rng: np.array([0, high - 1, 1, 0, high - 1])
 
 

@@ -21,7 +21,7 @@ from glassgrad.ops.linalg import matmul
 from glassgrad.ops.pool import fold_p, max_pool2d_index_p, max_pool2d_p, sum_pool2d_p, unfold_p
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import reshape_p
-from glassgrad.ops.vmap import conv_rules as _conv_batching  # noqa: F401 - gives convolutions their rules for vmap
+from glassgrad.ops.vmap import conv_rules as _conv_batching  # noqa: F401 - registers the batching rules of convolutions
 
 Ints = int | Sequence[int]
 
@@ -71,10 +71,10 @@ def _as_images(x: Array, dims: int, op: str) -> tuple[Array, Callable[[Array], A
 
 
 Window = dict[str, tuple[Any, ...]]
-"""How windows lie along each axis, as the primitives take it: kernel, stride, padding and dilation."""
+"""Kernel, stride, padding and dilation along each axis, as the primitives take them."""
 
 ALONE = {"kernel": 1, "stride": 1, "padding": (0, 0), "dilation": 1}
-"""The windows of an axis that nothing happens to."""
+"""The windows of an axis that stays as it is."""
 
 
 def _flat(window: Window, dims: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _conv_window(dims: int, op: str, kernel: Sequence[int], stride: Ints, paddin
 def _named_padding(
     padding: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], op: str
 ) -> list[tuple[int, int]]:
-    """Return the border before and after each axis; "same" puts the odd one behind, as PyTorch does."""
+    """Return the padding before and after each axis; "same" puts the odd element after it, as in PyTorch."""
     if padding not in ("same", "valid"):
         raise bad_option(op, "padding", padding, "a number, 'same' or 'valid'")
     if padding == "valid":
@@ -192,7 +192,7 @@ def _transposed(
     output_padding: Ints,
     dilation: Ints,
 ) -> tuple[tuple[int, ...], Window]:
-    """Return what sizes the transpose makes of `before`, and the windows of the convolution that it transposes."""
+    """Return the transpose's output sizes for inputs of size `before`, and the windows of its convolution."""
     steps, spread = _several(stride, dims, "stride", op), _several(dilation, dims, "dilation", op)
     border, extra = _several(padding, dims, "padding", op), _several(output_padding, dims, "output_padding", op)
     if any(e >= max(s, d) for e, s, d in zip(extra, steps, spread, strict=True)):
@@ -201,7 +201,7 @@ def _transposed(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, s, p, d, k, e in zip(before, steps, border, spread, kernel, extra, strict=True)
     )
-    # The extra rows at the end are ones that the convolution would not see.
+    # The extra rows at the end are rows that the convolution does not read.
     pads = tuple((p, p - e) for p, e in zip(border, extra, strict=True))
     return size, {"stride": steps, "padding": pads, "dilation": spread}
 
@@ -285,7 +285,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Largest element of each window of (N, C, H, W); the first of equal ones gets the gradient.
+    """Largest element of each window of (N, C, H, W); on ties the first gets the gradient.
 
     `stride` is `kernel_size` unless given. With `return_indices` the positions h W + w come as well.
 
@@ -318,13 +318,13 @@ def _avg_pool(
 
 
 def _expect_averages(x: Array, op: str) -> None:
-    """Refuse integers but int64, as PyTorch does: their totals would not fit."""
+    """Refuse integers other than int64, as PyTorch does: their sums could overflow."""
     if x.dtype.kind in "biu" and x.dtype != np.int64:
         raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
 
 
 def _mean_of(total: Array, count: Any) -> Array:
-    """The total over a count; of integers the quotient without its fraction, as in PyTorch."""
+    """The total over a count; for integers the quotient truncated, as in PyTorch."""
     if total.dtype.kind in "iu":
         return divide(total, count, rounding_mode="trunc")
     return total * (float(1 / count) if not np.ndim(count) else (1 / count).astype(total.dtype))
@@ -360,12 +360,12 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Mean of each window of (N, C, H, W); the border counts unless `count_include_pad` is False."""
+    """Mean of each window of (N, C, H, W); padding counts as zeros unless `count_include_pad` is False."""
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def adaptive_avg_pool1d(input: Array, output_size: Any) -> Array:
-    """Mean over about equal parts of (N, C, L), as many as `output_size`."""
+    """Mean over each of `output_size` nearly equal parts of (N, C, L)."""
     image, back = _as_images(input, 1, "adaptive_avg_pool1d")
     return back(_adaptive(image, (1, *_several(output_size, 1, "output_size", "adaptive_avg_pool1d"))))
 
@@ -373,7 +373,7 @@ def adaptive_avg_pool1d(input: Array, output_size: Any) -> Array:
 def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
     """Mean over a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis.
 
-    Part i of an axis of n elements cut into m runs from floor(i n / m) up to and without ceil((i + 1) n / m).
+    Part i of an axis of n elements cut into m is [floor(i n / m), ceil((i + 1) n / m)).
     """
     image, back = _as_images(input, 2, "adaptive_avg_pool2d")
     wanted = (output_size, output_size) if output_size is None or isinstance(output_size, int) else tuple(output_size)

@@ -1,6 +1,6 @@
-"""Special functions, computed by SciPy, which is imported when one of them is first called.
+"""Special functions, computed by SciPy, which is imported at their first call.
 
-Some have forms of our own for large arrays (`approximations.py`).
+Some have faster forms for large arrays in `kernels/approximations.py`.
 
 Definitions and derivatives: Abramowitz and Stegun, chapters 6 (gamma), 7 (error function) and 9 (Bessel).
 """
@@ -33,7 +33,7 @@ def _scipy(name: str) -> Callable[..., Any]:
     function: Callable[..., Any] = getattr(scipy.special, name)
 
     def of_halves(*x: Any) -> Any:
-        # SciPy has no loops for them, and answers in float32 or in float64, as it happens.
+        # SciPy has no float16 loops and answers in float32 or float64, depending on the function.
         if all(getattr(one, "dtype", None) == np.float16 for one in x):
             return np.asarray(function(*[one.astype(np.float32) for one in x])).astype(np.float16)
         return function(*x)
@@ -42,7 +42,7 @@ def _scipy(name: str) -> Callable[..., Any]:
 
 
 def _by(name: str) -> Callable[..., Any]:
-    """Return the forward that is SciPy's function `name`, or the one that another namespace has under this name."""
+    """Return a forward that calls `name` of SciPy, or of the array namespace if that has its own."""
     return lambda xp, *x: (_scipy(name) if xp is np else getattr(xp, name, None) or _scipy(name))(*x)
 
 
@@ -108,7 +108,7 @@ digamma: Elementwise = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-# SciPy takes 0.2 microseconds an element, the passes of our own trigamma 20 microseconds a call.
+# SciPy takes 0.2 microseconds per element, the passes of our own trigamma 20 microseconds per call.
 _TRIGAMMA_FROM = 128
 
 
@@ -142,7 +142,7 @@ def _xlog1py_first(y: Array, a: Array, b: Array) -> Array:
 
 
 def _by_two(name: str) -> Callable[..., Array]:
-    """Return a SciPy function of two arguments in which Python numbers have no dtype of their own, as in NumPy."""
+    """Return a SciPy function of two arguments in which Python numbers adopt the array's dtype, as in NumPy."""
     function = _by(name)
 
     def forward(xp: Any, a: Array, b: Array) -> Array:

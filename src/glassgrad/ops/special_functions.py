@@ -22,7 +22,7 @@ _DECAYING_EDGES = (0.5, 1.0, 30.0, _nan)
 
 
 def _by_several(name: str) -> Callable[..., Array]:
-    """Return a SciPy function of several arguments in which Python numbers have no dtype of their own, as in NumPy."""
+    """Return a SciPy function of several arguments in which Python numbers adopt the array's dtype, as in NumPy."""
 
     def forward(_xp: Any, *args: Array) -> Array:
         dtype = np.result_type(*args)
@@ -115,7 +115,7 @@ airy_slope_p: Elementwise = elementwise(
 
 
 def _refuse_tracked(op: str, **given: Array) -> None:
-    """Refuse gradients with respect to arguments in which there is no derivative here."""
+    """Refuse gradients with respect to arguments whose derivative is not implemented."""
     for name, x in given.items():
         if getattr(x, "_tracks", False):
             expected = "an argument that requires no gradient: there is no derivative in it, use .detach()"

@@ -1,4 +1,4 @@
-"""Spectra of short pieces of a signal, and the signal from them: compositions of windows and Fourier transforms."""
+"""The short-time Fourier transform and its inverse, composed of windows and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.ops.strided import overlap_add_p, unfold_p
 
 
 def _window(window: Array | None, length: int | None, n_fft: int, like: Array, op: str) -> Array:
-    """The window, with zeros on both sides up to `n_fft`."""
+    """The window, zero-padded on both sides to `n_fft`."""
     size = n_fft if length is None else int(length)
     if not 0 < size <= n_fft:
         raise bad_option(op, "win_length", length, f"between 1 and n_fft={n_fft}")
@@ -47,19 +47,19 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Array:
-    """Short-time Fourier transform: the spectra of pieces of a signal.
+    """Short-time Fourier transform: the spectra of frames of a signal.
 
     Args:
         input: the signal (n,) or several (batch, n), real or complex.
-        n_fft: the length of a piece.
-        hop_length: from one piece to the next, a quarter of `n_fft` by default.
-        win_length: of the window, which stands in the middle of a piece; `n_fft` by default.
-        window: what a piece is multiplied by; ones by default.
-        center: whether the middle of piece t lies at t * hop_length, for which the signal gets a border.
-        pad_mode: of that border, as for `pad`.
+        n_fft: the length of a frame.
+        hop_length: the distance between frames; a quarter of `n_fft` by default.
+        win_length: the length of the window, which is centred in a frame; `n_fft` by default.
+        window: factors of a frame's elements; ones by default.
+        center: whether frame t is centred at t * hop_length, for which the signal is padded.
+        pad_mode: the mode of that padding, as for `pad`.
         normalized: divide by the root of `n_fft`.
-        onesided: leave out the frequencies that follow from the others; by default where signal and window are real.
-        return_complex: False gives pairs (re, im) in a last dimension. Has to be given for a real signal.
+        onesided: omit frequencies that follow from the others; the default if signal and window are real.
+        return_complex: False gives pairs (re, im) in a last dimension. Required for a real signal.
         align_to_window: accepted as None or False.
 
     Returns:
@@ -108,16 +108,16 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Array:
-    """The signal whose pieces have the spectra of `stft`, by adding them up where they overlap.
+    """Inverse of `stft`: the signal from the spectra of its frames, by overlap-add.
 
     Args:
-        input: (frequencies, pieces) or (batch, frequencies, pieces), complex.
+        input: (frequencies, frames) or (batch, frequencies, frames), complex.
         n_fft, hop_length, win_length, window, center, normalized, onesided: as for `stft`.
-        length: of the signal; by default what the pieces cover.
-        return_complex: whether the signal is complex, which takes all frequencies.
+        length: the length of the signal; by default what the frames cover.
+        return_complex: whether the signal is complex, which requires all frequencies.
 
     Raises:
-        ArgumentError: where the windows add up to zero, so that the signal there is not known.
+        ArgumentError: the windows add up to zero somewhere, so that the signal is undetermined there.
     """
     if not is_complex(input):
         input = view_as_complex(input)
@@ -133,14 +133,14 @@ def istft(
     if halved and return_complex:
         raise bad_option("istft", "return_complex", return_complex, "False where half of the frequencies are given")
     norm = "ortho" if normalized else "backward"
-    # Of a real signal the first half says everything, and is all that is read.
+    # The first half determines a real signal, and is all that is read.
     pieces = ifft(spectra, n_fft, norm=norm) if return_complex else irfft(spectra, n_fft, norm=norm)
     signal = _added(pieces * weights, weights * weights, step, n_fft // 2 if center else 0, length)
     return signal[0] if alone else signal
 
 
 def _added(pieces: Array, squares: Array, step: int, border: int, length: int | None) -> Array:
-    """Add pieces (batch, count, n) up and divide by what the windows add up to, between the borders."""
+    """Overlap-add frames (batch, count, n) and divide by the sum of the windows, between the borders."""
     _, count, n = pieces.shape
     full = n + step * (count - 1)
     total = overlap_add_p(pieces, axis=1, step=step, length=full)
@@ -148,7 +148,7 @@ def _added(pieces: Array, squares: Array, step: int, border: int, length: int | 
     stop = full - border if length is None else min(border + length, full)
     weight = weight[border:stop]
     known = getattr(weight, "array", weight)
-    if isinstance(known, np.ndarray):  # not while a step is traced: there the signal gets infinities
+    if isinstance(known, np.ndarray):  # unknown while a step is traced: the signal gets infinities then
         least = float(abs(known).min()) if known.size else 1.0
         if least < 1e-11:
             expected = "windows whose squares add up to more than 0 everywhere (see scipy.signal.check_NOLA)"

@@ -1,4 +1,4 @@
-"""Covariances of rows, and derivatives of sampled functions by differences: compositions of other ops."""
+"""Covariance matrices, and finite-difference derivatives of samples: compositions of other ops."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _all(x: Array) -> Array:
 
 @takes_complex
 def cov(x: Array, *, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Array:
-    """Covariances of the rows of (variables, observations), divided by the observations less `correction`.
+    """Covariances of the rows of (variables, observations), with the divisor observations - `correction`.
 
-    `fweights` says how often each observation was made (integers), `aweights` how much it counts. One variable, (n,),
+    `fweights` are the integer counts of the observations, `aweights` their relative weights. One variable, (n,),
     gives its variance, of shape ().
 
     Example:
@@ -79,7 +79,7 @@ def corrcoef(x: Array) -> Array:
 
 
 def _clipped(x: Array) -> Array:
-    """Between -1 and 1, which rounding may leave."""
+    """Clip to [-1, 1], which rounding errors may exceed."""
     return ew.minimum(ew.maximum(x, -1), 1)
 
 
@@ -92,12 +92,12 @@ def gradient(input: Array, *, spacing: Any = 1, dim: Any = None, edge_order: int
 
     Args:
         input: the values.
-        spacing: the distance of neighbours (a number, or one a dimension), or the places themselves as vectors.
+        spacing: the distance of neighbours (one number, or one per dimension), or the coordinates as vectors.
         dim: a dimension or several; all of them by default.
         edge_order: 1 or 2, the order of the differences at the edges.
 
     Returns:
-        One tensor a dimension.
+        One tensor per dimension.
 
     Example:
         >>> import glassgrad as gg
@@ -140,7 +140,7 @@ def _slope(x: Array, axis: int, step: Any, order: int) -> Array:
 
 
 def _gaps(step: Any, size: int, behind: int, dtype: Any) -> Array:
-    """The distances between neighbours, with dimensions behind that broadcast."""
+    """The distances between neighbours, with trailing dimensions to broadcast."""
     if hasattr(step, "shape") and len(step.shape) == 1:
         if step.shape[0] != size:
             raise bad_option("gradient", "spacing", tuple(step.shape), f"{size} places")
@@ -150,12 +150,12 @@ def _gaps(step: Any, size: int, behind: int, dtype: Any) -> Array:
 
 
 def _weights(left: Array, right: Array) -> Sequence[Array]:
-    """What the neighbours and the place itself count in the derivative: exact for parabolas."""
+    """Weights of both neighbours and the place itself in the derivative: exact for parabolas."""
     both = left + right
     return -right / (left * both), (right - left) / (left * right), left / (right * both)
 
 
 def _edge_weights(near: Array, far: Array) -> Sequence[Array]:
-    """The same at an edge, for the place itself and the next two."""
+    """Weights at an edge, of the place itself and the next two."""
     both = near + far
     return -(near + both) / (near * both), both / (near * far), -near / (far * both)

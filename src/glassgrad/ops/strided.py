@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 def _diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
-    """A view, writeable unlike that of `np.diagonal`."""
+    """View a diagonal; unlike that of `np.diagonal` it is writable."""
     square = np.moveaxis(x, (axis1, axis2), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
     n = min(square.shape[-2:])
     return np.einsum("...ii->...i", square[..., :n, :n])
@@ -51,7 +51,7 @@ def _set_diagonal(x: Array, view: Array, assign: Any, *, offset: int, axis1: int
     steps = np.arange(view.shape[-1])
     spec = [ARRAY if axis in {axis1, axis2} else EVERYTHING for axis in range(len(x.shape))]
     rows_first = [steps + max(-offset, 0), steps + max(offset, 0)][:: 1 if axis1 < axis2 else -1]
-    # The elements at arrays side by side come where these stand, of arrays apart in front.
+    # NumPy puts the dimension of adjacent index arrays in their place, and of separate ones first.
     place = min(axis1, axis2) if abs(axis1 - axis2) == 1 else 0
     return assign(x, movedim(view, -1, place), rows_first, tuple(spec))
 
@@ -86,7 +86,7 @@ def _windows_shape(x: Any, *, axis: int, size: int, step: int) -> Shape:
 
 
 def _overlap_add(xp: Any, x: Array, *, axis: int, step: int, length: int) -> Array:
-    """Add windows (their elements along the last axis) at the places they were read from."""
+    """Add windows (elements along the last axis) at the places they were read from."""
     windows = np.moveaxis(x, (axis, -1), (0, 1))
     count, size = windows.shape[:2]
     out = np.zeros((length, *windows.shape[2:]), x.dtype)
@@ -126,7 +126,7 @@ overlap_add_p: Linear = linear(
 
 
 def _as_strided(xp: Any, x: Array, *, size: Shape, stride: Shape, offset: int) -> Array:
-    """What NumPy shows of the elements in their order; read-only, since places may overlap."""
+    """View the elements in memory order with any strides; read-only, since places may overlap."""
     flat = np.ascontiguousarray(x).reshape(-1)
     steps = tuple(step * flat.itemsize for step in stride)
     return np.lib.stride_tricks.as_strided(flat[offset:], size, steps, writeable=False)
@@ -142,7 +142,7 @@ def _add_strided(xp: Any, x: Array, *, shape: Shape, stride: Shape, offset: int)
 
 
 def _strided_batch(prim: Any, size: int, values: list[Any], batched: list[bool], params: dict[str, Any]) -> Array:
-    """The examples lie one behind the other in memory: one more step, as wide as an example of the larger array."""
+    """Treat the batch as one more stride: examples follow one another in memory."""
     (x,) = values
     named = "size" if "size" in params else "shape"
     width = math.prod(x.shape[1:] if named == "size" else params["shape"])
@@ -175,7 +175,7 @@ add_strided_p: Linear = linear(
 
 @takes_complex
 def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
-    """The diagonal of two dimensions, which becomes the last one: a view."""
+    """The diagonal of two dimensions, as the new last dimension: a view."""
     ndim = len(x.shape)
     axis1, axis2 = canonical_axis(dim1, ndim), canonical_axis(dim2, ndim)
     if axis1 == axis2:
@@ -214,7 +214,7 @@ def diagflat(x: Array, offset: int = 0) -> Array:
 
 @takes_complex
 def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
-    """All windows of `size` elements along a dimension, `step` apart; their elements become the last dimension.
+    """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension.
 
     Example:
         >>> import glassgrad as gg
@@ -247,8 +247,8 @@ def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
 def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
 
-    Memory is that of the tensor itself, in the order of its elements. A tensor whose elements lie in another order (a
-    transpose) is refused, and for a part of a larger one a `storage_offset`, which PyTorch counts in the larger one.
+    The memory is that of the tensor itself, and has to be in the order of its elements: a transpose is refused. For a
+    view of a larger tensor `storage_offset` is refused, since PyTorch counts it from the larger tensor's start.
 
     Example:
         >>> import glassgrad as gg

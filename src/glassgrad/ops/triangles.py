@@ -1,4 +1,4 @@
-"""Symmetric matrices of which one triangle is given, as LAPACK reads them."""
+"""Symmetric matrices given by one triangle, as LAPACK reads them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _alone(prim: Any, size: int, values: list[Any], _batched: list[bool], params
     return prim(values[0], **params)  # the only argument has the batch
 
 
-# A function of the triangle has a gradient there only; PyTorch's, whose every element counts once, is what the function
-# of the full symmetric matrix has. The two lead to the same gradients of whatever a symmetric matrix was made from.
+# A function of one triangle has a gradient in that triangle only; as in PyTorch, we return the gradient of the function
+# of the full symmetric matrix. Both give the same gradients for whatever a symmetric matrix was computed from.
 mirror_p: Custom = custom(
     "mirror", _mirror, vjp=(lambda g, y, x, *, lower: g,), jvp=(lambda t, y, x, *, lower: t,), batch=_alone,
     takes_complex=True,

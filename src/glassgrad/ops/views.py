@@ -1,7 +1,7 @@
-"""What entries of view ops share: formulas on indices, and the refusal to write back.
+"""Shared by entries of view ops: index formulas, and the refusal to write back.
 
-An op that only moves elements says in `indices` where those of its result come from, and a view in `write_back` how a
-write to it reaches its source. Eager mode, the tracer and the plan of native code read these two fields.
+An op that only moves elements states in `indices` where the elements of its result come from; a view states in
+`write_back` how a write to it reaches its source. Eager mode, the tracer and the native plan read these two fields.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Shape = tuple[int, ...]
 
 
 def in_order(at: Any, x: Any, *, shape: Shape | None = None) -> Any:
-    """Return the indices of elements that stay in their order, whatever the shape."""
+    """Return the indices for an op that changes the shape but keeps the order of elements."""
     if shape is None or not x.shape:
         return at if shape is None else ()
     return np.unravel_index(np.arange(math.prod(shape)).reshape(shape)[at], x.shape)
 
 
 def broadcast_indices(at: Any, shape: Shape) -> Any:
-    """Return the indices in an array of this shape of elements of what it broadcasts to."""
+    """Map indices of a broadcast result to indices of an array of this shape."""
     lead = len(at) - len(shape)
     return tuple([at[lead + axis] * (extent != 1) for axis, extent in enumerate(shape)])
 
@@ -36,7 +36,7 @@ def memory_owner(array: Any) -> Any:
     while True:
         base = getattr(array, "base", None)
         if not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # between windows and their source NumPy puts an object of its own
+            base = getattr(base, "base", None)  # as_strided inserts a wrapper object between view and source
             if not isinstance(base, np.ndarray):
                 return array
         array = base

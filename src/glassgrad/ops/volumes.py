@@ -44,7 +44,7 @@ def _as_volumes(x: Array, op: str) -> tuple[Array, Callable[[Array], Array]]:
 
 
 class _Along(NamedTuple):
-    """How windows lie along the depth."""
+    """The windows along the depth."""
 
     kernel: int
     stride: int
@@ -65,7 +65,7 @@ def _within(window: Window) -> dict[str, Any]:
 
 
 def _check_weight(op: str, x: Array, weight: Array, groups: int, turned: bool) -> tuple[int, ...]:
-    """Return the sizes of the windows; the channels are checked here, as the images below have others."""
+    """Return the sizes of the windows, and check the channels here, since the images below have others."""
     kernel = _kernel_of(weight, 3, op)
     channels = weight.shape[0] if turned else weight.shape[1] * groups
     if x.shape[1] != channels or weight.shape[0] % groups:
@@ -75,7 +75,7 @@ def _check_weight(op: str, x: Array, weight: Array, groups: int, turned: bool) -
 
 
 def _slices(x: Array, along: _Along) -> Array:
-    """The slices that each window reaches, (N, C, D, H, W) to (N * positions, C * kernel, H, W)."""
+    """Gather the slices of each window: (N, C, D, H, W) to (N * positions, C * kernel, H, W)."""
     if any(along.pad):
         x = pad_p(x, widths=((0, 0), (0, 0), along.pad, (0, 0), (0, 0)), value=0)
     n, c, depth, height, width = x.shape
@@ -119,7 +119,7 @@ def conv3d(
 
 
 def _stacked_up(y: Array, along: _Along) -> Array:
-    """Add the slices (N, O, D, H, W, kernel) where windows reach, without the border."""
+    """Add the slices (N, O, D, H, W, kernel) where windows reach, without the padding."""
     kernel, dilation = along.kernel, along.dilation
     if dilation > 1:
         apart = reshape_p(y, shape=(*y.shape, 1))
@@ -179,7 +179,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Largest element of each window of (N, C, D, H, W); the first of equal ones gets the gradient.
+    """Largest element of each window of (N, C, D, H, W); on ties the first gets the gradient.
 
     With `return_indices` the positions (d H + h) W + w come as well.
     """
@@ -210,7 +210,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Mean of each window of (N, C, D, H, W); the border counts unless `count_include_pad` is False."""
+    """Mean of each window of (N, C, D, H, W); padding counts as zeros unless `count_include_pad` is False."""
     volume, back = _as_volumes(input, "avg_pool3d")
     _expect_averages(volume, "avg_pool3d")
     n, c, depth, height, width = volume.shape
@@ -231,7 +231,7 @@ def avg_pool3d(
 
 
 def _sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
-    """The sizes asked for; None keeps one."""
+    """The requested sizes; None keeps the input's."""
     wanted = (given,) * len(shape) if given is None or isinstance(given, int | np.integer) else tuple(given)
     if len(wanted) == 1:
         wanted *= len(shape)

@@ -1,9 +1,9 @@
-"""Special functions of large arrays as NumPy passes, where SciPy evaluates element by element in one scalar loop.
+"""Special functions of large arrays in vectorised NumPy passes, where SciPy runs one scalar loop.
 
-In float32 a polynomial of eight or nine terms has all digits and takes a quarter of the time. In float64 twenty
-terms are needed, which take as long as SciPy's loop: there, and for small arrays, SciPy is asked. The coefficients
-are least-maximum fits (Lawson's iteration) to SciPy's values in float64. Errors stated are the largest relative ones
-found over the whole range, rounding included; tests hold them.
+In float32 a polynomial of eight or nine terms is accurate to the last digits and takes a quarter of the time. In
+float64 it needs twenty terms and gains nothing, so float64 and small arrays go to SciPy. The coefficients are minimax
+fits (Lawson's iteration) to SciPy's float64 values. The errors stated are the largest relative errors over the whole
+range, rounding included; tests check them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 Array = Any
 
-# Below so many elements the calls of the passes cost more than SciPy's loop.
+# Below this many elements, NumPy's overhead per call costs more than SciPy's loop.
 FROM = 2048
 
 # Phi(-a) * exp(a**2 / 2) for a >= 0 as a quotient of polynomials in a; Phi is the normal distribution function.
 _TAIL_ABOVE = (11.6152167, 8.42978077, 2.78887154, 0.398898529)
 _TAIL_BELOW = (23.2304427, 35.3943153, 22.2067097, 6.98614077, 1.0)
 
-# erfc is 0 in float32 from here on; an infinite argument would make 0 * inf of the product.
+# erfc is 0 in float32 from here on; an infinite argument would turn the product into 0 * inf.
 _ERFC_END = 12.0
 
 # erfinv(x) / x in powers of w - 2.5 and of sqrt(w) - 3, w = -log(1 - x**2), for w up to 5 and beyond.
@@ -43,7 +43,7 @@ _MOVED = 10
 
 
 def fits(x: Array) -> bool:
-    """Tell whether the float32 forms below are meant for `x`."""
+    """Tell whether the float32 forms below apply to `x`."""
     return type(x) is np.ndarray and x.dtype == np.float32 and x.size >= FROM
 
 
@@ -81,7 +81,7 @@ def gelu(x: Array) -> Array:
         a *= -0.5
         value *= np.exp(a, out=a)
         np.subtract(np.maximum(x, 0, out=a), value, out=value)
-        if np.isnan(value.sum()):  # where Phi is 0 or 1: the quotient has overflowed
+        if np.isnan(value.sum()):  # where Phi is 0 or 1, the quotient overflows
             far = np.isnan(value)
             value[far] = x[far] * (x[far] > 0)
     return value
@@ -144,7 +144,7 @@ def trigamma(x: Array) -> Array:
     Abramowitz and Stegun 6.4.6 to move the argument up, 6.4.12 for the series there. An argument that is not
     positive gives NaN.
     """
-    with np.errstate(all="ignore"):  # poles and overflow give the NaN or infinity meant
+    with np.errstate(all="ignore"):  # the NaN or infinity of poles and overflow is the result
         z = np.array(x, np.float64)
         positive = z > 0
         total = np.zeros_like(z)

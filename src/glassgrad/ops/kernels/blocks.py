@@ -1,8 +1,8 @@
 """Formulas of several NumPy passes on large arrays, evaluated block after block while the block is in the cache.
 
-A pass over four megabytes waits for memory; seven of them in a row wait seven times, and each fills a fresh array.
-`in_blocks` runs the whole formula on 48,000 elements at a time instead, so that only the arguments and the result
-travel. What is small, strided, broadcast or no NumPy array is computed in one piece, as if it were not there.
+Seven NumPy passes over four megabytes wait for memory seven times, and each fills a new array. `in_blocks` runs the
+whole formula on 48,000 elements at a time instead, so that only the arguments and the result travel to and from
+memory. Small, strided or broadcast arrays, and other array types, are computed in one piece.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = Any
 Formula = Callable[..., Array]
 
 # In float32 a block is a fifth of a megabyte: a handful of them fit the second-level cache, and NumPy's cost per call
-# does not show. Not a power of two, for which all blocks would compete for the same places of the cache.
+# does not show. A power of two would make all blocks compete for the same cache sets.
 BLOCK = 48_000
 _FROM = BLOCK + BLOCK // 2
 
@@ -40,7 +40,7 @@ def in_blocks(formula: Formula) -> Formula:
 
 
 def product_in_blocks(partial: Formula, arity: int) -> Formula | None:
-    """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks for what `in_blocks` made; None for other functions."""
+    """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks if `in_blocks` made `partial`; None otherwise."""
     formula = getattr(partial, "formula", None)
     if formula is None:
         return None
@@ -90,14 +90,14 @@ def _cut(part: Any, start: int, stop: int) -> Any:
 
 
 def _flat(arg: Any, shape: tuple[int, ...], order: list[int]) -> Any:
-    """Return an array as one dimension in the order of memory, and what is no array as it is.
+    """Return an array flattened in memory order, and anything else unchanged.
 
     Dense is enough, in whatever order of axes: convolutions leave their channels innermost. An array that
     repeats one element, like the cotangent below a sum, becomes that element. `NotImplemented` means that
     blocks are not possible.
     """
     if type(arg) is not np.ndarray:
-        # A placeholder of what was not saved is never read; what has a priority belongs to an interpreter.
+        # The placeholder of an unsaved argument is never read; a class with a priority belongs to an interpreter.
         return NotImplemented if hasattr(arg, "__array_priority__") and not isinstance(arg, np.generic) else arg
     if not arg.ndim:
         return arg

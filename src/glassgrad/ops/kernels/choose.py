@@ -1,7 +1,7 @@
 """Kernels on NumPy arrays that forwards share, where NumPy's own function is slow.
 
-`np.where` decides element by element; on data without a pattern the processor guesses wrong half of the
-time, which costs ten times what the arithmetic does. `choose` multiplies bits instead.
+`np.where` branches at each element; on data without a pattern the processor mispredicts half of the
+branches, which costs ten times the arithmetic. `choose` multiplies bits instead.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def largest(x: Array) -> Any:
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
     """Return ``np.where(mask, a, b)``, bit for bit, without branches where that is quicker."""
-    # Below so many elements the passes of the bit form cost more than wrong guesses.
+    # Below this many elements the bit form's passes cost more than mispredicted branches.
     dtype = _common(mask, a, b) if type(mask) is np.ndarray and mask.size >= _BITS_FROM else None
     if dtype is None:
         return np.where(mask, a, b)
     integers = _INTEGERS[dtype]
     left = _bits(a, dtype, integers)
     right = _bits(b, dtype, integers)
-    # As integers, bits times 1 are the bits and times 0 none, whatever number they stand for.
+    # As integers, bits times 1 stay and bits times 0 vanish, whatever float they encode.
     if right is None:
         return np.multiply(left, mask, dtype=integers).view(dtype)
     if left is None:

@@ -21,7 +21,7 @@ def log_of_two(a: Array, b: Array) -> Array:
 
 @in_blocks
 def _in_passes(_y: None, a: Array, b: Array) -> Array:
-    """NumPy's function, which is a scalar loop, in passes where both are arrays large enough for them."""
+    """Compute NumPy's function, a scalar loop, in vectorised passes where both arrays are large enough."""
     if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind == "f"):
         return np.logaddexp(a, b)
     larger = np.maximum(a, b)
@@ -37,9 +37,9 @@ def _in_passes(_y: None, a: Array, b: Array) -> Array:
 
 
 def complex_log_of_two(a: Array, b: Array) -> Array:
-    """The same of complex numbers; the imaginary part of the larger one is kept as it is.
+    """Return log(exp(a) + exp(b)) of complex numbers; the imaginary part of the larger one is kept.
 
-    Larger is what has the larger real part. So the result may lie beside the principal value, as PyTorch's does.
+    The larger one has the larger real part. The result need not be the principal value, as in PyTorch.
     """
     dtype = np.result_type(a, b)
     a, b = np.asarray(a, dtype), np.asarray(b, dtype)

@@ -1,10 +1,9 @@
 """Native code for the few eager ops where NumPy leaves a factor of two or more on the table: windows of large images.
 
-The compiler has kernels for convolutions and for pooling by the maximum already, which go over windows with the
-processor's full width and without NumPy's calls in between. The first call with some sizes makes such a kernel (about
-0.2 s, and little once it is on the disk), every later one uses it. Small work stays with NumPy, where it would never
-earn that back, and so does everything where llvmlite is not installed or the environment variable ``GLASSGRAD_NATIVE``
-is ``0``.
+The compiler's kernels for convolutions and max pooling go over windows in full SIMD width, without NumPy calls in
+between. The first call with given sizes compiles such a kernel (about 0.2 s, far less once it is in the disk cache);
+later calls reuse it. Small work would never earn that back and stays with NumPy, as does everything where llvmlite is
+not installed or the environment variable ``GLASSGRAD_NATIVE`` is ``0``.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 
 
 class Kernels:
-    """Kernels by op, types and parameters; None stands for what has no native code.
+    """Kernels by op, types and parameters; None marks a combination without native code.
 
-    Data whose sizes change from call to call would wait for a kernel each time. So many are made in any case, and
-    further ones as long as those that were made are used again.
+    Data whose sizes change from call to call would wait for a new kernel each time. So after the first
+    `made_freely` kernels, another one is made only when the existing ones have been reused often enough.
 
     Args:
-        least_work: from so many nanoseconds of NumPy's work on, of which native code takes a half to a tenth.
-        made_freely: how many are made in any case.
-        uses_for_another: how many uses pay for a further one.
+        least_work: fewest nanoseconds of NumPy's work for which a kernel is made; it takes a half to a tenth of them.
+        made_freely: how many kernels are made unconditionally.
+        uses_for_another: how many uses pay for one more.
         maker: module and name of the function that makes one.
 
     Attributes:
@@ -60,7 +59,7 @@ class Kernels:
         self._lock = threading.RLock()
 
     def find(self, op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Kernel | None:
-        """Return the kernel for such arrays, which is made when it is asked for first."""
+        """Return the kernel for such arrays; the first request makes it."""
         threads = parallel.shares.threads()
         types = tuple([(array.shape, array.dtype) for array in arrays])
         key = (op, types, tuple(params.values()), threads)
@@ -88,7 +87,7 @@ class Kernels:
 
 
 kernels = Kernels()
-"""Those of this process."""
+"""The kernels of this process."""
 
 
 def pays(work: float) -> bool:
@@ -97,7 +96,7 @@ def pays(work: float) -> bool:
 
 
 def result(op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Array | None:
-    """Return the result of a primitive from native code; None where NumPy is to compute it.
+    """Return the result of a primitive from native code; None if NumPy should compute it.
 
     `params` are the primitive's own, `shape` is its result's.
     """

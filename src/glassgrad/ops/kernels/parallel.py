@@ -1,11 +1,11 @@
 """One operation cut into shares of samples, one for each core.
 
-A convolution copies windows as long as it multiplies. BLAS divides only the products among the cores, so that the
-copies of all samples wait in one line. Here every core takes some samples through the whole of it, with BLAS set to
-one thread meanwhile. NumPy gives its lock away while it copies and multiplies.
+A convolution spends as long copying windows as multiplying. BLAS divides only the products among the cores, so that
+the copies run on one core. Here every core takes some samples through the whole operation, while BLAS is set to one
+thread. NumPy releases the GIL while it copies and multiplies.
 
-Only where NumPy's BLAS is OpenBLAS, whose number of threads can be asked for and set; elsewhere, and where it is set
-to one, everything is one share.
+This needs OpenBLAS, whose number of threads can be read and set; with another BLAS, or with one thread, everything is
+one share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST = 16
 
 
 class Blas(NamedTuple):
-    """How to ask for and set the number of threads of NumPy's BLAS."""
+    """How to read and set the number of threads of NumPy's BLAS."""
 
     get: Callable[[], int]
     set: Callable[[int], None]
@@ -36,7 +36,7 @@ class Blas(NamedTuple):
 
 @functools.cache
 def numpys_blas() -> Blas | None:
-    """Return NumPy's OpenBLAS; None where it has another BLAS."""
+    """Return NumPy's OpenBLAS; None if it has another BLAS."""
     package = Path(np.__file__).parent
     for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         try:
@@ -66,17 +66,17 @@ class Shares:
     """Runs shares of work, one caller at a time.
 
     Args:
-        blas: finds the BLAS whose threads the shares take.
-        least: below so many multiplications, handing work to a thread costs more than it saves.
+        blas: returns the BLAS whose threads the shares take.
+        least: fewest multiplications for which handing work to a thread saves time.
     """
 
     def __init__(self, blas: Callable[[], Blas | None] = numpys_blas, least: int = 20_000_000) -> None:
         self.blas, self.least = blas, least
-        # Held while shares run: a second caller works alone rather than take the first one's setting for the user's.
+        # Held while shares run: a second caller works alone, or it would restore the first one's setting at its end.
         self.busy = threading.Lock()
 
     def threads(self) -> int | None:
-        """Return how many threads the BLAS may take; None where it does not say."""
+        """Return how many threads the BLAS may take; None if unknown."""
         blas = self.blas()
         return None if blas is None else blas.get()
 
@@ -105,4 +105,4 @@ class Shares:
 
 
 shares = Shares()
-"""Those of this process."""
+"""The shares of this process."""

@@ -1,8 +1,8 @@
 """Windows of images, gathered block by block into matrices for BLAS: what convolutions share.
 
-Arrays are (N, C, H, W) to the outside. Inside, channels lie innermost, so that a window is a few long runs of
-memory. A block is a few samples: it is turned, given its border, gathered and multiplied while it is in the
-cache, in buffers that are used again for the next one.
+Callers see (N, C, H, W). Inside, channels are innermost, so that a window is a few long runs of memory. A block is a
+few samples: it is transposed, padded, gathered and multiplied while it is in the cache, in buffers that the next
+block reuses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
 
-# Elements of windows gathered at a time: half a MB of float32, so that the product finds them in the cache.
+# Window elements gathered at a time: half a MB of float32, which stays in the cache for the product.
 BLOCK = 1 << 17
 
 
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
 
     @property
     def full(self) -> Pair:
-        """The size of what is read: the image with its border and what windows hang over the end."""
+        """The size that windows read: the image, its border, and any overhang at the end."""
         (height, width), (top, bottom), (left, right) = self.size, *self.padding
         rows = (self.out[0] - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
         columns = (self.out[1] - 1) * self.stride[1] + self.dilation[1] * (self.kernel[1] - 1) + 1
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
     @property
     def tiles(self) -> bool:
-        """Whether the windows lie side by side and leave no border."""
+        """Whether the windows tile the input without overlap or border."""
         return self.stride == self.kernel and self.dilation == (1, 1) and self.full == self.size
 
     @property
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
 
     def at(self, full: Array, tap: Pair, *behind: Any) -> Array:
-        """The element `tap` of every window, a strided view of `full` (..., H, W); `behind` indexes axes behind."""
+        """The element `tap` of every window, a strided view of `full` (..., H, W); `behind` indexes trailing axes."""
         row, column = tap[0] * self.dilation[0], tap[1] * self.dilation[1]
         rows = slice(row, row + self.out[0] * self.stride[0], self.stride[0])  # they end with the array at the latest
         columns = slice(column, column + self.out[1] * self.stride[1], self.stride[1])
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
 
 
 ALL = slice(None)
-"""For `Plan.at`: channels lie behind height and width."""
+"""For `Plan.at` where channels follow height and width."""
 
 
 def out_size(size: int, kernel: int, stride: int, pad: Pair, dilation: int, ceil: bool = False) -> int:
@@ -80,7 +80,7 @@ def out_size(size: int, kernel: int, stride: int, pad: Pair, dilation: int, ceil
 
 
 def plan_of(size: Shape, kernel: Shape, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Plan:
-    """Work out the sizes; raises `ValueError` when the kernel does not fit."""
+    """Compute the sizes; raise `ValueError` if the kernel does not fit."""
     out = tuple(out_size(size[a], kernel[a], stride[a], padding[a], dilation[a]) for a in (0, 1))
     if min(out) < 0 or (min(out) == 0 and min(size) > 0):
         raise ValueError(
@@ -99,7 +99,7 @@ def blocks(first: int, last: int, per_sample: int) -> list[Pair]:
 class Images:
     """Blocks of (N, C, H, W) as (n, H, W, C) with the border of a plan (negative widths cut instead).
 
-    A block is a view of the input where that has this form already, else of a buffer that the next one overwrites.
+    A block is a view of the input where the layout matches, else of a buffer that the next block overwrites.
     """
 
     def __init__(self, xp: Any, x: Array, padding: Pads) -> None:

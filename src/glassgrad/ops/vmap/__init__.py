@@ -1,1 +1,1 @@
-"""Batching rules: what stands for a batch inside `vmap`, and how each primitive handles one."""
+"""Batched arrays, which stand for a batch inside `vmap`, and each primitive's batching rule."""

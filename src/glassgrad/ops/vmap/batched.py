@@ -1,8 +1,8 @@
-"""Batched arrays: what stands for the array of one example inside `vmap`.
+"""Batched arrays: they stand for the array of one example inside `vmap`.
 
 A `Batched` holds the values of all examples along axis 0 of `value` and shows the shape of one of them.
 It is an interpreter like any other: a primitive that meets one runs its batching rule, once for the whole
-batch. Nested calls of vmap nest: the highest level is outermost, its value may be Batched again.
+batch. The innermost of nested calls has the highest level; the value of its arrays may be Batched again.
 `enter_p` and `exit_p` lead into a level and out of it; each is the other's transpose, so gradients flow
 through vmap like through any linear function.
 """
@@ -28,7 +28,7 @@ _numbers = itertools.count(1)
 class Level:
     """One call of vmap. Inner calls begin later than those around them and have higher numbers.
 
-    `size` is the number of examples; `randomness` what a random draw inside means; `ended` whether the call is over.
+    `size` is the number of examples; `randomness` how random draws inside behave; `ended` whether the call is over.
     """
 
     __slots__ = ("ended", "number", "randomness", "size")
@@ -47,7 +47,7 @@ class Batched:
     """The arrays of all examples of a level, seen as that of one."""
 
     __slots__ = ("level", "value")
-    __array_ufunc__ = None  # so that an ndarray leaves operators to us
+    __array_ufunc__ = None  # makes an ndarray leave operators to this class
     __array_priority__ = 900
 
     def __init__(self, value: Array, level: Level) -> None:
@@ -94,7 +94,7 @@ class Batched:
     __hash__ = object.__hash__
 
     def no_numbers(self, _call: str) -> Exception:
-        """Return the error for somebody who asks for the numbers of one example."""
+        """Return the error to raise when the values of one example are asked for."""
         message = errors.VMAP_ESCAPED if self.level.ended else errors.VMAP_NO_VALUE
         return message(size=self.level.size, shape=self.shape, where=provenance.here(1))
 
@@ -117,7 +117,7 @@ def levels_of(array: Any) -> tuple[Level, ...]:
 
 
 def for_each_example(array: np.ndarray[Any, Any], like: Any) -> Array:
-    """Give an array the batches of another one, with memory of its own for every example."""
+    """Give an array the batches of another one, with separate memory for every example."""
     levels = levels_of(like)[::-1]
     if not levels:
         return array
@@ -158,7 +158,7 @@ INTERPRETERS[Batched] = Interpreter(RANK, apply)
 
 
 def aligned(values: list[Any], batched: list[bool], widest: int = 0) -> list[Any]:
-    """Give batched values of fewer dimensions size-1 axes behind the batch, so that shapes broadcast from the right."""
+    """Insert size-1 axes after the batch axis of lower-rank values, so that shapes broadcast from the right."""
     ranks = [len(v.shape) - mine if hasattr(v, "shape") else 0 for v, mine in zip(values, batched, strict=True)]
     widest = max(widest, *ranks)
     return [
@@ -168,7 +168,7 @@ def aligned(values: list[Any], batched: list[bool], widest: int = 0) -> list[Any
 
 
 def one_by_one(prim: Primitive, size: int, values: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """The rule of primitives that have none: compute one example after the other."""
+    """The fallback for primitives without a rule: compute one example after the other."""
     if size == 0:
         avals = prim.abstract(*(_example(v) if mine else v for v, mine in zip(values, batched, strict=True)), **params)
         parts = avals if prim.multiple else (avals,)
@@ -227,7 +227,7 @@ class Stream:
         return self._batched(self._rng.integers(low, high, (*self._lead, *size), **options))
 
     def permutation(self, count: int) -> Array:
-        """Draw orders of the numbers below `count`."""
+        """Draw permutations of the numbers below `count`."""
         rows = np.broadcast_to(np.arange(count), (*self._lead, count))
         return self._batched(self._rng.permuted(rows, axis=-1))
 
@@ -236,7 +236,7 @@ class Stream:
 
 
 class Boundary(Primitive):
-    """`enter` or `exit`: what happens at the border of a level is no business of the interpreters below it."""
+    """`enter` or `exit`, which act at the border of a level and are not dispatched to the interpreters below it."""
 
     kind = "linear"
 
@@ -273,7 +273,7 @@ def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
 
 enter_p = Boundary("vmap_enter", _enter, formula="x[i] in example i", derivative="all examples", register=False)
 exit_p = Boundary("vmap_exit", _exit, formula="all examples", derivative="g[i] in example i", register=False)
-# Back into a running level, for what had to be computed outside: all examples together, in both directions.
+# Back into a running level, for values that had to be computed outside: all examples together, both ways.
 reenter_p = Boundary("vmap_reenter", _enter, formula=enter_p.formula, derivative=enter_p.derivative, register=False)
 reenter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
 reenter_p.jvps = enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
@@ -284,7 +284,7 @@ exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
 
 
 def _visit_exit(walk: Any, node: Any, g: Array) -> None:
-    """From here the walk goes through a call of vmap that has ended."""
+    """Continue the walk into a call of vmap that has ended."""
     walk.meet_batches()
     walk.accumulate(node.parents[0], enter_p(g, **node.params))
 
@@ -294,7 +294,7 @@ def _visit_enter(walk: Any, node: Any, g: Array) -> None:
     if not walk.is_running(level):
         walk.accumulate(node.parents[0], exit_p(g, **node.params))
         return
-    # Inside the level everything is meant for one example, and what that depends on is its own row alone.
+    # Inside the level a cotangent belongs to one example, which depends on its own row alone.
     own = Batched(np.eye(level.size, dtype=bool), level)
     column = reshape_p(own, shape=(level.size, *(1,) * len(g.shape)))
     rows = elementwise.where(column, reshape_p(g, shape=(1, *g.shape)), 0)

@@ -1,4 +1,4 @@
-"""How convolutions work on a whole batch of examples at once, for `vmap`.
+"""Batching rules of convolutions for `vmap`.
 
 Images of several examples are just more images. Weights of several examples become groups of one
 convolution: example b owns channels b C to (b + 1) C of the input and its outputs likewise.

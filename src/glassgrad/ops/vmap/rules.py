@@ -2,8 +2,8 @@
 
 A rule ``(prim, size, values, batched, params)`` gets arrays with the batch along axis 0 where `batched`
 says so and returns the result with the batch along axis 0. Elementwise primitives need none and fused
-ones are decomposed, so what is left are a few patterns, and indexing and products, which are work.
-An entry of the table names its rule (``batch=shifted``); what this file itself stands on is listed at its end.
+ones are decomposed; the rest follow a few patterns, except indexing and products, which have rules of their own.
+An entry of the table names its rule (``batch=shifted``); primitives that this file itself uses are listed at its end.
 A primitive without a rule is computed one example after the other.
 """
 
@@ -27,7 +27,7 @@ Params = dict[str, Any]
 
 
 def expanded(value: Array, size: int) -> Array:
-    """Return an array that is the same for all examples with a batch axis of its own, without a copy."""
+    """Give an array that all examples share a batch axis, without a copy."""
     if not hasattr(value, "shape"):
         value = np.asarray(value)
     return broadcast_to_p(reshape_p(value, shape=(1, *value.shape)), shape=(size, *value.shape))
@@ -47,7 +47,7 @@ def native(prim: Any, size: int, values: Values, batched: Flags, params: Params)
 
 
 def stacked(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
-    """For primitives on the last axes whose arguments broadcast over those in front."""
+    """For primitives on the last axes whose arguments broadcast over the leading ones."""
     return prim(*aligned(values, batched), **params)
 
 
@@ -55,7 +55,7 @@ def _axis(axis: Any) -> Any:
     return axis + 1 if isinstance(axis, int | np.integer) else tuple(a + 1 for a in axis)
 
 
-# How a parameter of this name changes when an axis is put in front.
+# How a parameter of this name changes when a leading axis is added.
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "axis": lambda axis, _size: _axis(axis),
     "axis1": lambda axis, _size: axis + 1,
@@ -79,7 +79,7 @@ def _broadcast_to(prim: Any, size: int, values: Values, batched: Flags, params: 
 
 
 def _over_axis_or_all(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
-    """Reductions to a position: `axis` None means that of the flattened array."""
+    """For reductions to a position: `axis=None` means the position in the flattened array."""
     if params["axis"] is not None:
         return shifted(prim, size, values, batched, params)
     (x,) = values
@@ -120,7 +120,7 @@ def _as_matrix(v: Array, rank: int, mine: bool, axis: int) -> Array:
 
 
 def _spelled_out(spec: Spec, rank: int) -> list[Any]:
-    """Write an index with one part for every axis of an array of this rank, and the new axes."""
+    """Expand an index to one part for every axis of an array of this rank, plus the new axes."""
     parts = list(spec)
     rest = [EVERYTHING] * (rank - sum(part is not None and part is not Ellipsis for part in parts))
     if Ellipsis in [part for part in parts if part is None or part is Ellipsis]:
@@ -144,12 +144,12 @@ class _Index:
         kinds = (IndexArray, int) if arrays else IndexArray
         advanced = [at for at, part in enumerate(parts) if isinstance(part, kinds)]
         together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
-        self.rank = self.width + sum(map(_keeps_axis, parts))  # of what is selected, for one example
+        self.rank = self.width + sum(map(_keeps_axis, parts))  # of the selection, for one example
         lead = sum(map(_keeps_axis, parts[: advanced[0]])) if advanced and together else 0
         if not of_batch:
             self.order = self._order(lead)
         elif any(batched):
-            # Numbering the examples makes one index array more; the axes of all of them are in front then.
+            # Numbering the examples adds one index array; NumPy then puts the axes of all of them first.
             self.parts = [ARRAY, *parts]
             self.arrays.insert(0, np.arange(size).reshape(size, *(1,) * self.width))
             self.order = self._order(0, behind=lead)
@@ -163,7 +163,7 @@ class _Index:
         return reshape_p(v, shape=(v.shape[0], *(1,) * (self.width + 1 - len(v.shape)), *v.shape[1:])) if mine else v
 
     def _order(self, batch: int, behind: int = 0) -> tuple[int, ...]:
-        """Axis `batch` in front; of the rest, the first `width` (those of the arrays) behind so many others."""
+        """Put axis `batch` first; of the rest, put the first `width` (those of the arrays) after `behind` others."""
         rest = [axis for axis in range(self.rank + 1) if axis != batch]
         if behind:
             arrays, others = rest[: self.width], rest[self.width :]
@@ -183,7 +183,7 @@ class _Index:
 
 
 def _keeps_axis(part: Any) -> bool:
-    """Tell whether a part of an index, a slice or a new axis, shows as an axis of what is selected."""
+    """Tell whether a part of an index, a slice or a new axis, is an axis of the selection."""
     return part is None or isinstance(part, tuple)
 
 
@@ -196,7 +196,7 @@ def _put_along(prim: Any, size: int, values: Values, batched: Flags, params: Par
 
 
 def searched(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
-    """For `searchsorted`: one row of edges for everything, or a row of edges for each row."""
+    """For `searchsorted`: one row of edges for all values, or one row of edges per row of values."""
     edges, x = values
     if not batched[0] and len(edges.shape) == 1:
         return prim(edges, x, **params)

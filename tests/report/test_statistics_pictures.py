@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,36 @@ def test_signed_histograms_are_a_grid_with_mean_and_deviation() -> None:
         gg.plot_gradient_histograms(gg.nn.Linear(2, 2), signed=True)
     with pytest.raises(gg.errors.KindError, match="plot_gradient_histograms draws"):
         gg.plot_gradient_histograms(3, signed=True)
+
+
+def test_signed_histograms_over_the_steps_have_mean_and_deviation_as_lines(tmp_path: Path) -> None:
+    net = model()
+    monitor = gg.GradientMonitor(net, path=tmp_path / "record.npz")
+    for factor in (1.0, 3.0, 0.5):
+        for parameter in net.parameters():
+            parameter.grad *= factor
+        monitor.update()
+    monitor.close()
+    data = monitor.data
+    np.testing.assert_array_equal(data.gradient_signed.sum(-1), np.broadcast_to(data.sizes, (3, 4)))
+    for source in (monitor, tmp_path / "record.npz"):
+        figure = gg.plot_gradient_histograms(source, "*.weight", signed=True)
+        first = figure.axes[0]
+        drawn = [line.get_ydata() for line in first.lines]
+        mean, std = data.gradient_mean[:, 0], data.gradient_std[:, 0]
+        np.testing.assert_array_equal(drawn, [mean - std, mean + std, mean])
+        shares = np.ma.filled(first.collections[0].get_array(), 0)
+        assert shares[:, 2].sum() == pytest.approx(1)
+        assert (shares[:, 2] > 0).sum() < (shares[:, 1] > 0).sum()  # a sixth as wide
+    older = dict(np.load(tmp_path / "record.npz"))
+    for name in ("gradient_signed", "curvature"):
+        del older[name]
+    np.savez(tmp_path / "older.npz", **older)
+    found = gg.GradientMonitor.load(tmp_path / "older.npz")
+    assert found.gradient_signed.shape == (3, 4, 40)
+    assert np.isnan(found.curvature).all()
+    with pytest.raises(gg.errors.ArgumentError, match="has no signed histograms"):
+        gg.plot_gradient_histograms(found, signed=True)
 
 
 def test_counts_are_those_of_numpy_and_outliers_are_in_the_outer_bins() -> None:

@@ -15,9 +15,10 @@ from glassgrad.doctor import library
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.loggers import hand_over
-from glassgrad.doctor.quantities import gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.quantities import norms, updates
 from glassgrad.doctor.record import MonitorData, Sample
-from glassgrad.doctor.statistics import BINS, norm
+from glassgrad.doctor.sampling import measured, values_of
+from glassgrad.doctor.statistics import norm
 
 Array = Any
 Module = Any
@@ -261,7 +262,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             self._watch.detach()
             sample.activations = self._watch.take()
             self._kinds.update(self._watch.kinds)
-        self._before = [np.array(library.values(parameter)) for _, parameter in self._parameters]
+        self._before = values_of(self._parameters)
         self._open = sample
         self._samples.append(sample)
         if len(self._samples) > self._keep:
@@ -270,25 +271,9 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         self._due = step + 1 + -(step + 1) % self.every
 
     def _measure(self, sample: Sample) -> None:
-        place = {entry.name: at for at, entry in enumerate((*gradients.FIELDS, *parameters.FIELDS))}
-        table = np.full((len(place), len(self._parameters)), np.nan)
-        counts: list[Array] = [0] * len(self._parameters)
-        held = []
-        with np.errstate(all="ignore"):  # a NaN is something to record
-            for at, (_, parameter) in enumerate(self._parameters):
-                entries = parameters.measure(library.values(parameter))
-                gradient = library.gradient(parameter)
-                if gradient is not None:
-                    held.append(at)
-                    entries |= gradients.measure(gradient)
-                    counts[at] = histograms.measure(gradient)
-                for name, value in entries.items():
-                    table[place[name], at] = value
-        if not held:
+        sample.values |= measured(self._parameters)
+        if "total_norm" not in sample.values:
             raise errors.MONITOR_NO_GRADIENTS(model=type(self.model).__name__, step=sample.step)
-        sample.values |= {name: table[row] for name, row in place.items()}
-        sample.values["total_norm"] = np.float64(norms.total(table[place["gradient_norm"], held]))
-        sample.values["gradient_counts"] = np.stack([np.broadcast_to(count, (BINS,)) for count in counts])
 
     def _total_norm(self) -> float:
         held = [library.gradient(parameter) for _, parameter in self._parameters]
@@ -298,11 +283,8 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         """Compare the weights with those of the sampled step."""
         assert self._open is not None
         assert self._before is not None
-        moved = [
-            updates.measure(before, library.values(parameter))
-            for before, (_, parameter) in zip(self._before, self._parameters, strict=True)
-        ]
-        self._open.values["update_norm"] = np.array(moved)
+        moved = updates.between(self._before, values_of(self._parameters, copied=False))
+        self._open.values["update_norm"] = updates.measure(moved)
         self._open = self._before = None
 
     def _write_sometimes(self) -> None:

@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.doctor.quantities import FIELDS, Field, directions
+from glassgrad.doctor.quantities import FIELDS, LATER, Field
+from glassgrad.doctor.quantities.histograms import SIGNED_BINS
 from glassgrad.doctor.statistics import BIN_EDGES, BINS
 
 Array = Any
@@ -49,12 +50,13 @@ class MonitorData:
         loss, total_norm, total_norm_clipped: (S,).
         gradient_mean, gradient_std, gradient_norm, gradient_abs_mean, gradient_abs_max, gradient_zeros,
             gradient_nonfinite: (S, P).
-        gradient_counts: (S, P, B).
+        gradient_counts: (S, P, B); gradient_signed: (S, P, 40), between four deviations below the mean and four above.
         parameter_mean, parameter_std, parameter_norm, parameter_abs_max: (S, P).
         update_norm: (S, P) how far the step moved each parameter.
         activation_mean, activation_std, activation_abs_max, activation_nonfinite, activation_dead,
             activation_saturated: (S, A).
-        gradient_cosine, gradient_growth: (S,) against the gradient of the step before, where that was sampled too.
+        gradient_cosine, gradient_growth: (S,) against the gradient of the step before, where that was sampled too;
+            curvature, update_reach: (S,) of the loss along the update in between.
         batch, rate: (S,) how many examples, and the learning rate.
     """
 
@@ -77,6 +79,7 @@ class MonitorData:
     gradient_zeros: Array
     gradient_nonfinite: Array
     gradient_counts: Array
+    gradient_signed: Array
     parameter_mean: Array
     parameter_std: Array
     parameter_norm: Array
@@ -90,6 +93,8 @@ class MonitorData:
     activation_saturated: Array
     gradient_cosine: Array
     gradient_growth: Array
+    curvature: Array
+    update_reach: Array
     batch: Array
     rate: Array
 
@@ -130,7 +135,7 @@ class MonitorData:
     def samples(self) -> list[Sample]:
         """Undo `gather`: the samples one by one."""
         by_kind = {kind: [entry.name for entry in FIELDS if entry.kind == kind] for kind in _KINDS}
-        plain = [name for kind in ("step", "parameter", "bins") for name in by_kind[kind]]
+        plain = [name for kind in _KINDS if kind != "activation" for name in by_kind[kind]]
         return [
             Sample(
                 int(step),
@@ -164,12 +169,12 @@ class MonitorData:
             with np.load(io.BytesIO(content), allow_pickle=False) as file:
                 if "format" not in file or int(file["format"]) != FORMAT:
                     raise errors.MONITOR_FOREIGN(path=path)
-                unknown = np.full(len(file["steps"]), np.nan)  # of what files of older versions do not have
-                held: dict[str, Any] = {entry.name: unknown for entry in directions.FIELDS}
-                held |= {
-                    name: _plain(file[name]) for name in cls.__dataclass_fields__ if name in file or name not in held
-                }
-                return cls(**held)
+                nothing = [Sample(int(step)) for step in file["steps"]]
+                older = {entry.name: _stacked(entry, nothing, len(file["parameters"]), []) for entry in LATER}
+                return cls(**{
+                    name: _plain(file[name]) if name in file or name not in older else older[name]
+                    for name in cls.__dataclass_fields__
+                })  # fmt: skip  # in a row
         except OSError as error:
             raise errors.MONITOR_UNREADABLE(path=path, reason=error.strerror or error) from None
         except (ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
@@ -178,7 +183,7 @@ class MonitorData:
             raise errors.MONITOR_UNREADABLE(path=path, reason=f"it is damaged or no npz file ({error})") from None
 
 
-_KINDS = {"step": (), "parameter": ("P",), "activation": ("A",), "bins": ("P", "B")}
+_KINDS = {"step": (), "parameter": ("P",), "activation": ("A",), "bins": ("P", "B"), "signed": ("P", "C")}
 
 
 def _plain(array: Array) -> Any:
@@ -189,9 +194,9 @@ def _plain(array: Array) -> Any:
 
 
 def _stacked(entry: Field, samples: Sequence[Sample], parameters: int, activations: list[str]) -> Array:
-    sizes = {"P": parameters, "A": len(activations), "B": BINS}
+    sizes = {"P": parameters, "A": len(activations), "B": BINS, "C": SIGNED_BINS}
     shape = (len(samples), *(sizes[axis] for axis in _KINDS[entry.kind]))
-    stacked = np.zeros(shape, entry.dtype) if entry.kind == "bins" else np.full(shape, np.nan, entry.dtype)
+    stacked = np.full(shape, np.nan if entry.dtype is np.float64 else 0, entry.dtype)
     for at, sample in enumerate(samples):
         if entry.kind != "activation":
             if entry.name in sample.values:

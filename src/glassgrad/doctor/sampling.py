@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad.doctor import library
 from glassgrad.doctor.quantities import directions, gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.record import Sample
-from glassgrad.doctor.statistics import norm
+from glassgrad.doctor.statistics import BINS, norm
 
 Array = Any
 Parameters = list[tuple[str, Any]]
@@ -97,30 +97,90 @@ def flat_norm(array: Array) -> float:
     return math.sqrt(squares) if math.isfinite(squares) else norm(array)
 
 
+def values_of(named: Parameters, *, copied: bool = True) -> list[Array]:
+    """Return the values of parameters, copies of them unless they are only looked at."""
+    held = [library.values(parameter) for _, parameter in named]
+    return [np.array(values) for values in held] if copied else held
+
+
+def measured(named: Parameters, *, statistics: bool = True, counts: bool = True) -> dict[str, Array]:
+    """Return the fields about the gradients and the values of parameters as they are now, by name.
+
+    Args:
+        named: the parameters with their names.
+        statistics: means, deviations and the like; without them norms alone.
+        counts: histograms too.
+
+    Where no parameter has a gradient, there is no "total_norm".
+    """
+    names = (*gradients.FIELDS, *parameters.FIELDS)
+    table = {entry.name: np.full(len(named), np.nan) for entry in names}
+    histogram = [np.zeros((len(named), bins), np.uint32) for bins in (BINS, histograms.SIGNED_BINS)]
+    held = []
+    with np.errstate(all="ignore"):  # a NaN is something to record
+        for at, (_, parameter) in enumerate(named):
+            g = library.gradient(parameter)
+            found = (_statistics if statistics else _sizes)(library.values(parameter), g)
+            for name, value in found.items():
+                table[name][at] = value
+            if g is None:
+                continue
+            held.append(at)
+            if counts:
+                both = histograms.measure(g, found["gradient_mean"], found["gradient_std"])
+                for whole, one in zip(histogram, both, strict=True):
+                    whole[at] = one
+    entries: dict[str, Array] = dict(table)
+    if held:
+        entries["total_norm"] = np.float64(norms.total(table["gradient_norm"][held]))
+    if counts:
+        entries |= {entry.name: whole for entry, whole in zip(histograms.FIELDS, histogram, strict=True)}
+    return entries
+
+
+def _statistics(values: Array, g: Array | None) -> dict[str, float]:
+    return parameters.measure(values) | ({} if g is None else gradients.measure(g))
+
+
+def _sizes(values: Array, g: Array | None) -> dict[str, float]:
+    found = {"parameter_norm": flat_norm(values)}
+    if g is not None:
+        size = flat_norm(g)
+        found |= {"gradient_norm": size, "gradient_nonfinite": 0.0 if math.isfinite(size) else 1.0}
+    return found
+
+
+@dataclass
+class _Past:
+    """The gradients of a step, None for a parameter without, and how far it then moved the weights."""
+
+    step: int
+    gradients: list[Array | None]
+    moved: list[Array] | None = None
+
+
 class Sampler:
     """Fills samples from the parameters of a model."""
 
     def __init__(self, named: Parameters, preset: Preset) -> None:
         self._named = named
         self._preset = preset
-        self._previous: tuple[int, list[Array]] | None = None
+        self._past: _Past | None = None
         self._weights: list[Array] | None = None
 
-    def before(self, sample: Sample) -> None:
+    def before(self) -> None:
         """Keep the weights that the step begins with."""
-        self._weights = [np.array(library.values(parameter)) for _, parameter in self._named]
+        self._weights = values_of(self._named)
 
     def after(self, sample: Sample) -> None:
         """Measure how far the step has moved them."""
         weights, self._weights = self._weights, None
         if weights is None:
             return
-        with np.errstate(all="ignore"):
-            moved = [
-                updates.measure(before, library.values(parameter))
-                for before, (_, parameter) in zip(weights, self._named, strict=True)
-            ]
-        sample.values["update_norm"] = np.array(moved)
+        moved = updates.between(weights, values_of(self._named, copied=False))
+        sample.values["update_norm"] = updates.measure(moved)
+        if self._past is not None and self._past.step == sample.step:
+            self._past.moved = [one.reshape(-1) for one in moved]
 
     def total(self) -> float:
         """Return the norm of all gradients there are as one vector; NaN without any."""
@@ -138,44 +198,14 @@ class Sampler:
 
     def gradients(self, sample: Sample) -> None:
         """Measure gradients and weights as they are now."""
-        names = (*gradients.FIELDS, *parameters.FIELDS)
-        table = {entry.name: np.full(len(self._named), np.nan) for entry in names}
-        counts: list[Array] = []
-        flat: list[Array] = []
-        with np.errstate(all="ignore"):
-            for at, (_, parameter) in enumerate(self._named):
-                g = library.gradient(parameter)
-                for name, value in self._entries(library.values(parameter), g).items():
-                    table[name][at] = value
-                if g is not None and self._preset.directions:
-                    flat.append(np.array(g, np.float32 if g.dtype.itemsize < 8 else g.dtype).reshape(-1))
-                if self._preset.counts:
-                    counts.append(histograms.measure(g if g is not None else np.zeros(0, np.float32)))
-        sample.values |= table
-        known = table["gradient_norm"]
-        if np.isfinite(known).any() or not np.isnan(known).all():
-            sample.values["total_norm"] = np.float64(norms.total(known[~np.isnan(known)]))
-        if counts:
-            sample.values["gradient_counts"] = np.stack(counts)
-        self._direction(sample, flat)
-
-    def _entries(self, values: Array, g: Array | None) -> dict[str, float]:
-        if self._preset.statistics:
-            return parameters.measure(values) | ({} if g is None else gradients.measure(g))
-        found = {"parameter_norm": flat_norm(values)}
-        if g is not None:
-            size = flat_norm(g)
-            found |= {"gradient_norm": size, "gradient_nonfinite": 0.0 if math.isfinite(size) else 1.0}
-        return found
-
-    def _direction(self, sample: Sample, flat: list[Array]) -> None:
-        previous, self._previous = self._previous, (sample.step, flat) if flat else None
-        if (
-            previous is not None
-            and previous[0] == sample.step - 1
-            and [one.shape for one in previous[1]] == [one.shape for one in flat]
-        ):
+        preset = self._preset
+        sample.values |= measured(self._named, statistics=preset.statistics, counts=preset.counts)
+        if not preset.directions:
+            return
+        held = [library.gradient(parameter) for _, parameter in self._named]
+        flat = [None if g is None else np.array(g, np.promote_types(g.dtype, np.float32)).reshape(-1) for g in held]
+        past, self._past = self._past, _Past(sample.step, flat)
+        if past is not None and past.step == sample.step - 1:
             with np.errstate(all="ignore"):
-                sample.values |= {
-                    name: np.float64(value) for name, value in directions.measure(previous[1], flat).items()
-                }
+                found = directions.measure(past.gradients, flat, past.moved)
+            sample.values |= {name: np.float64(value) for name, value in found.items()}

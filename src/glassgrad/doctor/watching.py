@@ -242,7 +242,7 @@ class Watch(AbstractContextManager["Watch"]):
             sample.values["total_norm_clipped"] = np.float64(self._sampler.total())
         sample.values["rate"] = np.float64(options_of(optimizer).get("lr", np.nan))
         sample.values["batch"] = np.float64(self._batch)
-        self._sampler.before(sample)
+        self._sampler.before()
         self._look_at_modes()
 
     def _look_at_modes(self) -> None:
@@ -285,7 +285,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._schedule.enter()
         if before:
             if self._sample is not None:
-                self._sampler.before(self._sample)
+                self._sampler.before()
         else:
             self._note_result(result)
             if self._sample is not None:

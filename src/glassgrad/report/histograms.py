@@ -11,7 +11,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.doctor import GradientMonitor, MonitorData
 from glassgrad.report import sources, style
-from glassgrad.report.signed import plot_signed
+from glassgrad.report.signed import plot_signed, plot_signed_steps
 
 Array = Any
 
@@ -30,20 +30,21 @@ def plot_gradient_histograms(
     the scale, stands in the corner.
 
     Args:
-        source: a `GradientMonitor`, its data, or the path of its file; for `signed` a monitor or a model.
+        source: a `GradientMonitor`, a `Watch` of preset "full", their data, the path of a file, or a model.
         parameters: names, or patterns such as "*.weight"; without them all, and of more than 12 the matrices only.
-        signed: draw instead the gradients of this moment with their signs: a grid of histograms, with mean and standard
-            deviation.
+        signed: draw the gradients with their signs instead: over the steps, mean and standard deviation as lines; of a
+            model, or a monitor that has seen nothing yet, as histograms of this moment.
 
     Returns:
         A matplotlib figure.
     """
     owner = "plot_gradient_histograms"
     if signed:
-        model = source.model if isinstance(source, GradientMonitor) else source
-        if not hasattr(model, "named_parameters"):
-            raise errors.PICTURE_SOURCE(owner=owner, given=type(source).__name__)
-        return plot_signed(model, parameters, owner)
+        fresh = isinstance(source, GradientMonitor) and not len(source.data)
+        model = source.model if fresh else source
+        if hasattr(model, "named_parameters"):
+            return plot_signed(model, parameters, owner)
+        return plot_signed_steps(sources.data_of(source, owner), parameters, owner)
     data = sources.data_of(source, owner)
     shown = sources.chosen(data.parameters, parameters, owner, "parameter")
     note = ""

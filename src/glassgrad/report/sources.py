@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.doctor import GradientMonitor, MonitorData
+from glassgrad.doctor import GradientMonitor, MonitorData, Watch
 
 
 def data_of(source: Any, owner: str) -> MonitorData:
-    """Return the data of a monitor, of its file, or of the gradients that a model has at this moment."""
+    """Return the data of a monitor or a watch, of its file, or of the gradients that a model has at this moment."""
     if isinstance(source, str | Path):
         source = MonitorData.load(source)
-    elif isinstance(source, GradientMonitor):
+    elif isinstance(source, GradientMonitor | Watch):
         source = source.data
     elif hasattr(source, "named_parameters"):
         monitor = GradientMonitor(source, activations=False)

@@ -1,7 +1,7 @@
 """What a monitor writes down, one quantity per file: the arrays it fills, and how they are measured.
 
 A field of kind "step" has one number per sample, "parameter" one per sample and parameter, "activation" one per sample
-and activation, "bins" one per sample, parameter and bin.
+and activation, "bins" and "signed" one per sample, parameter and bin.
 """
 
 from __future__ import annotations
@@ -14,4 +14,7 @@ FIELDS: tuple[Field, ...] = (
     *directions.FIELDS,
 )  # fmt: skip  # a table
 
-__all__ = ["FIELDS", "Field"]
+LATER: tuple[Field, ...] = (*histograms.FIELDS[1:], *directions.FIELDS)
+"""What files of the first versions do not have."""
+
+__all__ = ["FIELDS", "LATER", "Field"]

@@ -2,11 +2,16 @@
 
 Two gradients of different batches at nearly the same weights tell the noise from the signal (McCandlish et al. 2018,
 An Empirical Model of Large-Batch Training, appendix A): g1·g2 estimates |G|², |g|² estimates |G|² + tr(Σ) / B.
+
+With the update d between them they tell how the loss bends along it, without another pass. Of a parabola the update
+reaches the bottom where (g1 - g0)·d = -g0·d, and as high as it began, on the other side, where it is twice that; of plain
+SGD this is the rate times the curvature, against 2. Noise alone, two gradients that have nothing in common, gives 1.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.statistics import Array
@@ -14,24 +19,50 @@ from glassgrad.doctor.statistics import Array
 FIELDS = (
     Field("gradient_cosine", "step", "cosine between this gradient and that of the step before", "before"),
     Field("gradient_growth", "step", "norm of this gradient by that of the step before", "before"),
+    Field("curvature", "step", "of the loss along the update before: (g1 - g0)·d / d·d", "before"),
+    Field("update_reach", "step", "that update against the way to the bottom along it: (g1 - g0)·d / -g0·d", "before"),
     Field("batch", "step", "examples in the batch, where the model's input tells", "forward"),
     Field("rate", "step", "learning rate of the first group", "optimizer"),
 )
 
 
-def measure(before: list[Array], now: list[Array]) -> dict[str, float]:
-    """Return the entries from the gradients of two steps, both flat and in the same order.
+def measure(
+    before: Sequence[Array | None], now: Sequence[Array | None], moved: Sequence[Array] | None = None
+) -> dict[str, float]:
+    """Return the entries from the gradients of two steps, flat, in the same order, None where there is none.
+
+    Args:
+        before, now: the gradients.
+        moved: what the first of the steps added to the weights.
 
     Example:
         >>> import numpy as np
         >>> measure([np.array([1.0, 0.0])], [np.array([0.0, 2.0])])
         {'gradient_cosine': 0.0, 'gradient_growth': 2.0}
+        >>> measure([np.array([4.0])], [np.array([-2.0])], [np.array([-3.0])])  # of x² at 2, and at -1
+        {'gradient_cosine': -1.0, 'gradient_growth': 0.5, 'curvature': 2.0, 'update_reach': 1.5}
     """
-    product = sum(float(a @ b) for a, b in zip(before, now, strict=True))
-    past, present = (math.sqrt(sum(float(a @ a) for a in one)) for one in (before, now))
+    if [one is None for one in before] != [one is None for one in now]:
+        return {}
+    pairs = [(a, b) for a, b in zip(before, now, strict=True) if a is not None and b is not None]
+    product = sum(float(a @ b) for a, b in pairs)
+    past, present = (math.sqrt(sum(float(a @ a) for a in one)) for one in zip(*pairs, strict=True)) if pairs else (0, 0)
     if not past or not present or not math.isfinite(past * present):
         return {}
-    return {"gradient_cosine": product / (past * present), "gradient_growth": present / past}
+    found = {"gradient_cosine": product / (past * present), "gradient_growth": present / past}
+    if moved is not None:
+        found |= _along([(a, b, d) for a, b, d in zip(before, now, moved, strict=True) if a is not None])
+    return found
+
+
+def _along(parts: Sequence[tuple[Array, Array, Array]]) -> dict[str, float]:
+    """Return what two gradients say of the loss along the way between them."""
+    began = sum(float(a @ d) for a, _, d in parts)
+    ended = sum(float(b @ d) for _, b, d in parts)
+    length = sum(float(d @ d) for *_, d in parts)
+    if not length or not began < 0 or not math.isfinite(began + ended + length):
+        return {}  # it did not move, or uphill, as momentum may
+    return {"curvature": (ended - began) / length, "update_reach": (began - ended) / began}
 
 
 def noise_scale(cosine: Array, growth: Array, batch: Array) -> float:

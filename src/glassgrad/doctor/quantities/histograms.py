@@ -1,4 +1,4 @@
-"""How the magnitudes of a gradient's entries are distributed, in bins that never change."""
+"""How a gradient's entries are distributed: magnitudes in bins that never change, signed ones in deviations."""
 
 from __future__ import annotations
 
@@ -7,30 +7,61 @@ import numpy as np
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.statistics import Array, magnitudes
 
-FIELDS = (Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),)
-
-
 SIGNED_BINS = 40
+_REACH = 4
+"""So many deviations from the mean the signed bins go, to either side."""
+_PART = 1 << 13
+
+FIELDS = (
+    Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),
+    Field("gradient_signed", "signed", "entries of the gradient per bin of `signed_edges`", dtype=np.uint32),
+)
 
 
-def signed(gradient: Array) -> tuple[Array, Array]:
-    """Return counts and edges of a gradient's finite entries, from the mean less four deviations to four more.
+def signed_edges(mean: float, std: float) -> Array:
+    """Return the edges of the signed bins of a gradient: from four deviations below its mean to four above it.
 
-    What lies outside is counted in the outer bins.
+    Example:
+        >>> signed_edges(0.0, 1.0)[[0, 20, 40]]
+        array([-4.,  0.,  4.])
+    """
+    if not np.isfinite(mean + std):
+        mean = std = 0.0
+    reach = _REACH * std or max(abs(mean), 1e-12)
+    return np.linspace(mean - reach, mean + reach, SIGNED_BINS + 1)
+
+
+def signed(gradient: Array, mean: float | None = None, std: float = 0.0) -> tuple[Array, Array]:
+    """Return counts and edges of a gradient's finite entries; what lies outside is counted in the outer bins.
+
+    Args:
+        gradient: an array of any shape.
+        mean, std: of its finite entries, if they are known already.
 
     Example:
         >>> counts, edges = signed(np.array([-1.0, 0.0, 0.0, 1.0]))
         >>> int(counts.sum()), len(edges)
         (4, 41)
     """
-    flat = np.asarray(gradient, np.float64).reshape(-1)
-    flat = flat[np.isfinite(flat)]
-    mean, std = (float(flat.mean()), float(flat.std())) if flat.size else (0.0, 0.0)
-    reach = 4 * std or max(abs(mean), 1e-12)
-    edges = np.linspace(mean - reach, mean + reach, SIGNED_BINS + 1)
-    return np.histogram(np.clip(flat, edges[0], edges[-1]), edges)[0], edges
+    flat = gradient.reshape(-1)
+    if mean is None:
+        finite = np.asarray(flat[np.isfinite(flat)], np.float64)
+        mean, std = (float(finite.mean()), float(finite.std())) if finite.size else (0.0, 0.0)
+    edges = signed_edges(mean, std)
+    counts = np.zeros(SIGNED_BINS, np.int64)
+    scale = SIGNED_BINS / (edges[-1] - edges[0])
+    for begin in range(0, flat.size, _PART):
+        part = flat[begin : begin + _PART].astype(np.float64)
+        part -= edges[0]
+        part *= scale
+        if not np.isfinite(part).all():
+            part = part[np.isfinite(part)]
+        counts += np.bincount(np.clip(part, 0, SIGNED_BINS - 1).astype(np.int64), minlength=SIGNED_BINS)
+    return counts, edges
 
 
-def measure(gradient: Array) -> Array:
-    """Return the counts of one parameter's gradient, shape (57,)."""
-    return magnitudes(gradient)
+def measure(gradient: Array, mean: float, std: float) -> tuple[Array, Array]:
+    """Return the counts of one parameter's gradient: by magnitude, shape (57,), and signed, shape (40,)."""
+    if gradient.dtype.kind == "c":
+        return magnitudes(gradient), np.zeros(SIGNED_BINS, np.int64)
+    return magnitudes(gradient), signed(gradient, mean, std)[0]

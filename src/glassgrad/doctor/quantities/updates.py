@@ -6,6 +6,8 @@ which one it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from glassgrad.doctor.quantities.field import Field
@@ -14,12 +16,17 @@ from glassgrad.doctor.statistics import Array, norm
 FIELDS = (Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),)
 
 
-def measure(before: Array, after: Array) -> float:
-    """Return the norm of the difference.
+def between(before: Sequence[Array], after: Sequence[Array]) -> list[Array]:
+    """Return what was added to each parameter."""
+    with np.errstate(all="ignore"):  # infinite weights
+        return [now - then for then, now in zip(before, after, strict=True)]
+
+
+def measure(moved: Sequence[Array]) -> Array:
+    """Return the norm of what was added to each parameter.
 
     Example:
-        >>> measure(np.zeros(2), np.array([3.0, 4.0]))
-        5.0
+        >>> measure(between([np.zeros(2)], [np.array([3.0, 4.0])]))
+        array([5.])
     """
-    with np.errstate(invalid="ignore"):  # infinite weights
-        return norm(after - before)
+    return np.array([norm(one) for one in moved])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
 from glassgrad.doctor import GradientMonitor, MonitorData
 from glassgrad.report import sources, style
 from glassgrad.report.signed import plot_signed, plot_signed_steps

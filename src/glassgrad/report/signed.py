@@ -1,4 +1,4 @@
-"""How the entries of gradients are spread around zero, at this moment or over the steps: a grid, one cell a parameter."""
+"""How the entries of gradients are spread around zero, now or over the steps: a grid, one cell a parameter."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Two gradients of different batches at nearly the same weights tell the noise fro
 An Empirical Model of Large-Batch Training, appendix A): g1·g2 estimates |G|², |g|² estimates |G|² + tr(Σ) / B.
 
 With the update d between them they tell how the loss bends along it, without another pass. Of a parabola the update
-reaches the bottom where (g1 - g0)·d = -g0·d, and as high as it began, on the other side, where it is twice that; of plain
-SGD this is the rate times the curvature, against 2. Noise alone, two gradients that have nothing in common, gives 1.
+reaches the bottom where (g1 - g0)·d = -g0·d, and as high as it began, on the other side, where it is twice that; of
+plain SGD this is the rate times the curvature, against 2. Noise alone, gradients that have nothing in common, gives 1.
 """
 
 from __future__ import annotations

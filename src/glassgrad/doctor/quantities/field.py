@@ -14,9 +14,9 @@ from glassgrad.doctor.statistics import Array, summarise
 class Field:
     """One array of a record: its name, what its axes are, what stands in it, and where the numbers come from.
 
-    `kind` is "step", "parameter", "activation", "bins" or "signed". `needs` is when it can be measured: "gradients" (after the
-    backward pass), "clipped" (after clipping), "next" (when the weights have been updated) or "forward" (while the
-    model computes).
+    `kind` is "step", "parameter", "activation", "bins" or "signed". `needs` is when it can be measured: "gradients"
+    (after the backward pass), "clipped" (after clipping), "next" (when the weights have been updated) or "forward"
+    (while the model computes).
     """
 
     name: str

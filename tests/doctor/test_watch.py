@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import re
@@ -13,7 +14,10 @@ import pytest
 import glassgrad as gg
 from glassgrad import manual
 from glassgrad.doctor import watch
-from glassgrad.doctor.rules import RUN_RULES
+from glassgrad.doctor.graph import Labels
+from glassgrad.doctor.rules import RUN_RULES, apply
+from glassgrad.doctor.run import Run
+from glassgrad.doctor.sampling import Schedule
 from tests.doctor.faults import FAULTS, cases, five, judge
 from tests.doctor.trainings import TASKS, digits_mlp, entropy
 
@@ -158,6 +162,64 @@ def test_a_compiled_step_is_watched_and_its_missing_zero_grad_named() -> None:
     assert np.isfinite(seen.data.update_norm).any()
     seen, _ = trained("bs")
     assert "zero_grad is missing" in titles(seen, "error")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_compiled_step_is_looked_into_and_its_bytes_stay_the_same(keep: bool) -> None:
+    """A sampled step is run eagerly as well, aside: activations, gradients and labels are its own."""
+
+    def trained(watched: bool) -> tuple[Any, list[bytes]]:
+        gg.manual_seed(3)
+        model = gg.nn.Sequential(
+            gg.nn.Linear(6, 16), gg.nn.ReLU(), gg.nn.BatchNorm1d(16), gg.nn.Dropout(0.5), gg.nn.Linear(16, 3)
+        )
+        optimizer = gg.optim.Adam(model.parameters(), lr=0.01)
+
+        @gg.compile(backend="numpy", keep_grads=keep)
+        def step(x: Any, y: Any) -> Any:
+            loss = entropy(gg, model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            gg.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            return loss
+
+        seen = watch(model, optimizer, report=False)
+        with seen if watched else contextlib.nullcontext():
+            for _ in range(9):
+                step(gg.tensor(X), gg.tensor(Y))
+        assert step.traces == 1
+        return seen, [v.numpy().tobytes() for v in model.state_dict().values()] + [gg.rand(3).numpy().tobytes()]
+
+    seen, watched = trained(True)
+    assert watched == trained(False)[1]
+    data = seen.data
+    assert data.activations == ("0", "1", "2", "3", "4")
+    assert np.isfinite(data.activation_std[1:]).all()
+    assert (data.total_norm_clipped[1:] <= 0.5 + 1e-6).all()
+    assert (data.total_norm[1:] > 0.5).any()
+    assert np.isfinite(data.gradient_cosine[2:]).all()
+    assert seen.run.labels[0][1].classes == 3
+    assert seen.run.unseen == ()
+
+
+def test_what_economy_does_not_look_at_is_said() -> None:
+    model = net(gg)
+    optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+
+    @gg.compile(backend="numpy")
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    text = io.StringIO()
+    with watch(model, optimizer, preset="economy", file=text):
+        for _ in range(4):
+            step(gg.tensor(X))
+    assert "not looked at: the inside of the compiled step" in text.getvalue()
 
 
 def test_layers_by_hand_are_watched() -> None:
@@ -342,9 +404,63 @@ def test_five_faults_are_named_at_every_seed(library: str) -> None:
 def test_dead_units_are_counted_over_all_samples(lib: Any) -> None:
     training = dataclasses.replace(TASKS["digits MLP"], steps=8)
     seen = training.run(lib, 0)
-    assert set(seen.run.throughout) == {"2", "4"}
-    assert max(seen.run.throughout.values()) < 0.5
+    assert set(seen.run.dead) == {"2", "4"}
+    assert max(dead.share for dead in seen.run.dead.values()) < 0.5
     assert digits_mlp(lib)[2].__class__.__name__ == "ReLU"
+
+
+@LIBRARIES
+@pytest.mark.parametrize("wakes", [False, True])
+def test_a_unit_is_dead_if_it_is_zero_in_all_steps_and_not_only_in_sampled_ones(
+    lib: Any, wakes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Schedule, "due", lambda self, step: step < 6)
+    monkeypatch.setattr(Schedule, "spent", False)
+    lib.manual_seed(1)
+    model = lib.nn.Sequential(lib.nn.Linear(6, 16), lib.nn.ReLU(), lib.nn.Linear(16, 3))
+    with lib.no_grad():
+        model[0].bias -= 100.0
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.01)
+    seen = watch(model, optimizer, report=False)
+    with seen:
+        for step in range(40):
+            awake = wakes and step == 20
+            loss = entropy(lib, model(lib.tensor(X + (1e4 if awake else 0))), lib.tensor(Y))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    dead = seen.run.dead["1"]
+    assert len(seen.data) == 6
+    assert (dead.first, dead.last, dead.seen, dead.examples) == (0, 39, 40, 40 * 64)
+    assert (dead.share < 1) == wakes
+    assert ("dead units" in titles(seen)) == (dead.share > 0.5)
+
+
+def curves(train: Any, held: Any, classes: int = 10) -> list[str]:
+    """Return the findings about losses of training and of examples set aside."""
+    losses = np.stack([np.arange(len(train)), train], axis=1).astype(float)
+    aside = np.stack([np.linspace(0, len(train), len(held)), held], axis=1)
+    run = Run(losses=losses, held_out=aside, labels=((0, Labels(32, classes, False, classes)),))
+    return [f"{one.severity} {one.rule}" for one in apply(RUN_RULES, run)]
+
+
+def test_overfitting_and_underfitting_are_told_from_losses_set_aside() -> None:
+    falls = np.linspace(2.3, 0.1, 100)
+    assert curves(falls, [2.3, 1.0, 0.5, 0.3]) == []
+    assert curves(falls, [2.3, 1.0, 0.8, 1.1]) == ["info overfitting"]
+    assert curves(falls, [2.3, 1.0, 0.8, 2.0]) == ["warning overfitting"]
+    rests = np.concatenate([np.linspace(2.3, 1.8, 20), np.full(80, 1.8)])
+    assert curves(rests, [2.3, 1.9, 1.85, 1.85]) == ["info underfitting"]
+    assert curves(np.linspace(2.3, 1.8, 100), [2.3, 1.9, 1.85, 1.85]) == []
+
+
+def test_losses_set_aside_are_handed_to_the_watch() -> None:
+    seen = watch(net(gg), report=False)
+    seen.held_out(gg.tensor(0.5))
+    seen.held_out(0.25)
+    assert seen.run.held_out.tolist() == [[0, 0.5], [0, 0.25]]
+    with pytest.raises(gg.errors.KindError, match=r"one number; given shape \[3\]"):
+        seen.held_out(gg.ones(3))
 
 
 @LIBRARIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from glassgrad.doctor import library
@@ -9,16 +10,24 @@ from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 
 Module = Any
 
+BEFORE = " before "
+"""Between the name of a function and that of the module which its result enters."""
+
 
 class ForwardWatch:
     """Hooks on the modules that contain no others; each pass while they are attached is added up.
 
     A function that was called without a module, as `torch.tanh(x)`, is seen where its result enters the next module:
     the tape knows which op made it.
+
+    Args:
+        model: ours or PyTorch's.
+        clock: counts the time that is spent here.
     """
 
-    def __init__(self, model: Module) -> None:
+    def __init__(self, model: Module, clock: AbstractContextManager[Any] | None = None) -> None:
         self._model = model
+        self._clock = nullcontext() if clock is None else clock
         self._handles: list[Any] = []
         self._found: dict[str, Activation] = {}
         self._seen: set[int] = set()
@@ -35,10 +44,11 @@ class ForwardWatch:
 
     def detach(self) -> None:
         """Cease to watch: the modules are called as if nothing had ever been."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        library.drop_empty_hooks(self._model)
+        if self._handles:
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
+            library.drop_empty_hooks(self._model)
 
     def take(self) -> dict[str, dict[str, float]]:
         """Return the entries of each place that put something out since the last call, in the order of the model."""
@@ -47,14 +57,16 @@ class ForwardWatch:
         self._seen = set()
         return found
 
-    def alive(self) -> dict[str, Any]:
-        """Return which units of each rectifier were not zero for every example since the last `take`."""
-        found = {name: activation.alive for name, activation in self._found.items()}
-        return {name: units for name, units in found.items() if units is not None}
+    def alive(self) -> dict[str, tuple[Any, int, int]]:
+        """Return by rectifier which units were not zero for some example since the last `take`, axis and examples."""
+        return {
+            name: (seen.alive, seen.axis, seen.examples) for name, seen in self._found.items() if seen.alive is not None
+        }
 
     def _hook(self, name: str) -> Any:
         def seen(module: Module, args: Any, output: Any) -> None:
-            self._look(name, module, args, output)
+            with self._clock:
+                self._look(name, module, args, output)
 
         return seen
 
@@ -85,7 +97,7 @@ class ForwardWatch:
         kind = kind_of(origin[0])
         numbers = library.numbers(entering)
         if kind is not None and numbers is not None:
-            self._add(f"{origin[0]} before {name}", origin[0], kind, entering, numbers)
+            self._add(f"{origin[0]}{BEFORE}{name}", origin[0], kind, entering, numbers)
 
     def _add(self, name: str, shown: str, kind: Kind | None, tensor: Any, numbers: Any) -> None:
         self.kinds.setdefault(name, shown)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
+from glassgrad.doctor.dead_units import Dead
 from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graph import Graph
 from glassgrad.doctor.quantities.directions import noise_scale
@@ -103,7 +104,8 @@ class Run:
         graph: the ops of the first sampled step.
         inputs: facts about what entered the model, or the compiled step, in the first sampled step.
         labels: (step, labels) of the sampled steps whose loss takes class numbers.
-        throughout: by activation, the share of its units that were zero in every sampled step.
+        dead: by rectifier, the share of its units that were zero for every example of many steps.
+        unseen: what was not looked at, and why, in words.
     """
 
     model: str = ""
@@ -116,7 +118,8 @@ class Run:
     inputs: tuple[Facts, ...] = ()
     targets: None = None
     labels: tuple[tuple[int, Any], ...] = ()
-    throughout: Mapping[str, float] = field(default_factory=dict)
+    dead: Mapping[str, Dead] = field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
 
     @property
     def noise_scale(self) -> float:

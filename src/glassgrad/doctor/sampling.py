@@ -59,17 +59,26 @@ class Schedule:
         self._began = time.perf_counter()
         self._spent = 0.0
         self._entered = 0.0
-        self._longest = 0.0
+        self._depth = 0
         self._since = 0
         self._pair = False
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         """Begin to count time as the watch's own."""
-        self._entered = time.perf_counter()
+        if not self._depth:
+            self._entered = time.perf_counter()
+        self._depth += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Cease to."""
-        self._spent += time.perf_counter() - self._entered
+        self._depth -= 1
+        if not self._depth:
+            self._spent += time.perf_counter() - self._entered
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time that may be taken is."""
+        return self._spent > self._preset.share * (time.perf_counter() - self._began)
 
     def due(self, step: int) -> bool:
         """Tell whether a step, counted from 0, is to be sampled; called once for each."""
@@ -81,8 +90,7 @@ class Schedule:
             self._pair = False
             return True
         self._since += 1
-        elapsed = time.perf_counter() - self._began
-        if self._spent > self._preset.share * elapsed or self._since < 4:
+        if self._since < 4 or self.spent:
             return False
         self._since, self._pair = 0, self._preset.directions
         return True

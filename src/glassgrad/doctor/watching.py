@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -14,6 +14,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.doctor import library
+from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.graph import Graph
@@ -71,7 +72,9 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
         self._schedule = Schedule(self._preset, every)
-        self._forward = ForwardWatch(model) if self._preset.activations else None
+        looks = self._preset.activations
+        self._forward = ForwardWatch(model, self._schedule) if looks else None
+        self._dead = DeadUnits(model, self._schedule) if looks else None
         self._wire = wire(self, model, self.optimizers)
         self._losses: list[tuple[int, float]] = []
         self._samples: list[Sample] = []
@@ -79,7 +82,8 @@ class Watch(AbstractContextManager["Watch"]):
         self._labels: list[tuple[int, Any]] = []
         self._pending_loss: float | None = None
         self._pending_graph: Graph | None = None
-        self._alive: dict[str, Array] = {}
+        self._unseen: dict[str, None] = {}
+        self._held_out: list[tuple[int, float]] = []
         self._sample: Sample | None = None
         self._used = self._zeroed = False
         self._leftover: float | None = None
@@ -101,8 +105,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._wire.disconnect()
         if not self.calls.steps:  # nothing of what was seen came to a step
             self._commit()
-        if self._forward is not None:
-            self._forward.detach()
+        self._unhook()
         if error is not None and isinstance(error, Exception):
             self.calls.failure = f"{kind.__name__ if kind else ''}: {str(error).strip()}"
         if self._path is not None:
@@ -110,7 +113,8 @@ class Watch(AbstractContextManager["Watch"]):
         if self._report:
             from glassgrad.doctor.wording import lines
 
-            print("\n".join(lines(self.findings, self.calls.steps, len(self._samples))), file=self._file or sys.stdout)
+            told = lines(self.findings, self.calls.steps, len(self._samples), self._unseen)
+            print("\n".join(told), file=self._file or sys.stdout)
 
     # --- what was seen ---
 
@@ -129,17 +133,35 @@ class Watch(AbstractContextManager["Watch"]):
             data=self.data if self._samples else None,
             losses=np.array(self._losses, np.float64).reshape(-1, 2),
             calls=self.calls,
+            unseen=tuple(self._unseen),
             setup=self._setup,
             graph=self._graphs[0][1] if self._graphs else None,
             inputs=self._inputs or (),
             labels=tuple(self._labels),
-            throughout={name: 1 - float(alive.mean()) for name, alive in self._alive.items()},
+            held_out=np.array(self._held_out, np.float64).reshape(-1, 2),
+            dead={} if self._dead is None else self._dead.found(self.calls.steps),
         )
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the rules make of it, errors first."""
         return apply(RUN_RULES, self.run)
+
+    def held_out(self, loss: Any) -> None:
+        """Note the loss of examples set aside, a number or a tensor of one: so over- and underfitting can be told.
+
+        Example:
+            >>> import glassgrad as gg
+            >>> model = gg.nn.Linear(2, 1)
+            >>> seen = watch(model, report=False)
+            >>> seen.held_out(0.5)
+            >>> seen.run.held_out.tolist()
+            [[0.0, 0.5]]
+        """
+        value = library.numbers(loss)
+        if value is None or value.size != 1:
+            raise errors.WATCH_HELD_OUT(given=type(loss).__name__ if value is None else f"shape {list(value.shape)}")
+        self._held_out.append((self.calls.steps, float(value.reshape(()))))
 
     # --- what the wire tells ---
 
@@ -168,19 +190,18 @@ class Watch(AbstractContextManager["Watch"]):
 
     def before_backward(self, loss: Any, traced: bool = False) -> None:
         """A backward pass begins."""
-        self._schedule.enter()
-        self._call("B")
-        self.calls.backwards += 1
-        value = None if traced else library.numbers(loss)
-        if value is not None and value.size == 1:
-            self._pending_loss = float(value.reshape(()))
-        if loss is not None and library.is_cut(loss):
-            self.calls.detached.append((self.calls.steps, here()))
-        if self._used and (self.sampling or traced):
-            self._look_for_leftovers(traced)
-        if loss is not None and (self.sampling or traced):
-            self._look_at_graph(loss)
-        self._schedule.leave()
+        with self._schedule:
+            self._call("B")
+            self.calls.backwards += 1
+            value = None if traced else library.numbers(loss)
+            if value is not None and value.size == 1:
+                self._pending_loss = float(value.reshape(()))
+            if loss is not None and library.is_cut(loss):
+                self.calls.detached.append((self.calls.steps, here()))
+            if self._used and (self.sampling or traced):
+                self._look_for_leftovers(traced)
+            if loss is not None and (self.sampling or traced):
+                self._look_at_graph(loss)
 
     def _look_for_leftovers(self, traced: bool) -> None:
         """See whether the gradients that the last step used are still there, to be added to."""
@@ -213,23 +234,21 @@ class Watch(AbstractContextManager["Watch"]):
     def after_backward(self) -> None:
         """The gradients are there."""
         if self._sample is not None:
-            self._schedule.enter()
-            self._sampler.gradients(self._sample)
-            self._schedule.leave()
+            with self._schedule:
+                self._sampler.gradients(self._sample)
 
     def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
         """An optimizer is about to update the parameters."""
         self._call("S")
         if traced or closure:
             return
-        self._schedule.enter()
-        if self._used and (self._leftover is not None or self._zeroed):
-            self.calls.looked_for_leftovers += 1
-            if self._leftover is not None and not self._zeroed:
-                self.calls.leftovers.append((self.calls.steps, self._leftover))
-        if self._sample is not None:
-            self._before_sampled_step(optimizer)
-        self._schedule.leave()
+        with self._schedule:
+            if self._used and (self._leftover is not None or self._zeroed):
+                self.calls.looked_for_leftovers += 1
+                if self._leftover is not None and not self._zeroed:
+                    self.calls.leftovers.append((self.calls.steps, self._leftover))
+            if self._sample is not None:
+                self._before_sampled_step(optimizer)
 
     def _before_sampled_step(self, optimizer: Any) -> None:
         sample = self._sample
@@ -257,14 +276,12 @@ class Watch(AbstractContextManager["Watch"]):
             self._used = True
             self._leftover_of_a_trace()
             return
-        self._schedule.enter()
-        if self._sample is not None:
-            self._sampler.after(self._sample)
-            self._close_sample()
-        self.calls.steps += 1
-        self._used, self._zeroed, self._leftover = True, False, None
-        self._look_ahead()
-        self._schedule.leave()
+        with self._schedule:
+            if self._sample is not None:
+                self._sampler.after(self._sample)
+                self._close_sample()
+            self._zeroed, self._leftover = False, None
+            self._end_step()
 
     def _leftover_of_a_trace(self) -> None:
         """A trace is every step that will follow: what is left over in it is left over in each."""
@@ -276,30 +293,73 @@ class Watch(AbstractContextManager["Watch"]):
     def hands_off(self, args: tuple[Any, ...]) -> None:
         """A compiled program is about to be called."""
         self._look_at_inputs(args[:1])
+        self._unhook()
+
+    def _unhook(self) -> None:
+        """Take the hooks off the model."""
         self._wire.sampled(False)
-        if self._forward is not None:
-            self._forward.detach()
+        for one in (self._forward, self._dead):
+            if one is not None:
+                one.detach()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """A compiled program that trains is run eagerly inside, aside from the training."""
+        with self._schedule:
+            self._wire.sampled(True)
+            if self._forward is not None:
+                self._forward.take()
+                self._forward.attach()
+            try:
+                yield
+            finally:
+                self._unhook()
+
+    @property
+    def wants_beside(self) -> bool:
+        """Whether the step under way is to be run so: it is sampled, and what is inside of it is measured."""
+        return self._sample is not None and self._forward is not None
+
+    def beside_backward(self, loss: Any) -> None:
+        """In there a backward pass begins."""
+        self._look_at_graph(loss)
+
+    def beside_step(self, optimizer: Any) -> None:
+        """In there an optimizer is about to update the parameters."""
+        if self._sample is not None:
+            self._before_sampled_step(optimizer)
+
+    def unseen(self, reason: str) -> None:
+        """Something cannot be looked at."""
+        self._unseen.setdefault(reason, None)
 
     def compiled(self, before: bool, result: Any) -> None:
         """A compiled program that trains is about to run, or has."""
-        self._schedule.enter()
-        if before:
-            if self._sample is not None:
-                self._sampler.before()
-        else:
+        with self._schedule:
+            if before:
+                if self._sample is not None:
+                    self._sampler.before()
+                return
+            if self._forward is None:
+                self.unseen(f"the inside of the compiled step: preset {self._preset.name!r} does not look at it")
+            self._commit()
             self._note_result(result)
             if self._sample is not None:
-                if self._sampler.any_gradient():
+                if "total_norm" not in self._sample.values and self._sampler.any_gradient():
                     self._sampler.gradients(self._sample)
                 self._sample.values["rate"] = np.float64(
                     options_of(self.optimizers[0]).get("lr", np.nan) if self.optimizers else np.nan
                 )
                 self._sampler.after(self._sample)
                 self._close_sample()
-            self.calls.steps += 1
-            self._used = True
-            self._look_ahead(compiled=True)
-        self._schedule.leave()
+            self._end_step(compiled=True)
+
+    def _end_step(self, compiled: bool = False) -> None:
+        if self._dead is not None:
+            self._dead.step(self.calls.steps)
+        self.calls.steps += 1
+        self._used = True
+        self._look_ahead(compiled)
 
     def _note_result(self, result: Any) -> None:
         value = library.numbers(library.first_tensor(result))
@@ -323,20 +383,23 @@ class Watch(AbstractContextManager["Watch"]):
         if compiled:
             return  # no module is called: hooks would only make the program be traced anew
         self._wire.sampled(due)
-        if self._forward is not None:
+        if self._forward is not None and self._dead is not None:
             if due:
+                self._dead.detach()
                 self._forward.take()
                 self._forward.attach()
             else:
                 self._forward.detach()
+                if self._every is None and not self._schedule.spent:
+                    self._dead.attach()
+                else:
+                    self._dead.detach()
 
     def _close_sample(self) -> None:
         sample, self._sample = self._sample, None
         assert sample is not None
-        if self._forward is not None:
-            for name, alive in self._forward.alive().items():
-                known = self._alive.get(name)
-                self._alive[name] = alive if known is None or known.shape != alive.shape else known | alive
+        if self._forward is not None and self._dead is not None:
+            self._dead.sampled(self._forward.alive())
             sample.activations = self._forward.take()
         if self._losses and self._losses[-1][0] == sample.step:
             sample.values["loss"] = np.float64(self._losses[-1][1])

@@ -11,13 +11,17 @@ from glassgrad.doctor.facts import Finding
 _WIDTH = 100
 
 
-def lines(findings: Sequence[Finding], steps: int | None = None, samples: int | None = None) -> Iterator[str]:
-    """Yield the lines about findings, the worst first, with place, numbers and remedy."""
+def lines(
+    findings: Sequence[Finding], steps: int | None = None, samples: int | None = None, unseen: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield the lines about findings, the worst first, with place, numbers and remedy, and what was not looked at."""
     seen = "" if steps is None else f"   ({steps:,} steps watched, {samples:,} sampled)"
     if not findings:
         yield f"findings     none: nothing here looks wrong{seen}"
-        return
-    yield f"findings     {len(findings)}{seen}"
+    else:
+        yield f"findings     {len(findings)}{seen}"
+    for what in unseen:
+        yield from _wrapped(f"not looked at: {what}", " " * 13, 15)
     for finding in findings:
         yield from _wrapped(f"{finding.severity.upper():<8} {finding.rule}: {finding.what}", "  ", 11)
         if finding.where and finding.where not in finding.what:

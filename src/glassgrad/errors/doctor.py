@@ -43,6 +43,9 @@ NAN_ORIGIN_OF_TORCH = Message(
     "Next: take the step under torch.autograd.detect_anomaly(), or watch the loop with doctor.watch.",
 )
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
+WATCH_HELD_OUT = Message(
+    KindError, "held_out expects the loss of examples set aside as one number; given {given}. Next: take its mean()."
+)
 DOCTOR_NO_SCRIPT = Message(InputError, "there is no script {path}")
 MONITOR_LOGGER = Message(
     KindError,

@@ -70,6 +70,7 @@ class Activation:
         self._count = self._sum = self._squares = self._saturated = 0.0
         self._abs_max, self._nonfinite = 0.0, 0
         self.alive: Array | None = None
+        self.axis = self.examples = 0
 
     def add(self, output: Array) -> None:
         """Take in one output, the first axis that of the examples."""
@@ -88,14 +89,16 @@ class Activation:
             far = output - middle if self.kind.rectifies else np.abs(output - middle)  # 0 is where a rectifier rests
             self._saturated += np.count_nonzero(far > SATURATED * reach)
         if self.kind.rectifies:
+            self.examples += len(output) if output.ndim else 1
             alive = self._units(output)
             same = self.alive is not None and self.alive.shape == alive.shape
             self.alive = self.alive | alive if same else alive
 
     def _units(self, output: Array) -> Array:
         """Return which units are not zero in some example: channels of images, else the last axis."""
-        channel = 1 if output.ndim > 3 or (output.ndim == 3 and self.channels_first) else max(output.ndim - 1, 0)
-        others = tuple(axis for axis in range(output.ndim) if axis != channel)
+        images = output.ndim > 3 or (output.ndim == 3 and self.channels_first)
+        self.axis = 1 if images else max(output.ndim - 1, 0)
+        others = tuple(axis for axis in range(output.ndim) if axis != self.axis)
         return np.any(output != 0, axis=others)
 
     def measure(self) -> dict[str, float]:

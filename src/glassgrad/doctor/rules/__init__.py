@@ -6,14 +6,14 @@ A rule neither computes anything about tensors nor prints. `RULES` look at a bat
 from __future__ import annotations
 
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.rules import batch, calls, data, examination, graph, setup, steps
+from glassgrad.doctor.rules import batch, calls, data, examination, graph, loss, setup, steps
 from glassgrad.doctor.rules.rule import Rule, Seen, apply, ordered
 
 RULES: tuple[Rule, ...] = (*batch.RULES, *graph.RULES)
 """What is looked for in one batch, in this order; a new rule is one entry of its family."""
 
 RUN_RULES: tuple[Rule, ...] = (
-    *calls.RULES, *batch.OF_INPUTS, *setup.RULES, *graph.RULES, *steps.RULES
+    *calls.RULES, *batch.OF_INPUTS, *setup.RULES, *graph.RULES, *loss.RULES, *steps.RULES
 )  # fmt: skip  # a table
 """What is looked for in a run."""
 

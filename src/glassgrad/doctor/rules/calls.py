@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.rules.rule import Rule, Seen, listed
 from glassgrad.doctor.run import Run, line_of
 
 MOSTLY = 0.5
@@ -94,10 +94,9 @@ def _evaluating(run: Run) -> Iterator[Seen]:
         return
     names = found[0][1]
     whole = set(names) == set(run.setup.stochastic)
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     # Batch normalisation that rests while the rest trains is a way of fine-tuning.
     yield Seen(
-        f"{shown} stood in evaluation mode in {len(found)} of {sampled} sampled training steps",
+        f"{listed(names)} stood in evaluation mode in {len(found)} of {sampled} sampled training steps",
         run.calls.line("forward"),
         len(found) / sampled,
         severity="" if whole else "info",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from glassgrad.doctor.facts import Evidence, Finding
+
+Array = Any
 
 SEVERITIES = ("error", "warning", "info")
 """An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
@@ -66,6 +70,19 @@ class Rule:
                 one.evidence,
                 one.remedy or self.remedy,
             )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, the first four of many."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
+    """Return some of the (step, value) pairs as evidence, evenly chosen."""
+    if not len(steps):
+        return ()
+    places = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).astype(int))
+    return tuple((int(steps[at]), float(values[at])) for at in places)
 
 
 def apply(rules: Iterable[Rule], data: Any) -> tuple[Finding, ...]:

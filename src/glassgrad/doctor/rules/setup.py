@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.rules.rule import Rule, Seen, listed
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
@@ -18,7 +18,7 @@ def _not_given(run: Run) -> Iterator[Seen]:
     setup = run.setup
     if setup.not_given and setup.given:
         yield Seen(
-            f"{_list(setup.not_given)}: trainable, and no optimizer has "
+            f"{listed(setup.not_given)}: trainable, and no optimizer has "
             f"{'it' if len(setup.not_given) == 1 else 'them'}",
             setup.built,
             float(len(setup.not_given)),
@@ -69,10 +69,6 @@ def _rate_unusual(run: Run) -> Iterator[Seen]:
             )  # fmt: skip  # in a row
         elif rate == 0:
             yield Seen(f"the learning rate of {kind} is 0: nothing is learnt", run.setup.built, 0.0)
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 RULES: tuple[Rule, ...] = (

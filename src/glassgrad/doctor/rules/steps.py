@@ -1,4 +1,4 @@
-"""Rules about what the steps of a run show: losses, gradients, updates and activations over time."""
+"""Rules about what the steps of a run show: gradients, updates and activations over time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.facts import Evidence
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.rules.rule import Rule, Seen, listed, pairs
 from glassgrad.doctor.run import Run
 
 Array = Any
@@ -25,135 +24,12 @@ ENOUGH = 5
 """Samples before something is said of layers: the first steps of a small net say little."""
 FAST, SLOW = 0.25, 1e-7
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
-WORSE = 1.5
-"""A first loss above log K by this factor comes from outputs that are large and wrong."""
-RISEN, SPIKE = 1.5, 3.0
-OVERFITTED = 1.3
 CLIPPED = 0.95
 OPPOSITE = -0.5
+TOO_FAR = 3.0
+"""Of an update against the way to the bottom along it. At 2 a whole batch settles by itself (Cohen et al. 2021)."""
 APART = 30.0
 """A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
-
-
-# --- the loss ---
-
-
-def _curve(run: Run) -> Array:
-    """Return the losses that are finite."""
-    return run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-
-
-def _pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
-    if not len(steps):
-        return ()
-    places = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).astype(int))
-    return tuple((int(steps[at]), float(values[at])) for at in places)
-
-
-def _loss_bad(run: Run) -> Iterator[Seen]:
-    bad = run.losses[~np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-    if len(bad):
-        value = "NaN" if math.isnan(bad[0, 1]) else "infinite"
-        yield Seen(
-            f"the loss is {value} from step {int(bad[0, 0])} on", run.calls.line("loss"), float(bad[0, 1]),
-            _pairs(run.losses[:4, 0], run.losses[:4, 1]),
-        )  # fmt: skip  # in a row
-        return
-    data = run.data
-    if data is None or not len(data):
-        return
-    counts = np.nan_to_num(data.gradient_nonfinite)
-    if counts.any():
-        sample, place = (int(at) for at in np.argwhere(counts)[0])
-        yield Seen(
-            f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}, though the loss is",
-            run.calls.line("backward"),
-        )
-
-
-def _first_loss_far(run: Run) -> Iterator[Seen]:
-    curve = run.losses
-    if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
-        return
-    expected = math.log(run.labels[0][1].classes)
-    if curve[0, 0] == 0 and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
-        yield Seen(
-            f"the first loss is {curve[0, 1]:.4g}; a model that knows nothing has {expected:.4g} "
-            f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong",
-            run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected,
-        )  # fmt: skip  # in a row
-
-
-def _rises(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
-    if len(curve) < 10:
-        return
-    part = max(len(curve) // 5, 2)
-    # The median: one spike is no trend.
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
-    first = max(first, float(curve[0, 1]))
-    if first > 0 and last > RISEN * first:
-        yield Seen(
-            f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end",
-            run.calls.line("loss"), last / first, _pairs(curve[:, 0], curve[:, 1]),
-        )  # fmt: skip  # in a row
-
-
-def _flat(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
-    if len(curve) < 30 or curve[-1, 0] < 100:
-        return
-    part = max(len(curve) // 10, 5)
-    first, last = float(curve[:part, 1].mean()), float(curve[-part:, 1].mean())
-    noise = float(curve[-part:, 1].std() / math.sqrt(part))
-    if first > 0 and 0.98 * first - noise < last <= RISEN * first:
-        yield Seen(
-            f"the loss does not fall: {first:.4g} over the first {part} steps known, {last:.4g} over the last",
-            run.calls.line("loss"), last / first, _pairs(curve[:, 0], curve[:, 1]),
-        )  # fmt: skip  # in a row
-
-
-def _spikes(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
-    found = []
-    for at in range(10, len(curve)):
-        window = curve[max(at - 20, 0) : at, 1]
-        middle = float(np.median(window))
-        spread = float(np.median(np.abs(window - middle)))
-        high = curve[at, 1] - middle
-        if middle > 0 and curve[at, 1] > SPIKE * middle and high > 10 * spread and high > 0.5 * abs(curve[0, 1]):
-            found.append((int(curve[at, 0]), float(curve[at, 1])))
-    if not found:
-        return
-    step, value = found[0]
-    growth = _growth_before(run.data, step)
-    told = f"; the updates had grown {growth:.1f} times before it" if growth > 1.5 else ""
-    yield Seen(
-        f"the loss jumps to {value:.4g} at step {step}{told}", run.calls.line("loss"), value, tuple(found[:6]),
-        severity="warning" if len(found) > 2 else "info",
-    )  # fmt: skip  # in a row
-
-
-def _growth_before(data: MonitorData | None, step: int) -> float:
-    """Return how much larger the updates right before a step were than those before them."""
-    if data is None or not len(data):
-        return math.nan
-    sizes = np.sqrt(np.nansum(np.square(data.update_norm), axis=1))[data.steps <= step]
-    return float(sizes[-2:].max() / np.median(sizes[:-2])) if len(sizes) > 5 and np.median(sizes[:-2]) > 0 else math.nan
-
-
-def _overfits(run: Run) -> Iterator[Seen]:
-    held, curve = run.held_out, _curve(run)
-    if len(held) < 4 or not len(curve):
-        return
-    best = int(np.argmin(held[:, 1]))
-    last, train = float(held[-1, 1]), float(curve[-max(len(curve) // 10, 1) :, 1].mean())
-    if last > OVERFITTED * held[best, 1] and train < 0.8 * last:
-        yield Seen(
-            f"the loss of the examples set aside was best at step {int(held[best, 0])} ({held[best, 1]:.4g}) and is "
-            f"now {last:.4g}, that of training {train:.4g}",
-            "", last / float(held[best, 1]), _pairs(held[:, 0], held[:, 1]),
-        )  # fmt: skip  # in a row
 
 
 # --- gradients ---
@@ -193,7 +69,7 @@ def _vanishing(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"relative to its weights the gradient of {data.parameters[places[low]]} is {middle[low]:.1e}, that of "
             f"{data.parameters[places[high]]} {middle[high]:.1e}",
-            data.parameters[places[low]], share, _pairs(data.steps, ratios[:, low] / ratios[:, high]),
+            data.parameters[places[low]], share, pairs(data.steps, ratios[:, low] / ratios[:, high]),
         )  # fmt: skip  # in a row
 
 
@@ -209,13 +85,29 @@ def _exploding(run: Run) -> Iterator[Seen]:
     yield Seen(
         f"the gradient of {data.parameters[places[at]]} is {high[sample, at]:.1e} times as large as its weights in "
         f"step {data.steps[sample]}",
-        data.parameters[places[at]], float(high[sample, at]), _pairs(data.steps, high[:, at]),
+        data.parameters[places[at]], float(high[sample, at]), pairs(data.steps, high[:, at]),
     )  # fmt: skip  # in a row
+
+
+def _reaches_too_far(run: Run) -> Iterator[Seen]:
+    data = run.data
+    known = np.isfinite(data.update_reach) if data is not None else np.zeros(0, bool)
+    if data is None or known.sum() < 4:
+        return
+    reach = float(np.median(data.update_reach[known]))
+    if reach > TOO_FAR:
+        curvature = float(np.median(data.curvature[known]))
+        yield Seen(
+            f"a step goes {reach:.1f} times as far as the bottom of the loss along it (2 ends as high as it began), "
+            f"where the curvature is {curvature:.3g}",
+            run.setup.built, reach, pairs(data.steps[known], data.update_reach[known]),
+            remedy=f"optimizer.param_groups[0]['lr'] /= {max(reach, 2):.0f}",
+        )  # fmt: skip  # in a row
 
 
 def _zigzag(run: Run) -> Iterator[Seen]:
     data = run.data
-    if data is None:
+    if data is None or any(_reaches_too_far(run)):
         return
     known = np.isfinite(data.gradient_cosine)
     if known.sum() < 4:
@@ -225,7 +117,7 @@ def _zigzag(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump to "
             "and fro across a valley",
-            "", middle, _pairs(data.steps[known], data.gradient_cosine[known]),
+            "", middle, pairs(data.steps[known], data.gradient_cosine[known]),
         )  # fmt: skip  # in a row
 
 
@@ -241,7 +133,7 @@ def _clipped(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"the gradients are clipped in {cut.mean():.0%} of the steps, from {np.median(data.total_norm[known]):.3g} "
             f"to {np.median(data.total_norm_clipped[known]):.3g} in the middle: the limit is a learning rate",
-            "", float(cut.mean()), _pairs(data.steps[known], data.total_norm[known]),
+            "", float(cut.mean()), pairs(data.steps[known], data.total_norm[known]),
         )  # fmt: skip  # in a row
 
 
@@ -268,7 +160,7 @@ def _rate_measured(run: Run) -> Iterator[Seen]:
         return
     # The first step of an optimizer that divides by the gradient is as large as its rate allows.
     middle = float(np.median(shares[known][1:]))
-    evidence = _pairs(data.steps[known], shares[known])
+    evidence = pairs(data.steps[known], shares[known])
     if middle > FAST:
         yield Seen(
             f"a step changes the weights by {middle:.0%} of their size", run.setup.built, middle, evidence,
@@ -295,8 +187,8 @@ def _never_updated(run: Run) -> Iterator[Seen]:
     ]  # fmt: skip  # in a row
     if names and not run.calls.empty:
         yield Seen(
-            f"{_list(names)} {'has' if len(names) == 1 else 'have'} gradients and never changed in {len(data)} sampled "
-            "steps",
+            f"{listed(names)} {'has' if len(names) == 1 else 'have'} gradients and never changed in {len(data)} "
+            "sampled steps",
             names[0], float(len(names)),
         )  # fmt: skip  # in a row
 
@@ -308,11 +200,11 @@ def _no_gradient(run: Run) -> Iterator[Seen]:
     missing = np.isnan(data.gradient_norm) & np.isnan(data.gradient_nonfinite)
     names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in run.setup.frozen]
     if names and len(names) < len(data.parameters):
-        yield Seen(f"{_list(names)} got no gradient in {len(data)} sampled steps", names[0], float(len(names)))
+        yield Seen(f"{listed(names)} got no gradient in {len(data)} sampled steps", names[0], float(len(names)))
     nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
     if nothing:
         yield Seen(
-            f"the gradient of {_list(nothing)} was exactly zero in {len(data)} sampled steps", nothing[0],
+            f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps", nothing[0],
             float(len(nothing)),
         )  # fmt: skip  # in a row
 
@@ -321,10 +213,15 @@ def _no_gradient(run: Run) -> Iterator[Seen]:
 
 
 def _dead(run: Run) -> Iterator[Seen]:
-    samples = 0 if run.data is None else len(run.data)
-    for name, share in run.throughout.items():
-        if share > MOSTLY and samples >= ENOUGH:
-            yield Seen(f"{share:.0%} of the units of '{name}' were zero in every sampled step ({samples})", name, share)
+    for name, dead in run.dead.items():
+        if dead.share > MOSTLY and dead.seen >= ENOUGH:
+            steps = dead.last - dead.first + 1
+            looked = "" if dead.seen >= steps else f" (of which {dead.seen} were looked at)"
+            yield Seen(
+                f"{dead.share:.0%} of the units of '{name}' were zero for each of {dead.examples:,} examples in the "
+                f"{steps:,} steps from {dead.first:,} on{looked}",
+                name, dead.share,
+            )  # fmt: skip  # in a row
 
 
 def _saturated(run: Run) -> Iterator[Seen]:
@@ -337,7 +234,7 @@ def _saturated(run: Run) -> Iterator[Seen]:
             yield Seen(
                 f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where it hardly has a "
                 "slope",
-                data.activations[at], float(share), _pairs(data.steps, data.activation_saturated[:, at]),
+                data.activations[at], float(share), pairs(data.steps, data.activation_saturated[:, at]),
             )  # fmt: skip  # in a row
 
 
@@ -354,10 +251,6 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     yield Seen(f"{what}, in all {len(known)} sampled steps: the data are not shuffled", run.calls.line("loss"))
 
 
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
 def _batch_size(run: Run) -> Iterator[Seen]:
     scale = run.noise_scale
     batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
@@ -370,21 +263,6 @@ def _batch_size(run: Run) -> Iterator[Seen]:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("loss not finite", "error", _loss_bad,
-         "Look at the first step in which it happened: a logarithm or a root of 0, a division by 0, a rate too high.",
-         "doctor.examine(model, batch, loss_fn)"),
-    Rule("first loss far off", "warning", _first_loss_far,
-         "Make the weights of the last layer smaller and set its bias to 0.", "model[-1].weight.data *= 0.1"),
-    Rule("loss rises", "error", _rises, "Lower the learning rate.", "optimizer.param_groups[0]['lr'] /= 10", RISEN,
-         "Goodfellow, Bengio, Courville, Deep Learning (2016), section 11.4.1"),
-    Rule("loss does not fall", "warning", _flat,
-         "Try a rate ten times as high, and then ten times as low; see whether one batch can be learnt.",
-         "doctor.examine(model, batch, loss_fn)", 0.98),
-    Rule("loss spikes", "warning", _spikes, "Clip the gradients, lower the rate, or warm it up.",
-         "clip_grad_norm_(model.parameters(), 1.0)", SPIKE,
-         "Wortsman et al. (2023), Small-scale proxies for large-scale transformer training instabilities"),
-    Rule("overfitting", "info", _overfits, "Stop earlier, take more data, dropout or weight decay.",
-         "weight_decay=0.1", OVERFITTED, "Prechelt (1998), Early stopping - but when?"),
     Rule("vanishing gradient", "warning", _vanishing,
          "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit, normalisation layers, or "
          "connections that skip layers.", "nn.init.kaiming_normal_(layer.weight)", VANISHED,
@@ -393,6 +271,8 @@ RULES: tuple[Rule, ...] = (
          "Clip the gradients, lower the learning rate, draw smaller initial weights, or add normalisation layers.",
          "clip_grad_norm_(model.parameters(), 1.0)", EXPLODED,
          "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks"),
+    Rule("rate above the curvature", "warning", _reaches_too_far, "Lower the learning rate.", "", TOO_FAR,
+         "Cohen et al. (2021), Gradient descent on neural networks typically occurs at the edge of stability"),
     Rule("gradients zigzag", "warning", _zigzag,
          "Lower the learning rate: it is above 2 divided by the curvature along the gradient.",
          "optimizer.param_groups[0]['lr'] /= 3", OPPOSITE,

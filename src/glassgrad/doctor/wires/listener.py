@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 
@@ -28,6 +29,22 @@ class Listener(Protocol):
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
         """A compiled program is about to be called with arguments: no hook may be on the model, it would be traced."""
+
+    @property
+    def wants_beside(self) -> bool:
+        """Whether a compiled step is to be run eagerly as well, aside, before it runs."""
+
+    def beside(self) -> AbstractContextManager[None]:
+        """Have it run inside."""
+
+    def beside_backward(self, loss: Any) -> None:
+        """In there a backward pass begins; `after_backward` tells of its end."""
+
+    def beside_step(self, optimizer: Any) -> None:
+        """In there an optimizer is about to update the parameters."""
+
+    def unseen(self, reason: str) -> None:
+        """Something cannot be looked at."""
 
     def compiled(self, before: bool, result: Any) -> None:
         """A compiled program that trains is about to run (`before`), or has run and returned something."""

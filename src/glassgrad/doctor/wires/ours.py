@@ -26,6 +26,7 @@ class OurWire:
         self._handle: Any = None
         self._trains: dict[int, bool] = {}
         self._running: list[int] = []
+        self._aside = False
         self._parameters = {id(parameter) for parameter in model.parameters()}
 
     # --- what the engine calls ---
@@ -33,6 +34,9 @@ class OurWire:
     def backward(self, roots: Any) -> None:
         """A backward pass begins."""
         root = roots[0] if isinstance(roots, tuple | list) and roots else roots
+        if self._aside:
+            self._listener.beside_backward(root)
+            return
         self._listener.before_backward(root, _tracing())
 
     def left(self) -> None:
@@ -43,11 +47,14 @@ class OurWire:
     def stepping(self, optimizer: Any) -> None:
         """An optimizer begins its step."""
         if self._is_mine(optimizer):
-            self._listener.before_step(optimizer, _tracing())
+            if self._aside:
+                self._listener.beside_step(optimizer)
+            else:
+                self._listener.before_step(optimizer, _tracing())
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step."""
-        if self._is_mine(optimizer):
+        if self._is_mine(optimizer) and not self._aside:
             if _tracing() and self._running:
                 self._trains[self._running[-1]] = True
             self._listener.after_step(optimizer, _tracing())
@@ -113,6 +120,8 @@ class OurWire:
         known = self._trains.get(id(program))
         before = self._fingerprint() if known is None else None
         if known:
+            if self._listener.wants_beside:
+                self._run_beside(program, args, kwargs)
             self._listener.compiled(True, None)
         self._listener.hands_off(args)  # hooks would be part of the program
         self._running.append(id(program))
@@ -128,6 +137,24 @@ class OurWire:
         if self._trains.get(id(program)):
             self._listener.compiled(False, result)
         return result
+
+    def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Run the step as it was written, so that it can be looked into, and put back all that it changed."""
+        from glassgrad.doctor.step_aside import StepAside, eagerly, written_as
+
+        self._aside = True
+        try:
+            with self._listener.beside():
+                aside = StepAside(program, (*args, *kwargs.values()))
+                try:
+                    with eagerly(None):
+                        written_as(program)(*args, **kwargs)
+                finally:
+                    aside.restore()
+        except Exception as error:  # noqa: BLE001 - the program, which runs next, raises what is the user's to see
+            self._listener.unseen(f"the inside of the compiled step: run eagerly, it raised {type(error).__name__}")
+        finally:
+            self._aside = False
 
     def _fingerprint(self) -> list[bytes]:
         """Tell weights before a call from those after it; asked for a program's first calls alone."""

@@ -1,0 +1,144 @@
+"""Which units of a model's rectifiers are zero for every example, over all steps and not only those that are sampled.
+
+A unit that was not zero once is not looked at again until a new stretch of steps begins: after the first steps there is
+little left to look at, and for most layers no hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from glassgrad.doctor import library
+from glassgrad.doctor.forward_watch import BEFORE
+
+Array = Any
+Module = Any
+
+STRETCH = 64
+"""The first stretch of steps; each later one is twice as long as that before it."""
+
+
+@dataclass(frozen=True)
+class Dead:
+    """What one rectifier has lost: the share of its units that were zero for every example of some steps.
+
+    Attributes:
+        share: of the units.
+        first, last: the steps.
+        seen: in so many of them it was looked; `examples`: at so many.
+    """
+
+    share: float
+    first: int
+    last: int
+    seen: int
+    examples: int
+
+
+@dataclass
+class _Stretch:
+    """Steps, and which units of each place were zero throughout."""
+
+    first: int
+    silent: dict[str, Array] = field(default_factory=dict)
+    examples: dict[str, int] = field(default_factory=dict)
+    seen: int = 0
+
+
+class DeadUnits:
+    """Follows the units that have been zero so far.
+
+    Args:
+        model: ours or PyTorch's.
+        clock: counts the time that is spent here.
+    """
+
+    def __init__(self, model: Module, clock: AbstractContextManager[Any]) -> None:
+        self._model = model
+        self._clock = clock
+        self._modules = dict(library.named_leaves(model))
+        self._axes: dict[str, int] = {}
+        self._now = _Stretch(0)
+        self._before: _Stretch | None = None
+        self._length = STRETCH
+        self._handles: dict[str, Any] = {}
+        self._looked = False
+
+    def sampled(self, alive: Mapping[str, tuple[Array, int, int]]) -> None:
+        """Take in a step that was sampled: by place, which units were not zero, their axis, and how many examples."""
+        for name, (units, axis, examples) in alive.items():
+            self._axes[name] = axis
+            known = self._now.silent.get(name)
+            self._now.silent[name] = ~units if known is None or known.shape != units.shape else known & ~units
+            self._now.examples[name] = self._now.examples.get(name, 0) + examples
+        self._looked |= bool(alive)
+
+    def attach(self) -> None:
+        """Look at what is left in the coming step."""
+        left = {name for name, silent in self._now.silent.items() if silent.any()}
+        self._looked |= bool(self._now.silent)  # where each unit was alive, nothing can be missed
+        if self._handles.keys() - left:
+            self.detach()
+        for name in left - self._handles.keys():
+            before, _, behind = name.rpartition(BEFORE)
+            if behind in self._modules:
+                self._handles[name] = self._modules[behind].register_forward_hook(self._hook(name, bool(before)))
+
+    def detach(self) -> None:
+        """Look no longer."""
+        if self._handles:
+            for handle in self._handles.values():
+                handle.remove()
+            self._handles.clear()
+            library.drop_empty_hooks(self._model)
+
+    def step(self, number: int) -> None:
+        """Note the end of a step, and begin a new stretch when the one under way is long enough."""
+        if self._looked:
+            self._now.seen += 1
+            self._looked = False
+        if number + 1 - self._now.first >= self._length:
+            self.detach()
+            self._length *= 2
+            silent = {name: np.ones_like(units) for name, units in self._now.silent.items()}
+            self._before, self._now = self._now, _Stretch(number + 1, silent)
+
+    def found(self, steps: int) -> dict[str, Dead]:
+        """Return what is known after so many steps: of the last stretch, with the one before it if that is short."""
+        short = self._before is not None and steps - self._now.first < STRETCH
+        parts = [self._now] if not short or self._before is None else [self._before, self._now]
+        seen = sum(part.seen for part in parts)
+        return {
+            name: Dead(
+                float(np.logical_and.reduce([part.silent[name] for part in parts if name in part.silent]).mean()),
+                parts[0].first, steps - 1, seen, sum(part.examples.get(name, 0) for part in parts),
+            )
+            for name in self._axes
+        }  # fmt: skip  # in a row
+
+    def _hook(self, name: str, before: bool) -> Any:
+        def seen(_module: Module, args: Any, output: Any) -> None:
+            if library.is_recording(self._model):
+                with self._clock:
+                    self._look(name, library.numbers(library.first_tensor(args if before else output)))
+
+        return seen
+
+    def _look(self, name: str, numbers: Array | None) -> None:
+        silent = self._now.silent[name]
+        axis = self._axes[name]
+        if numbers is None or numbers.ndim <= axis or numbers.shape[axis] != silent.size:
+            return
+        self._now.examples[name] = self._now.examples.get(name, 0) + len(numbers)
+        left = np.flatnonzero(silent)
+        if left.size:
+            others = tuple(at for at in range(numbers.ndim) if at != axis)
+            silent[left] = ~np.any(np.take(numbers, left, axis) != 0, axis=others)
+
+
+__all__ = ["Dead", "DeadUnits"]

@@ -1,0 +1,176 @@
+"""Rules about the loss of a run: of training, over its steps, and of examples set aside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.rules.rule import Rule, Seen, pairs
+from glassgrad.doctor.run import Run
+
+Array = Any
+
+WORSE = 1.5
+"""A first loss above log K by this factor comes from outputs that are large and wrong."""
+RISEN, SPIKE = 1.5, 3.0
+OVERFITTED, LOST = 1.3, 2.0
+"""The loss of examples set aside against its best: worth knowing, and worth a warning."""
+UNDERFITTED = 0.5
+"""Of the loss of knowing nothing; `STILL`: it changes by less than this over two fifths of the run."""
+STILL = 0.05
+
+
+def _curve(run: Run) -> Array:
+    """Return the losses that are finite."""
+    return run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+
+
+def _loss_bad(run: Run) -> Iterator[Seen]:
+    bad = run.losses[~np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if len(bad):
+        value = "NaN" if math.isnan(bad[0, 1]) else "infinite"
+        yield Seen(
+            f"the loss is {value} from step {int(bad[0, 0])} on", run.calls.line("loss"), float(bad[0, 1]),
+            pairs(run.losses[:4, 0], run.losses[:4, 1]),
+        )  # fmt: skip  # in a row
+        return
+    data = run.data
+    if data is None or not len(data):
+        return
+    counts = np.nan_to_num(data.gradient_nonfinite)
+    if counts.any():
+        sample, place = (int(at) for at in np.argwhere(counts)[0])
+        yield Seen(
+            f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}, though the loss is",
+            run.calls.line("backward"),
+        )
+
+
+def _first_loss_far(run: Run) -> Iterator[Seen]:
+    curve = run.losses
+    if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
+        return
+    expected = math.log(run.labels[0][1].classes)
+    if curve[0, 0] == 0 and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
+        yield Seen(
+            f"the first loss is {curve[0, 1]:.4g}; a model that knows nothing has {expected:.4g} "
+            f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong",
+            run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected,
+        )  # fmt: skip  # in a row
+
+
+def _rises(run: Run) -> Iterator[Seen]:
+    curve = _curve(run)
+    if len(curve) < 10:
+        return
+    part = max(len(curve) // 5, 2)
+    # The median: one spike is no trend.
+    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first = max(first, float(curve[0, 1]))
+    if first > 0 and last > RISEN * first:
+        yield Seen(
+            f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end",
+            run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]),
+        )  # fmt: skip  # in a row
+
+
+def _flat(run: Run) -> Iterator[Seen]:
+    curve = _curve(run)
+    if len(curve) < 30 or curve[-1, 0] < 100:
+        return
+    part = max(len(curve) // 10, 5)
+    first, last = float(curve[:part, 1].mean()), float(curve[-part:, 1].mean())
+    noise = float(curve[-part:, 1].std() / math.sqrt(part))
+    if first > 0 and 0.98 * first - noise < last <= RISEN * first:
+        yield Seen(
+            f"the loss does not fall: {first:.4g} over the first {part} steps known, {last:.4g} over the last",
+            run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]),
+        )  # fmt: skip  # in a row
+
+
+def _spikes(run: Run) -> Iterator[Seen]:
+    curve = _curve(run)
+    found = []
+    for at in range(10, len(curve)):
+        window = curve[max(at - 20, 0) : at, 1]
+        middle = float(np.median(window))
+        spread = float(np.median(np.abs(window - middle)))
+        high = curve[at, 1] - middle
+        if middle > 0 and curve[at, 1] > SPIKE * middle and high > 10 * spread and high > 0.5 * abs(curve[0, 1]):
+            found.append((int(curve[at, 0]), float(curve[at, 1])))
+    if not found:
+        return
+    step, value = found[0]
+    growth = _growth_before(run.data, step)
+    told = f"; the updates had grown {growth:.1f} times before it" if growth > 1.5 else ""
+    yield Seen(
+        f"the loss jumps to {value:.4g} at step {step}{told}", run.calls.line("loss"), value, tuple(found[:6]),
+        severity="warning" if len(found) > 2 else "info",
+    )  # fmt: skip  # in a row
+
+
+def _growth_before(data: MonitorData | None, step: int) -> float:
+    """Return how much larger the updates right before a step were than those before them."""
+    if data is None or not len(data):
+        return math.nan
+    sizes = np.sqrt(np.nansum(np.square(data.update_norm), axis=1))[data.steps <= step]
+    return float(sizes[-2:].max() / np.median(sizes[:-2])) if len(sizes) > 5 and np.median(sizes[:-2]) > 0 else math.nan
+
+
+def _overfits(run: Run) -> Iterator[Seen]:
+    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
+    if len(held) < 4 or not len(curve):
+        return
+    best = int(np.argmin(held[:, 1]))
+    last, train = float(held[-1, 1]), float(curve[-max(len(curve) // 10, 1) :, 1].mean())
+    lowest = float(held[best, 1])
+    if last > OVERFITTED * lowest and train < 0.8 * last:
+        yield Seen(
+            f"the loss of the examples set aside was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
+            f"{last:.4g}, that of training {train:.4g}",
+            "", last / lowest, pairs(held[:, 0], held[:, 1]),
+            severity="warning" if last > LOST * lowest else "info",
+        )  # fmt: skip  # in a row
+
+
+def _underfits(run: Run) -> Iterator[Seen]:
+    """See a training that has come to rest, far from what can be told apart, with examples set aside no worse off."""
+    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
+    if len(held) < 4 or len(curve) < 60 or not run.labels or run.labels[0][1].classes < 2:
+        return
+    part = len(curve) // 5
+    before, last = float(curve[-3 * part : -2 * part, 1].mean()), float(curve[-part:, 1].mean())
+    nothing = math.log(run.labels[0][1].classes)
+    still = abs(before - last) < STILL * last
+    if still and last > UNDERFITTED * nothing and abs(float(held[-1, 1]) - last) < 0.1 * last:
+        yield Seen(
+            f"the loss of training rests at {last:.4g}, {last / nothing:.0%} of that of knowing nothing, and that of "
+            f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more",
+            run.calls.line("loss"), last / nothing, pairs(curve[:, 0], curve[:, 1]),
+        )  # fmt: skip  # in a row
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("loss not finite", "error", _loss_bad,
+         "Look at the first step in which it happened: a logarithm or a root of 0, a division by 0, a rate too high.",
+         "doctor.examine(model, batch, loss_fn)"),
+    Rule("first loss far off", "warning", _first_loss_far,
+         "Make the weights of the last layer smaller and set its bias to 0.", "model[-1].weight.data *= 0.1"),
+    Rule("loss rises", "error", _rises, "Lower the learning rate.", "optimizer.param_groups[0]['lr'] /= 10", RISEN,
+         "Goodfellow, Bengio, Courville, Deep Learning (2016), section 11.4.1"),
+    Rule("loss does not fall", "warning", _flat,
+         "Try a rate ten times as high, and then ten times as low; see whether one batch can be learnt.",
+         "doctor.examine(model, batch, loss_fn)", 0.98),
+    Rule("loss spikes", "warning", _spikes, "Clip the gradients, lower the rate, or warm it up.",
+         "clip_grad_norm_(model.parameters(), 1.0)", SPIKE,
+         "Wortsman et al. (2023), Small-scale proxies for large-scale transformer training instabilities"),
+    Rule("overfitting", "info", _overfits, "Stop earlier, take more data, dropout or weight decay.",
+         "weight_decay=0.1", OVERFITTED, "Prechelt (1998), Early stopping - but when?"),
+    Rule("underfitting", "info", _underfits,
+         "Try a wider or deeper model, a higher rate, less weight decay or dropout.", "hidden *= 2", UNDERFITTED,
+         "Goodfellow, Bengio, Courville, Deep Learning (2016), section 5.2"),
+)  # fmt: skip  # a table

@@ -65,6 +65,7 @@ def capture(
     try:
         with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
             for tensor, path in found.tensors.values():
+                tracer.newcomers.greet(tensor)
                 tracer.lift(tensor, path=path)
             traced_args, traced_kwargs = arguments.traced(tracer, args, kwargs)
             with opened():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import checks
+from glassgrad.compile.front import checks, newcomers
 from glassgrad.compile.front.arguments import Arguments
 from glassgrad.compile.front.captured import Capture, Given, Output, State
 from glassgrad.compile.front.edges import is_constant
@@ -304,15 +303,10 @@ class Finish:
     def _by_input(self, after: Reach) -> list[tuple[Lifted, State | None]]:
         """Pair each lifted input with its state; tensors that did not outlive the trace are constants."""
         found: dict[Var, tuple[Lifted, State | None]] = {}
-        collected = False
+        made = [entry.ref for entry in self.tracer.lifted if not entry.existed]
+        newcomers.free([ref for ref in made if id(ref()) not in after.tensors])
         for entry in self.tracer.lifted:
             target = entry.ref()
-            if target is not None and not entry.existed and id(target) not in after.tensors:
-                if not collected:
-                    del target
-                    gc.collect()
-                    collected = True
-                target = entry.ref()
             known = found.get(entry.var)
             if target is not None and (known is None or known[1] is None):
                 path = entry.path or checks.short_path(after.tensors.get(id(target), (None, ""))[1])
@@ -338,8 +332,7 @@ class Finish:
         for entry in tracer.lifted:
             entry.symbol = None
         self.arguments.holders.clear()
-        if any(ref() is not None for ref in tracer.symbols):
-            gc.collect()
+        newcomers.free(tracer.symbols)
         for ref in tracer.symbols:
             left = ref()
             if left is not None:

@@ -7,7 +7,6 @@ the program and, where they were written to, updates.
 
 from __future__ import annotations
 
-import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from glassgrad.compile.front import memory, origin, symbol
 from glassgrad.compile.front.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.grad_watch import GradWatch
 from glassgrad.compile.front.infer import infer
+from glassgrad.compile.front.newcomers import Newcomers
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.symbol import Symbol, View
 from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Var
@@ -104,7 +104,7 @@ class Tracer(Observer):
         self._kept: list[Any] = []
         self.live: dict[int, str] = {}  # arrays that the function closes over, by their ids
         self.used_arrays: set[int] = set()
-        self._existing: dict[int, Tensor] = {}  # kept alive, so that no new tensor reuses their ids
+        self.newcomers = Newcomers()
         self._producer: dict[Var, Instr] = {}
         self._labels: dict[Var, str] = {}
         self._numbers: dict[tuple[int, str, int | None], Var] = {}
@@ -355,7 +355,7 @@ class Tracer(Observer):
         array = target.array
         if type(array) is not np.ndarray:
             return
-        existed = id(target) in self._existing
+        existed = self.existed(target)
         if not existed and not state and not (self._memory and id(memory_owner(array)) in self._memory):
             return
         by_function = not existed and not sys._getframe(2).f_code.co_filename.startswith(_OPTIMIZERS)
@@ -411,7 +411,7 @@ class Tracer(Observer):
 
     def existed(self, target: Tensor) -> bool:
         """Tell whether a tensor was there before the trace."""
-        return id(target) in self._existing
+        return not self.newcomers.have(target)
 
     def _state_input(self, array: Any, path: str, label: str) -> Symbol:
         """Return a new input for an array that is there in every call."""
@@ -444,8 +444,7 @@ class Tracer(Observer):
     @contextmanager
     def active(self) -> Iterator[None]:
         """Trace in this thread until the block ends; restore nothing (see `restore`)."""
-        # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
-        self._existing = {id(one): one for one in gc.get_objects() if issubclass(type(one), Tensor)}
+        self.newcomers.start()
         before = MODE.saved()
         self.grads.start()
         try:
@@ -458,7 +457,7 @@ class Tracer(Observer):
         finally:
             MODE.restore(before)
             self.grads.stop()
-            self._existing.clear()
+            self.newcomers.stop()
             self.calls.entry = None  # it keeps what the call made
 
     def _stopped(self, array: Any) -> Any:

@@ -1,0 +1,106 @@
+"""Tensors that a function makes are told from those that were there, whatever Python's collector did meanwhile."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad.compile.front.newcomers import Newcomers, free
+
+HELD = [gg.tensor([2.0])]
+
+
+def behind_a_list(x):
+    return x * HELD[0]
+
+
+def collects(x):
+    made = gg.tensor([3.0])
+    gc.collect()
+    return x * made + HELD[0]
+
+
+def collects_young(x):
+    made = gg.tensor([3.0])
+    for generation in (0, 1, 2):
+        gc.collect(generation)
+    made += 1
+    return x * made
+
+
+def makes_much(x):
+    made = gg.tensor([3.0])
+    kept = [[at] for at in range(30_000)]
+    late = gg.tensor([float(len(kept))])
+    return x * made + late
+
+
+@pytest.mark.parametrize("function", [behind_a_list, collects, collects_young, makes_much])
+def test_what_a_function_makes_is_new_in_every_call(function):
+    compiled = gg.compile(function, strict=True)
+    for value in (1.0, 2.0, 5.0):
+        x = gg.tensor([value])
+        assert compiled(x).tolist() == function(x).tolist()
+    assert compiled.traces == 1
+
+
+def test_what_was_there_is_state_even_if_it_is_collected_meanwhile():
+    def counts(x):
+        gc.collect()
+        HELD[0].mul_(2.0)
+        gc.collect()
+        return x + HELD[0]
+
+    before = HELD[0].item()
+    compiled = gg.compile(counts, strict=True)
+    x = gg.tensor([1.0])
+    try:
+        found = [compiled(x).item() for _ in range(3)]
+    finally:
+        HELD[0].fill_(before)
+    assert found == [1 + 2 * before, 1 + 4 * before, 1 + 8 * before]
+
+
+def test_tensors_before_and_after_the_start():
+    old = gg.zeros(2)
+    newcomers = Newcomers()
+    watching = len(gc.callbacks)
+    newcomers.start()
+    try:
+        first = gg.zeros(2)
+        assert newcomers.have(first)
+        assert not newcomers.have(old)
+        unseen = gg.ones(2)
+        gc.collect()
+        assert newcomers.have(unseen)
+        assert newcomers.have(first)
+        assert not newcomers.have(old)
+        second = first.view(1, 2)
+        assert newcomers.have(second)
+        places = {id(first), id(second)}
+        del first, second
+        again = [gg.zeros(2) for _ in range(4)]  # some in the places of those that are gone
+        assert all(newcomers.have(one) for one in again), places
+    finally:
+        newcomers.stop()
+    assert len(gc.callbacks) == watching
+
+
+def test_cycles_are_freed_young_and_old():
+    class Holder:
+        pass
+
+    for age in (0, 1, 2):
+        gc.collect()
+        holder = Holder()
+        holder.self = holder
+        holder.tensor = gg.tensor(np.ones(3))
+        gc.collect(age)
+        ref = weakref.ref(holder.tensor)
+        kept = gg.zeros(1)
+        del holder
+        free([ref, weakref.ref(kept)])
+        assert ref() is None
+        assert kept.tolist() == [0.0]

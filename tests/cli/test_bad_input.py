@@ -149,7 +149,7 @@ def test_files_of_a_run_in_each_others_place(finished: Path, folder: Path, glass
     before = files(folder)
     refused(folder, glassgrad("sample", "run/state.safetensors"), "holds a checkpoint to go on from, which", before)
     shutil.copy(finished / "model.safetensors", finished / "state.safetensors")
-    refused(folder, glassgrad("train", "names", "--resume", "run"), "is no checkpoint that this version", before)
+    refused(folder, glassgrad("train", "names", "--resume", "run"), "is not a checkpoint that this version", before)
 
 
 def test_a_model_of_another_version(finished: Path, folder: Path, glassgrad: Call) -> None:

@@ -29,7 +29,7 @@ def test_points_from_beginning_to_end(folder: Path, glassgrad: Call, task: str) 
     assert "going on at step 1,000" in again.out
     refused = glassgrad("sample", run)
     assert (refused.code, refused.out) == (2, "")
-    assert f"holds a model of the task {task!r}, which makes no text" in refused.err
+    assert f"holds a model of the task {task!r}, which generates no text" in refused.err
     assert "damaged" not in refused.err
 
 

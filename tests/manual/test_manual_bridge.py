@@ -146,7 +146,7 @@ def test_a_module_shows_its_twin():
     both = manual.show_twin(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)))
     assert both.count("# glassgrad.manual.") == 2
     assert manual.show_twin(nn.CrossEntropyLoss).count("softmax(x) - onehot(t)") == 1
-    with pytest.raises(errors.KindError, match="Identity has no hand-written twin"):
+    with pytest.raises(errors.KindError, match="Identity has no hand-written counterpart"):
         manual.twin(nn.Identity())
     with pytest.raises(errors.KindError, match="Identity"):
         manual.show_twin(nn.Identity())

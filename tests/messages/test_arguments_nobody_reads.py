@@ -114,7 +114,7 @@ def test_a_diagonal_that_begins_again_is_pytorchs(shape: tuple[int, int], wrap: 
             ValueError,
             "num_samples=2 .*at most 1 without",
         ),
-        (lambda: gg.tensor([[1.0, 2.0], [1.0]]), ValueError, "rows that differ in length .*pad_sequence"),
+        (lambda: gg.tensor([[1.0, 2.0], [1.0]]), ValueError, "rows of different lengths .*pad_sequence"),
         (lambda: gg.tensor([1.0, None]), TypeError, "this list .*no number"),
         (lambda: gg.tensor("1"), TypeError, "this str .*no number"),
         (lambda: gg.from_numpy([1.0]), TypeError, "expects a NumPy array, given list"),

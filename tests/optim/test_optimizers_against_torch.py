@@ -289,7 +289,7 @@ def test_every_optimizer_is_tested() -> None:
         (lambda p: optim.LBFGS([p]).step(), "needs a closure"),
         (lambda p: optim.SGD([p, p]), "already in a group"),
         (lambda p: optim.SGD([]), "no parameters"),
-        (lambda p: optim.SGD([p * 2]), "can only update leaves"),
+        (lambda p: optim.SGD([p * 2]), "can only update leaf tensors"),
         (optim.SGD, "iterable"),
         (lambda p: optim.SGD([1.0]), "can only update tensors"),
         (lambda p: optim.Rprop([p], etas=(1.5, 2.0)), "eta"),

@@ -212,5 +212,5 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         def on_train_start(self, run: RunState) -> None:
             run.gradients()
 
-    with pytest.raises(RunError, match="no batch is at hand yet; call it from `on_step_start`"):
+    with pytest.raises(RunError, match="there is no batch yet; call it from `on_step_start`"):
         go(loop([Late()])[1], tmp_path / "late")

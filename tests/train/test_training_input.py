@@ -176,12 +176,12 @@ def test_arguments_in_the_wrong_order_or_of_the_wrong_kind() -> None:
 def test_what_is_asked_of_a_validation_that_there_is_not() -> None:
     with pytest.raises(InputError, match="patience=3 needs a val_loader"):
         trainer(validation=False, patience=3)
-    with pytest.raises(InputError, match="the validation measures no 'acuracy', but loss"):
+    with pytest.raises(InputError, match="the validation does not measure 'acuracy', but loss"):
         trainer(monitor="acuracy").fit()
     plateau = optim.lr_scheduler.ReduceLROnPlateau
     with pytest.raises(InputError, match="ReduceLROnPlateau needs a val_loader"):  # it would never look at anything
         trainer(validation=False, scheduler=plateau)
-    with pytest.raises(InputError, match="the validation measures no 'acuracy', but loss"):
+    with pytest.raises(InputError, match="the validation does not measure 'acuracy', but loss"):
         trainer(scheduler=plateau, monitor="acuracy", best=0).fit()
 
 

@@ -1,4 +1,4 @@
-"""Every message a user can meet, one entry each, in one file an area.
+"""Every message a user can meet: one entry each, one file per area.
 
 An entry is a `Message`: the exception type to raise and a template that says what was given, what was
 expected, where, and what to do next. Raise it as ``raise errors.NO_GRADIENT_PATH(where=..., ...)``.

@@ -76,14 +76,14 @@ BOOL_NEEDS_ONE = Message(
 
 NO_NUMBERS = Message(
     KindError,
-    "cannot make a tensor of this {kind} ({where}): it holds something that is no number.\n"
+    "cannot make a tensor of this {kind} ({where}): it holds something that is not a number.\n"
     "Next: look for None, strings and objects in it.",
 )
 
 RAGGED_ROWS = Message(
     ShapeError,
-    "cannot make a tensor of rows that differ in length ({where}).\n"
-    "Next: pad them to one length (nn.utils.rnn.pad_sequence), or make one tensor a row.",
+    "cannot make a tensor of rows of different lengths ({where}).\n"
+    "Next: pad them to one length (nn.utils.rnn.pad_sequence), or make one tensor per row.",
 )
 
 FROM_NUMPY_KIND = Message(
@@ -94,14 +94,14 @@ FROM_NUMPY_KIND = Message(
 FROM_NUMPY_DTYPE = Message(
     KindError,
     "from_numpy shares the array's memory, given dtype {dtype} ({where}).\n"
-    "Expected: booleans, integers, floats or complex numbers in this machine's order of bytes.\n"
-    "Next: glassgrad.tensor copies numbers in another order; text, dates and objects have to become numbers first.",
+    "Expected: booleans, integers, floats or complex numbers in this machine's byte order.\n"
+    "Next: glassgrad.tensor converts other byte orders; convert text, dates and objects to numbers first.",
 )
 
 MASKED_ARRAY = Message(
     KindError,
     "a Tensor keeps no mask, given an array of shape {shape} with {count} masked elements ({where}).\n"
-    "Next: .filled(value) puts a number in their place, .compressed() leaves them out, .data takes what lies there.",
+    "Next: .filled(value) puts a number in their place, .compressed() leaves them out, .data takes the values under the mask.",
 )
 
 DIM_OUT_OF_RANGE = Message(
@@ -112,7 +112,7 @@ DIM_OUT_OF_RANGE = Message(
 EXPECTED_CLASSES = Message(
     KindError,
     "{op} expects class indices as integers, given dtype {dtype} ({where}).\n"
-    "Next: .long() them; for class probabilities pass a target of the same shape as the input.",
+    "Next: convert them with .long(); for class probabilities pass a target of the same shape as the input.",
 )
 
 CLASS_OUT_OF_RANGE = Message(
@@ -161,7 +161,7 @@ BAD_OPTION = Message(
 
 NEEDS_NUMBERS = Message(
     NoValueError,
-    "{op} needs the numbers themselves, and inside this transformation there are none yet, only a {kind} ({where}).\n"
+    "{op} needs concrete values, but inside this transformation there is only a {kind} without values ({where}).\n"
     "Next: call it outside, or use an op whose result has a fixed shape, such as where() with a mask.",
 )
 
@@ -179,7 +179,7 @@ INDEX_KIND = Message(
 INDEX_HUGE = Message(
     IndexRangeError,
     "index {index} is out of range for every dimension ({where}).\n"
-    "Next: look at where it comes from: -1 as an unsigned integer is such a number.",
+    "Next: look for its origin: -1 cast to an unsigned integer gives such a number.",
 )
 
 IMAGE_DIMS = Message(
@@ -202,7 +202,7 @@ COMPLEX_REFUSED = Message(
 PHASE_DEPENDENT = Message(
     AutogradError,
     "{op}: the gradient depends on the phases of complex vectors, which are not determined ({where}).\n"
-    "Next: make the loss from what every choice of phases gives the same value, such as .abs() of the vectors.",
+    "Next: make the loss independent of the phases, for example by .abs() of the vectors.",
 )
 
 FFT_REAL = Message(

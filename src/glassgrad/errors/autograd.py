@@ -55,19 +55,19 @@ SAVED_OVERWRITTEN = Message(
 
 LEAF_OVERWRITTEN = Message(
     AutogradError,
-    "{what} is a leaf that requires a gradient and was to be changed in place ({where}).\n"
+    "{what} is a leaf that requires a gradient and cannot be changed in place ({where}).\n"
     "Next: wrap an update of parameters in `with no_grad():`, or work on {name}.clone().",
 )
 
 VIEW_OF_LEAF_OVERWRITTEN = Message(
     AutogradError,
-    "a view of a leaf that requires a gradient was to be changed in place ({where}).\n"
+    "a view of a leaf that requires a gradient cannot be changed in place ({where}).\n"
     "Next: wrap an update of parameters in `with no_grad():`, or take the view of .clone().",
 )
 
 NAN_IN_BACKWARD = Message(
     AutogradError,
-    "the backward pass of {op} at {where} makes the first NaN: {count} of {size} elements, the first at {index}{value}.{born}\n"
+    "the backward pass of {op} at {where} produces the first NaN: {count} of {size} elements, the first at {index}{value}.{born}\n"
     "Next: {advice}.",
 )
 
@@ -102,8 +102,8 @@ HOOK_WITHOUT_GRAPH = Message(
 
 LIST_OF_TRACKED = Message(
     GradientLostWarning,
-    "a new tensor is made from the numbers in tensors that require a gradient, which ends there ({where}).\n"
-    "Next: glassgrad.stack([...]) or cat keeps it; .detach() on each says that it is meant to end.",
+    "a new tensor is made from the values of tensors that require gradients, which cuts the graph ({where}).\n"
+    "Next: glassgrad.stack([...]) or cat keeps the gradient; call .detach() on each if the cut is intended.",
 )
 
 REQUIRES_GRAD_DTYPE = Message(

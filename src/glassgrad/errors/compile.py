@@ -6,11 +6,11 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Mes
 
 
 class CompileError(GlassgradError, RuntimeError):
-    """A function that cannot be compiled as it is written (told by `strict=True`); nothing was changed."""
+    """A function cannot be compiled as written; raised with `strict=True`, before anything is changed."""
 
 
 class CompileWarning(UserWarning):
-    """Compilation went on, and something will not happen as in eager mode."""
+    """Compiled code is slower than it could be or is not used; the results are the same."""
 
 
 TRACED_VALUE = Message(
@@ -61,7 +61,7 @@ TRACE_STATE_CHANGED = Message(
 TRACE_OVERLAP = Message(
     CompileError,
     "{first} and {second} lie in the same memory and the compiled function writes to {written}; as separate inputs they "
-    "would part.\nNext: keep one tensor and take the views inside of the function.",
+    "would diverge.\nNext: keep one tensor and take the views inside of the function.",
 )
 TRACE_ARRAY_WRITE = Message(
     CompileError,
@@ -75,8 +75,8 @@ TRACE_RANDOM = Message(
 )
 TRACE_TOO_MUCH = Message(
     CompileError,
-    "the function leads to more than {limit} functions, most of them in {files}, and whether one of them reads what changes "
-    "cannot be seen before every call.\nNext: compute what that library gives outside of the compiled function, and pass it.",
+    "the function reaches more than {limit} functions, most of them in {files}; whether one of them reads state that changes "
+    "cannot be checked before every call.\nNext: call that library outside of the compiled function, and pass its results.",
 )
 
 TRACE_ITERATOR = Message(
@@ -163,7 +163,7 @@ NEVER_COMPILED = Message(
 NO_NATIVE_OP = Message(
     CompileWarning,
     "native code for {op} could not be made here ({reason}); eager mode goes on with NumPy, more slowly.\n"
-    "Next: set the environment variable GLASSGRAD_NATIVE to 0 to have it so from the start, without this warning.",
+    "Next: set the environment variable GLASSGRAD_NATIVE to 0 to use NumPy from the start, without this warning.",
 )
 NO_SOURCE = Message(
     CompileError, "{op} at {where} has no NumPy source.\nNext: call the function without it, or write it in other ops."
@@ -175,8 +175,8 @@ SOURCE_NO_LOSS = Message(
 )
 SOURCE_GRADIENT = Message(
     CompileError,
-    "the gradient of {what} is not what the ops of the forward pass give: a hook, an autograd.Function or a rule of "
-    "one's own changes it, and backward_source shows none of them.\nNext: compile a function that calls backward(), and "
+    "the gradient of {what} is not what the ops of the forward pass give: a hook, an autograd.Function or a custom "
+    "rule changes it, and backward_source shows none of them.\nNext: compile a function that calls backward(), and "
     "read its .source, which is the pass that ran; or write the function in ops.",
 )
 FOREIGN_MODULE = Message(

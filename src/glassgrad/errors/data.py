@@ -63,12 +63,12 @@ FOREIGN_PICKLE = Message(
 
 NOT_SAFETENSORS = Message(
     ArgumentError,
-    "load at {where}: {file} is cut short or no safetensors file ({reason}).",
+    "load at {where}: {file} is cut short or not a safetensors file ({reason}).",
 )
 
 CANNOT_WRITE = Message(
     FileError,
-    "save at {where}: {file} could not be written: {reason}. What was there before is as it was.",
+    "save at {where}: {file} could not be written: {reason}. The previous file is unchanged.",
 )
 
 DEFAULT_DTYPE = Message(

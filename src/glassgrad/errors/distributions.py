@@ -46,7 +46,7 @@ DISTRIBUTION_DIMS = Message(
     ArgumentError, "{owner} expects {name} to be a tensor of at least {dims} dimension(s) ({where})."
 )
 
-TRANSFORM_NO_INVERSE = Message(NoFormulaError, "{owner} cannot be undone, or has no volume to change ({where}).")
+TRANSFORM_NO_INVERSE = Message(NoFormulaError, "{owner} has no inverse, or no log-determinant ({where}).")
 
 NO_TRANSFORM_FOR = Message(
     NoFormulaError,

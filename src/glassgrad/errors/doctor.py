@@ -24,7 +24,7 @@ MONITOR_ORDER = Message(
 )
 MONITOR_OTHER_MODEL = Message(
     InputError,
-    "{path} was recorded with another model: {reason}.\nNext: give another path, or start=0 to begin the file anew.",
+    "{path} was recorded with another model: {reason}.\nNext: give another path, or start=0 to overwrite the file.",
 )
 MONITOR_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 MONITOR_FOREIGN = Message(InputError, "{path} is not a record of gradients that this version of glassgrad reads")

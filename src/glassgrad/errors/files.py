@@ -44,7 +44,7 @@ PROMPT_CHARACTER = Message(
     InputError, "--prompt has {character!r}, which the model has never seen; it knows {alphabet}"
 )
 SAMPLE_OTHER_MODEL = Message(
-    InputError, "{path} holds {what}, which makes no text; `glassgrad sample` draws from runs of {known}"
+    InputError, "{path} holds {what}, which generates no text; `glassgrad sample` draws from runs of {known}"
 )
 SAMPLE_CANNOT_BUILD = Message(
     InputError,

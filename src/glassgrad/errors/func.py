@@ -93,7 +93,7 @@ VMAP_RANDOMNESS = Message(
 VMAP_DRAW = Message(
     AutogradError,
     "a random draw inside vmap ({where}).\n"
-    "Next: say what it means with vmap(..., randomness='different') for each example its own numbers, or 'same'.",
+    "Next: choose vmap(..., randomness='different') to draw for each example, or 'same' to draw once for all.",
 )
 
 VMAP_OUT_NONE = Message(
@@ -147,7 +147,7 @@ CHECKPOINT_LENGTH = Message(
 
 CHECKPOINT_DIFFERS = Message(
     AutogradError,
-    "a checkpointed function did something else when it ran again: op {number} was {first}, now it is {second} at {where}.\n"
+    "a checkpointed function did something different when it ran again: op {number} was {first}, now it is {second} at {where}.\n"
     "Next: let it depend on its arguments alone; no counters, no `if` on something that has changed since.",
 )
 

@@ -29,7 +29,7 @@ INPLACE_READ_ONLY = Message(
 
 INPLACE_UNBATCHED = Message(
     AutogradError,
-    "{op} at {where}: inside vmap, a value that differs between the examples was to be written into a tensor that all "
+    "{op} at {where}: inside vmap, a value that differs between the examples cannot be written into a tensor that all "
     "of them share.\nNext: make the tensor from the example, for example with zeros_like or .clone() of an input.",
 )
 

@@ -1,4 +1,4 @@
-"""The exception types, and `Message`, which every entry is."""
+"""The exception types, and `Message`, the class of every entry."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ class GlassgradError(Exception):
 
 
 class AutogradError(GlassgradError, RuntimeError):
-    """A gradient was asked for that cannot be given. A `RuntimeError`, as in PyTorch."""
+    """A gradient cannot be computed. A `RuntimeError`, as in PyTorch."""
 
 
 class ShapeError(GlassgradError, ValueError, RuntimeError):
-    """Shapes that do not fit together. A `ValueError`, as in NumPy, and a `RuntimeError`, as in PyTorch."""
+    """Shapes do not match. A `ValueError`, as in NumPy, and a `RuntimeError`, as in PyTorch."""
 
 
 class ArgumentError(GlassgradError, ValueError):
-    """An argument with the right type and an impossible value."""
+    """An argument has the right type but an invalid value."""
 
 
 class KindError(GlassgradError, TypeError):
-    """An argument of a type that cannot work here."""
+    """An argument has an invalid type."""
 
 
 class NoValueError(KindError):
-    """Numbers were asked for where there are none yet: inside vmap, or while a step is traced."""
+    """Values were requested where there are none yet: inside vmap, or while a step is traced."""
 
 
 class IndexRangeError(GlassgradError, IndexError):
-    """An index or a dimension that is out of range."""
+    """An index or a dimension is out of range."""
 
 
 class FileError(GlassgradError, OSError):
-    """A file that cannot be written."""
+    """A file cannot be written."""
 
 
 class MissingError(GlassgradError, AttributeError):
-    """A name that PyTorch or NumPy has and glassgrad has not."""
+    """A name exists in PyTorch or NumPy but not in glassgrad."""
 
 
 class NoFormulaError(GlassgradError, NotImplementedError):
-    """A distribution was asked for something that it has no formula for."""
+    """A distribution has no formula for the requested quantity."""
 
 
 class GradientLostWarning(UserWarning):
-    """Numbers were taken out of tensors that require a gradient, where a function would have kept it."""
+    """Values were taken out of tensors that require gradients, where a function would have kept the graph."""
 
 
 class NonLeafGradWarning(UserWarning):
-    """`.grad` was read on a tensor that does not keep one."""
+    """`.grad` was read on a non-leaf tensor that does not retain it."""
 
 
 class Message:
-    """One message: calling it with the facts builds the exception."""
+    """One message: a call with the facts builds the exception."""
 
     __slots__ = ("kind", "template")
 

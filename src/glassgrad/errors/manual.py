@@ -32,4 +32,4 @@ MANUAL_NOT_A_LAYER = Message(
     "as_function: {given} is not a hand-written layer.\nExpected: forward(x), backward(dout), parameters() and a call.",
 )
 
-MANUAL_NO_TWIN = Message(KindError, "{given} has no hand-written twin.\nExpected: one of {known}.")
+MANUAL_NO_TWIN = Message(KindError, "{given} has no hand-written counterpart.\nExpected: one of {known}.")

@@ -1,4 +1,4 @@
-"""What a module says when it is asked for a name that PyTorch has and glassgrad has not."""
+"""The error for names that a module lacks, with the nearest existing name or an alternative."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from glassgrad import errors
 
 
 def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> Exception:
-    """Return the exception: it names the nearest thing there is.
+    """Return the exception, which names the nearest thing that exists.
 
     Args:
-        module: the module that was asked.
-        name: what it was asked for.
-        known: what it has.
-        instead: what to use in place of certain names.
+        module: the module.
+        name: the missing name.
+        known: the names that it has.
+        instead: what to use in place of certain missing names.
     """
     if instead is not None and name in instead:
         return errors.MISSING_NAME(module=module, name=name, nearest=f"\nNext: {instead[name]}")
-    if name.startswith("_"):  # Python's own questions, whose answer nobody reads
+    if name.startswith("_"):  # Python's own look-ups, whose message nobody reads
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     import difflib
 
@@ -31,7 +31,7 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
 
 
 def getter(module: str, instead: Mapping[str, str] | None = None, otherwise: str = "") -> Callable[[str], Any]:
-    """Return a `__getattr__` for a module, which raises what `missing` makes; `otherwise` is for all other names."""
+    """Return a `__getattr__` for a module that raises `missing`; `otherwise` advises on names not in `instead`."""
 
     def absent(name: str) -> Any:
         given = {name: otherwise, **(instead or {})} if otherwise and not name.startswith("_") else instead

@@ -6,11 +6,11 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, IndexRangeErro
 
 
 class GraphError(GlassgradError, RuntimeError):
-    """A program inside the compiler that contradicts itself."""
+    """A program inside the compiler is inconsistent."""
 
 
 class LinkError(GraphError):
-    """Native code calls a function that this process does not have."""
+    """Native code calls a function that this process lacks."""
 
 
 STEP_ARGUMENT_COUNT = Message(

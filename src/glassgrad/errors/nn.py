@@ -35,7 +35,7 @@ EMPTY_PARAMETERS = Message(
 
 NOT_A_LEAF_PARAMETER = Message(
     ArgumentError,
-    "{owner} can only update leaves; parameter {index} is the result of {op} ({where}).\n"
+    "{owner} can only update leaf tensors; parameter {index} is the result of {op} ({where}).\n"
     "Next: pass the tensors that you created, not ones computed from them.",
 )
 
@@ -48,7 +48,7 @@ EMBEDDING_INDEX = Message(
 
 EMBEDDING_KIND = Message(
     KindError,
-    "embedding expects indices as integers, given dtype {dtype} ({where}).\nNext: .long() them.",
+    "embedding expects indices as integers, given dtype {dtype} ({where}).\nNext: convert them with .long().",
 )
 
 NO_PROBABILITIES = Message(
@@ -101,7 +101,7 @@ UPDATE_RESULT = Message(
 
 RULE_NEEDS_NUMBERS = Message(
     GlassgradError,
-    "the rule of an optimizer asks at {where} for the numbers of an array, which it does not see.\n"
+    "the rule of an optimizer needs at {where} the values of an array, but a rule computes on symbolic arrays.\n"
     "Next: choose element by element, where(condition, a, b).",
 )
 
@@ -182,9 +182,7 @@ UNKNOWN_DEVICE = Message(
     ArgumentError, "no kind of device is called {given!r} ({where}).\nExpected: {kinds}, with a number if you like."
 )
 
-PROCESS_FAILED = Message(
-    AutogradError, "spawn: the processes {ranks} ended with an error ({where}); what they printed says more."
-)
+PROCESS_FAILED = Message(AutogradError, "spawn: the processes {ranks} ended with an error ({where}); see their output.")
 
 NO_TENSORBOARD = Message(
     MissingError,
@@ -211,7 +209,7 @@ MISSING_NAME = Message(
 
 
 class LossBroadcastWarning(UserWarning):
-    """A loss got an input and a target of different shapes, which broadcast."""
+    """The input and target of a loss have different shapes that broadcast."""
 
 
 LOSS_BROADCASTS = Message(
@@ -266,13 +264,13 @@ NOT_AN_OPTIMIZER = Message(
 
 NEW_GROUP = Message(
     ArgumentError,
-    "{owner}: a group was added to the optimizer ({where}), and {name} was given for {count} groups one by one.\n"
+    "{owner}: a group was added to the optimizer ({where}), and {name} was given for {count} groups as a list.\n"
     "Next: give {name} once for all groups, or build a new schedule after add_param_group.",
 )
 
 NO_INITIAL_LR = Message(
     ArgumentError,
-    "{owner} is to go on from a last_epoch, but the optimizer's groups have no 'initial_lr' ({where}).\n"
+    "{owner} should continue from a last_epoch, but the optimizer's groups have no 'initial_lr' ({where}).\n"
     "Next: load the optimizer's state first, or leave last_epoch at -1.",
 )
 

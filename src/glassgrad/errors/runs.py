@@ -8,11 +8,11 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, Message
 
 
 class InputError(GlassgradError, ValueError):
-    """Something a user gave cannot be used: a file, an option, a run directory."""
+    """Something that the user gave cannot be used: a file, an option, a run directory."""
 
 
 class RunError(GlassgradError, RuntimeError):
-    """A training run that had begun cannot go on or cannot be saved."""
+    """A training run cannot continue or cannot be saved."""
 
 
 WORDS_EMPTY = Message(InputError, "{path} holds no words; expected one word per line")
@@ -63,7 +63,7 @@ RUN_DIVERGED = Message(
 )
 RUN_ENDED_DIVERGED = Message(
     RunError,
-    "after the last step the {name} is {value}: the weights are of no use; try a smaller --rate than {rate:g}"
+    "after the last step the {name} is {value}: the weights are unusable; try a smaller --rate than {rate:g}"
     " (the checkpoint of step {step:,} in {path} is as the run left it)",
 )
 
@@ -82,7 +82,7 @@ FIT_DATA_NOT_FINITE = Message(
     "finite); no step was made of it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
 )
 FIT_NO_SUCH_MEASURE = Message(
-    InputError, "the validation measures no {given!r}, but {known}; set `monitor` to one of them"
+    InputError, "the validation does not measure {given!r}, but {known}; set `monitor` to one of them"
 )
 FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without one nothing is measured")
 FIT_NEEDS_STEPS = Message(
@@ -91,7 +91,7 @@ FIT_NEEDS_STEPS = Message(
 FIT_WRONG_KIND = Message(InputError, "Trainer: {name} must be {expected}, given {given}")
 FIT_BATCH = Message(
     InputError,
-    "the loader's batches are {given}, of which loss_fn has nothing to compare outputs with; give batches of "
+    "the loader's batches are {given}, which give loss_fn no targets; give batches of "
     "(inputs, targets), or loss_fn=None and a model that returns its loss",
 )
 FIT_RUN_EXISTS = Message(

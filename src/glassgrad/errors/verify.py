@@ -7,7 +7,7 @@ from glassgrad.errors.runs import InputError
 
 
 class GradcheckError(AutogradError):
-    """A gradient that was to be right is not; raised by `gradcheck` on request."""
+    """A gradient is wrong; raised by `gradcheck` on request."""
 
 
 CHECK_NOT_A_FUNCTION = Message(

@@ -1,6 +1,6 @@
-"""The trainings of the command line: names, digits, text and points in the plane, and those that are added here.
+"""The tasks of `glassgrad train`: names, digits, text and points in the plane, and any that are added here.
 
-A file that assigns `KINDS` has tasks; `glassgrad train` has a command for each.
+A file that assigns `KINDS` defines tasks; `glassgrad train` has a command for each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""boundary.png: what a classifier says at every point of the plane, and the points it learnt from."""
+"""boundary.png: a classifier's output over the plane, and its training points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARGIN = 0.12
 
 
 def draw_boundary(picture: Path, probability: Callable[[Array], Array], data: PlaneData, title: str) -> None:
-    """Draw to a PNG file where `probability` of class 1, a function of points (n, 2), is above one half.
+    """Draw to a PNG file where the `probability` of class 1, a function of points (n, 2), exceeds one half.
 
     Raises `OSError`.
     """
@@ -34,7 +34,7 @@ def draw_boundary(picture: Path, probability: Callable[[Array], Array], data: Pl
     grid = np.stack(np.meshgrid(*sides), axis=-1)
     shares = probability(grid.reshape(-1, 2)).reshape(grid.shape[:2])
     with mpl.rc_context():
-        mpl.rcdefaults()  # a user's own style may be for slides
+        mpl.rcdefaults()  # ignore the user's own style
         width, height = high - low + 2 * room
         figure = Figure(figsize=(6.5, min(max(5.4 * height / width, 2.5), 8) + 1), dpi=110, layout="constrained")
         FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""What the tasks with images and points share: first weights, and how well classes are told apart at the end."""
+"""Shared by the tasks with images and points: initial weights and final measures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = Any
 
 
 def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """He's initialisation for layers before a ReLU, the same for every engine; small logits to begin with."""
+    """Kaiming He's initialisation for layers before a ReLU, the same for every engine; initial logits are small."""
     generator = np.random.Generator(np.random.PCG64([seed, 0]))
     last = [name for name, array in weights.items() if array.ndim > 1][-1]
     found: dict[str, Array] = {}
@@ -40,7 +40,7 @@ def loss_and_accuracy(logits: Callable[[Array], Array], examples: HasArrays, chu
 
 
 def final_measures(train: Mapping[str, float], test: Mapping[str, float]) -> dict[str, float]:
-    """Return both parts' measures under the names that the last record of metrics.jsonl has."""
+    """Return the measures of both parts under their names in the last record of metrics.jsonl."""
     parts = {"train": train, "test": test}
     return {f"{part}_{key}": value for part, values in parts.items() for key, value in values.items()}
 

@@ -1,4 +1,4 @@
-"""Words and texts drawn from a model of characters, and how to draw them."""
+"""Sampling words and texts from a character model, and its options."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from glassgrad.train.config import option
 from glassgrad.train.learner import Learner
 
 WORDS, TEXTS, LENGTH = 20, 1, 500
-"""How many words, or texts of how many characters, are drawn if nothing is said."""
+"""Default numbers of words and of texts, and the default length of a text in characters."""
 
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """How to draw: the options of `glassgrad sample`. A count of 0 is the task's own."""
+    """The options of `glassgrad sample`. A count of 0 means the task's default."""
 
     count: int = option(0, "how many words or texts to print (20 words, 1 text if not given)", low=0, high=1e9)
-    prompt: str = option("", "what each of them begins with")
+    prompt: str = option("", "text that each of them begins with")
     temperature: float = option(1.0, "0 for the most likely each time; above 1 for the unlikely", low=0, high=1e6)
     top_k: int = option(0, "draw from this many of the most likely characters; 0 for all", low=0, high=1e9)
     top_p: float = option(1.0, "draw from the most likely with this probability together", above=0, high=1)
@@ -32,14 +32,14 @@ class SampleOptions:
 
     @property
     def sampling(self) -> Sampling:
-        """The part that concerns one token."""
+        """The options for drawing one token."""
         return Sampling(self.temperature, self.top_k, self.top_p)
 
 
 def sample_words(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[str]:
     """Yield words drawn from a model; the same seed gives the same words."""
     tokenizer, begun = prompted(description, options, words=True)
-    # A model hardly ever writes twice the longest word it saw; one that never ends a word still has to stop.
+    # Words hardly ever reach twice the longest training word; the limit stops a model that never ends a word.
     longest = 2 * description["longest"] + 2
     decoder = _decoder(learner, description["config"].get("context", 1))
     start, count = [BOUNDARY, *begun], options.count or WORDS
@@ -70,7 +70,7 @@ def prompted(description: Mapping[str, Any], options: SampleOptions, *, words: b
 
 
 def _decoder(learner: Learner, context: int) -> Callable[[], Decoder]:
-    """Return what makes a decoder: the model's own, which reads each token once, or a window that is read anew."""
+    """Return a decoder factory: the model's own, which reads each token once, or a window that is reread."""
     own: Callable[[], Decoder] | None = getattr(learner.model, "decoder", None)
     if own is None:
         return lambda: WindowDecoder(learner.logits, context)

@@ -1,4 +1,4 @@
-"""The tasks digits and mnist: their hyperparameters, and everything they are put together from."""
+"""The tasks digits and mnist: their hyperparameters, models, data and schedules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from glassgrad.train.learner import Learner
 Array = Any
 
 _CHUNK = 1_000
-"""Images measured at once; more would only need more memory."""
+"""Images evaluated at once; more would only need more memory."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class ImagesConfig:
     batch: int = option(64, "images per step", low=1, high=1_000_000)
     rate: float = option(0.0005, "highest learning rate of RMSprop", above=0, high=1e6)
     final_rate: float = option(0.00001, "learning rate at the end", above=0, high=1e6)
-    warm_up: float = option(0.05, "share of the steps over which the rate rises to its highest", low=0, high=1)
-    alpha: float = option(0.99, "share of the mean square that RMSprop keeps", low=0, high=1)
+    warm_up: float = option(0.05, "share of the steps for the warm-up of the rate", low=0, high=1)
+    alpha: float = option(0.99, "decay of RMSprop's mean square", low=0, high=1)
     momentum: float = option(0.9, "momentum of RMSprop", low=0, high=1)
-    shift: int = option(1, "pixels by which an image is moved at most, at random, while training", low=0, high=100)
+    shift: int = option(1, "largest random shift of a training image, in pixels", low=0, high=100)
     seed: int = shared.seed()
     device: str = shared.device()
     log_every: int = shared.log_every(10)
@@ -98,7 +98,7 @@ class ImagesTask(CommandTask):
         self._test = Examples(self._inputs(data.test_images), data.test_labels)
 
     def _inputs(self, images: Array) -> Array:
-        """Scale to mean 0 and spread 1 over the training images, in the shape the model takes."""
+        """Scale to mean 0 and standard deviation 1 over the training images, in the model's input shape."""
         scaled = (images.astype(np.float32) - np.float32(self._mean)) * np.float32(1 / self._spread)
         return scaled[:, None] if self.config.model == "cnn" else scaled.reshape(len(scaled), -1)
 
@@ -106,7 +106,7 @@ class ImagesTask(CommandTask):
         return self._inputs(shifted(images, self.config.shift, generator))
 
     def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step: a straight rise, then half a cosine down."""
+        """Return the learning rate of a step: linear warm-up, then cosine decay."""
         config = self.config
         return warm_up_and_cosine(step, self.steps, config.rate, config.final_rate, config.warm_up)
 
@@ -115,7 +115,7 @@ class ImagesTask(CommandTask):
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def description(self) -> dict[str, Any]:
-        """Return what has to stand beside the weights to use them."""
+        """Return the description that is needed to use the weights."""
         return {
             "task": self.kind,
             "config": settled(self.config),
@@ -125,11 +125,11 @@ class ImagesTask(CommandTask):
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return what must be the same for a resumed run to be the same run."""
+        """Return the facts that a resumed run must match."""
         return {**super().facts(), "images": self.data.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the images are those that a run was begun with."""
+        """Raise `errors.InputError` unless the images are those that the run was started with."""
         if facts["images"] != self.data.digest:
             raise errors.RUN_OTHER_IMAGES(path=self.data.source)
 
@@ -141,7 +141,7 @@ class ImagesTask(CommandTask):
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {self.config.epochs} epochs"
 
     def settle(self) -> dict[str, float]:
-        """Return the final losses and accuracies; the training images are measured where they lie, not moved."""
+        """Return the final losses and accuracies; the training images are evaluated without shifts."""
         images, labels = self.data.train_images, self.data.train_labels
         train = loss_and_accuracy(
             lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK

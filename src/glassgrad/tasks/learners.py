@@ -1,4 +1,4 @@
-"""The learners of the tasks on the engine: which model and which optimizer a configuration means."""
+"""The learners of the tasks on the engine: the model and optimizer of each configuration."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def _loss(logits: Any, targets: Any) -> Any:
-    """Mean cross entropy; of whole sequences over all their places, those with the target -100 left out."""
+    """Mean cross entropy, for sequences over all places whose target is not -100."""
     if logits.ndim > 2:
         logits, targets = logits.flatten(0, 1), targets.flatten()
     return F.cross_entropy(logits, targets)
 
 
 def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, dropout: float = 0.0) -> EngineLearner:
-    """Put a learner together as a configuration says; dropout begins with the random numbers of the seed."""
+    """Build the learner of a configuration; dropout starts from the seed."""
     if dropout:
         manual_seed(config.seed)
     options = StepOptions(config.engine == "compiled" and can_compile(), max_norm=clip or None)
@@ -35,7 +35,7 @@ def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, d
 def names_learner(config: NamesConfig, tokens: int, longest: int) -> EngineLearner:
     """Return the model of a configuration with its initial weights, which depend on the seed alone.
 
-    `longest` is the length of the longest word: what a GPT looks back at.
+    `longest` is the length of the longest word, which sets a GPT's context.
     """
     model = _names_model(config, tokens, longest, Generator().manual_seed(config.seed))
     if config.model in {"mlp", "bigram"}:

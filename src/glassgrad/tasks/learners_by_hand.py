@@ -1,4 +1,4 @@
-"""Learners of `glassgrad.manual`: every gradient by a formula, no tape and nothing of the engine loaded."""
+"""Learners of `glassgrad.manual`: every gradient by a formula, without a tape and without loading the engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = Any
 
 
 class Bigram(Module):
-    """Looks up the logits of the next character by the last one. Shapes: tokens (n, context), logits (n, tokens)."""
+    """Looks up the logits of the next character by the last one: tokens (n, context) to logits (n, tokens)."""
 
     def __init__(self, tokens: int) -> None:
         self.logits = Embedding(tokens, tokens)
@@ -67,11 +67,11 @@ class ManualLearner:
         return loss
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the steps to come."""
+        """Set the learning rate of the following steps."""
         self.optimizer.lr = rate
 
     def logits(self, inputs: Array) -> Array:
-        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
+        """Return the outputs in evaluation mode; the model stays in training mode."""
         self.model.eval()
         try:
             return self.model(inputs)
@@ -93,7 +93,7 @@ class ManualLearner:
 
     @contextmanager
     def gradients(self, inputs: Array, targets: Array) -> Iterator[float]:
-        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing remains."""
+        """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state."""
         kept = {name: array.copy() for name, array in self.model.state_dict().items()}
         before = [(parameter, parameter.grad) for parameter in self.optimizer.parameters]
         try:
@@ -114,7 +114,7 @@ class ManualLearner:
 
 
 class _OptimizerState:
-    """The state of a hand-written optimizer in the layout of PyTorch's, so that another engine can go on with it."""
+    """The state of a hand-written optimizer in PyTorch's layout, so that another engine can continue with it."""
 
     _SLOTS = (("square", "square_avg"), ("velocity", "momentum_buffer"))
 
@@ -132,7 +132,7 @@ class _OptimizerState:
         return {"state": state, "param_groups": [{"lr": self._optimizer.lr, "params": list(places)}]}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over a state; a parameter that has none yet begins with zeros, as it does in PyTorch."""
+        """Load a state; a parameter without one starts with zeros, as in PyTorch."""
         for name, arrays in self._slots().items():
             for place, array in enumerate(arrays):
                 stored = state["state"].get(place, {}).get(name)
@@ -150,7 +150,7 @@ def _batch_norms(model: Any) -> list[BatchNorm1d]:
 
 
 def names_learner(config: NamesConfig, tokens: int, longest: int) -> ManualLearner:
-    """Return the model of a configuration with the initial weights that the other engines begin with.
+    """Return the model of a configuration with the same initial weights as on the other engines.
 
     None of these models depends on the length of the longest word.
     """
@@ -167,7 +167,7 @@ def names_learner(config: NamesConfig, tokens: int, longest: int) -> ManualLearn
 
 
 def _draw_names_weights(model: NamesMLP, seed: int) -> None:
-    """Draw in the order and the precision of `glassgrad.models.NamesMLP`, so that the same seed is the same model."""
+    """Draw in the order and precision of `glassgrad.models.NamesMLP`, so that a seed gives the same model."""
     rng = np.random.Generator(np.random.PCG64(seed))
     spreads = ((model.embedding, 1.0), (model.hidden, 5 / 3 / model.hidden.weight.shape[1] ** 0.5), (model.output, 0.1))
     for layer, spread in spreads:

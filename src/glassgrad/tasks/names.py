@@ -1,4 +1,4 @@
-"""The names task: its hyperparameters, its models, and everything they are put together from."""
+"""The names task: its hyperparameters, models, data and schedules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TASK = "names"
 SAMPLES = 20
 
 _CHUNK = 8_192
-"""Characters measured at once."""
+"""Characters evaluated at once."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class NamesConfig:
     )
     engine: str = shared.engine()
     lowercase: bool = option(False, "put all words into lowercase first")
-    context: int = option(3, "how many characters the mlp looks back", low=1, high=1_000)
+    context: int = option(3, "context of the mlp in characters", low=1, high=1_000)
     embedding: int = option(
         10, "numbers per character in the embedding (32 for rnn, lstm and gru, 64 for gpt)", low=1, high=100_000
     )
@@ -46,7 +46,7 @@ class NamesConfig:
     layers: int = option(1, "layers of rnn, lstm, gru and gpt (3 for gpt)", low=1, high=100)
     heads: int = option(4, "heads of attention of the gpt", low=1, high=1_000)
     dropout: float = option(0.2, "probability of dropout in rnn, lstm, gru and gpt", low=0, high=0.99)
-    norm_momentum: float = option(0.01, "how fast the running batch-norm statistics move", above=0, high=1)
+    norm_momentum: float = option(0.01, "momentum of the running batch-norm statistics", above=0, high=1)
     steps: int = option(200_000, "training steps (8,000 for rnn, lstm, gru and gpt)", low=1, high=1e12)
     batch: int = option(32, "examples per step, which are words for rnn, lstm, gru and gpt", low=1, high=1_000_000)
     rate: float = option(
@@ -62,7 +62,9 @@ class NamesConfig:
     warm_up: float = option(0.02, "share of the steps over which the others' rate rises", low=0, high=1)
     momentum: float = option(0.0, "momentum of SGD", low=0, high=1)
     weight_decay: float = option(0.0, "weight decay (0.01 for rnn, lstm, gru and gpt)", low=0, high=1e6)
-    clip: float = option(1.0, "largest norm of the gradient of rnn, lstm, gru and gpt; 0 for any", low=0, high=1e12)
+    clip: float = option(
+        1.0, "largest norm of the gradient of rnn, lstm, gru and gpt; 0 for no limit", low=0, high=1e12
+    )
     seed: int = shared.seed()
     device: str = shared.device()
     log_every: int = shared.log_every(100)
@@ -74,7 +76,7 @@ class NamesConfig:
 
 @dataclass(frozen=True)
 class NamesKind(ModelKind):
-    """`whole`: trained on whole words, each place predicting the next, with AdamW and a smooth schedule."""
+    """`whole`: trained on whole words, each place predicting the next, with AdamW and a cosine schedule."""
 
     batch_norm: bool = False
     whole: bool = False
@@ -95,7 +97,7 @@ MODELS = {
     "gpt": NamesKind(
         without=(*_NEVER_WHOLE, "hidden"), defaults={**_WHOLE_DEFAULTS, "embedding": 64, "layers": 3}, whole=True
     ),
-    # A row of the table is touched by one example in about thirty, hence the large rates.
+    # Each row of the table is used by about one example in thirty, hence the large rates.
     "bigram": NamesKind(
         without=("context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
@@ -103,11 +105,11 @@ MODELS = {
 }
 
 BY_HAND = ("mlp", "bigram")
-"""The models with a backward pass written by hand."""
+"""The models with a hand-written backward pass."""
 
 
 def configure(layers: list[Layer]) -> NamesConfig:
-    """Put layers together into a configuration and check what depends on several values.
+    """Build a configuration from layers and check conditions on several values.
 
     Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
     """
@@ -167,7 +169,7 @@ class NamesTask(CommandTask):
         return measure(self.learner.logits, examples, chunk).loss
 
     def description(self) -> dict[str, Any]:
-        """Return what has to stand beside the weights to rebuild the model and read its tokens."""
+        """Return the description that is needed to rebuild the model and read its tokens."""
         return {
             "task": TASK,
             "config": settled(self.config),
@@ -176,11 +178,11 @@ class NamesTask(CommandTask):
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return what must be the same for a resumed run to be the same run."""
+        """Return the facts that a resumed run must match."""
         return {**super().facts(), "words": self.data.words.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the words are those that a run was begun with."""
+        """Raise `errors.InputError` unless the words are those that the run was started with."""
         if facts["words"] != self.data.words.digest:
             raise errors.RUN_OTHER_DATA(what="words", path=self.data.words.source)
 
@@ -205,7 +207,7 @@ class NamesTask(CommandTask):
         }
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
-        """Yield the final losses and words of the model's own making."""
+        """Yield the final losses and generated words."""
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
         options = SampleOptions(count=SAMPLES, seed=self.config.seed)
         for word in sample_words(self.learner, self.description(), options):
@@ -219,7 +221,7 @@ class NamesTask(CommandTask):
 def build(config: NamesConfig) -> NamesTask:
     """Read the words and build the task. Raises `errors.InputError`.
 
-    A run can be resumed from any directory, so it remembers the whole path of its words; messages do not need it.
+    A run can be resumed from any directory, so it stores the absolute path of its words; messages show the given path.
     """
     words = load_words(config)
     if config.data:
@@ -229,7 +231,7 @@ def build(config: NamesConfig) -> NamesTask:
 
 NAMES = TaskKind(
     TASK,
-    f"Train a character model on names, then print names of its own making.\n\n{KEPT}",
+    f"Train a character model on names, then print names that it generates.\n\n{KEPT}",
     NamesConfig,
     configure,
     build,

@@ -1,4 +1,4 @@
-"""Options that every `glassgrad train` command has: their words and bounds, said once."""
+"""Options that several `glassgrad train` commands have: their help and bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def engine(choices: Sequence[str] = ENGINES) -> Any:
 
 
 def seed(of: str = "the initial weights and of the batches") -> Any:
-    """The seed of everything that is drawn."""
+    """The seed of all random numbers."""
     return option(42, f"seed of {of}", low=0, high=2**63 - 1)
 
 

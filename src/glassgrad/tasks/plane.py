@@ -1,4 +1,4 @@
-"""The tasks xor and moons: two classes of points in the plane, and where a small network draws the line."""
+"""The tasks xor and moons: two classes of points in the plane, and a small network's decision boundary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlaneConfig:
 
     model: str = option("mlp", "which model to train", choices=("mlp",))
     engine: str = shared.engine()
-    points: int = option(200, "points to train on; a quarter as many others are tested on", low=4, high=1_000_000)
+    points: int = option(200, "training points; there are a quarter as many test points", low=4, high=1_000_000)
     noise: float = option(0.3, "standard deviation of the points around where they belong", low=0, high=1e6)
     hidden: int = option(8, "units of each hidden layer", low=1, high=1_000_000)
     layers: int = option(1, "hidden layers", low=1, high=100)
@@ -71,15 +71,15 @@ class PlaneTask(CommandTask):
         self.batch_at = RandomBatches(self._train.inputs, self._train.targets, config.batch, config.seed).at
 
     def rate_at(self, step: int) -> float:
-        """Return the learning rate, which stays."""
+        """Return the learning rate, which is constant."""
         return self.config.rate
 
     def evaluate(self) -> dict[str, float]:
-        """Return loss and accuracy on the points to test on."""
+        """Return loss and accuracy on the test points."""
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def description(self) -> dict[str, Any]:
-        """Return what has to stand beside the weights to use them."""
+        """Return the description that is needed to use the weights."""
         return {"task": self.shape, "config": settled(self.config)}
 
     def introduction(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`glassgrad train` from beginning to end: make a run or open one, train, finish, or stop so it can go on."""
+"""`glassgrad train` from beginning to end: make or open a run, train it, and finish or stop resumably."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def start(
 ) -> int:
     """Begin a run and train it to its end; return the exit code.
 
-    `options` are those of the command line (None where not given); `callbacks` are told of the run's events.
-    Raises `errors.InputError` before anything is written, `errors.RunError` when training cannot go on.
+    `options` are those of the command line (None if not given); `callbacks` get the run's events.
+    Raises `errors.InputError` before anything is written, `errors.RunError` if training cannot continue.
     """
     if path is not None:
         rundir.check_free(path)
@@ -50,9 +50,9 @@ def start(
 
 
 def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()) -> int:
-    """Go on with a run from its last checkpoint, as if it had never stopped; return the exit code.
+    """Resume a run from its last checkpoint, as if it had never stopped; return the exit code.
 
-    Raises `errors.InputError` when there is no whole run at `path` or `options` would make it another run.
+    Raises `errors.InputError` if there is no complete run at `path` or `options` would make it another run.
     """
     run = RunDirectory.existing(path)
     with run.lock():
@@ -73,7 +73,7 @@ def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
 
 
 class _Session:
-    """One process's part of a run, from the first step it makes to the goodbye."""
+    """One process's part of a run, from its first step to the closing lines."""
 
     run: RunDirectory
 
@@ -89,7 +89,7 @@ class _Session:
         return self.loop.start(path, name, to_toml(config, name, leave_out=without))
 
     def train(self, run: RunDirectory, going_on: str) -> int:
-        """Say what is trained, train and finish; return the exit code."""
+        """Print the introduction, train and finish; return the exit code."""
         self.run, self.begun = run, (self.loop.step, self.loop.seconds)
         for line in self.task.introduction():
             self.display.say(line)
@@ -98,7 +98,7 @@ class _Session:
             with self.stop:
                 if not self.loop.run(run, self.display, self.stop):
                     return self._stopped()
-                self.stop.at_once = True  # everything is saved: what follows can be done again
+                self.stop.at_once = True  # everything is saved, and the rest can be repeated
                 self._finish()
         except KeyboardInterrupt:
             self.display.stop()
@@ -121,9 +121,9 @@ class _Session:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard, wherever output goes
 
     def _finish(self) -> None:
-        """Measure, save, draw and show; the same each time it is done."""
+        """Evaluate, save, draw and print; repeating it gives the same."""
         task, loop, run, say = self.task, self.loop, self.run, self.display.say
-        with np.errstate(all="ignore"):  # what overflows is told below
+        with np.errstate(all="ignore"):  # overflow is reported below
             final = task.settle()
         for name, value in final.items():
             if not math.isfinite(value):
@@ -148,7 +148,7 @@ class _Session:
             say(line)
 
     def _draw(self) -> str:
-        """Draw the picture and return its path, or why there is none: a run is no failure for want of a picture."""
+        """Draw the picture and return its path, or the reason why not: a run succeeds without it."""
         kind, run = self.kind, self.run
         try:
             title = f"{kind.name}: {self.task.config.model}"

@@ -1,4 +1,4 @@
-"""What `glassgrad sample` prints: words and texts from the model in a run directory or a model file."""
+"""`glassgrad sample`: words and texts from the model in a run directory or a model file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sample_options(given: Mapping[str, Any]) -> SampleOptions:
 def load_model(path: Path) -> tuple[Learner, dict[str, Any]]:
     """Return the model in a run directory or a model file, and the description stored with it.
 
-    Raises `errors.InputError` when there is none, when it is damaged, or when it is no model of characters.
+    Raises `errors.InputError` if there is none, if it is damaged, or if it is not a character model.
     """
     if not path.exists():
         raise errors.RUN_MISSING(path=path, reason="there is no such file or directory")
@@ -42,7 +42,7 @@ def load_model(path: Path) -> tuple[Learner, dict[str, Any]]:
 
 
 def _what(description: Mapping[str, Any]) -> str:
-    """Say what a whole file holds that is no model of characters."""
+    """Name the content of an intact file that holds no character model."""
     task = description.get("task")
     if isinstance(task, str):
         return f"a model of the task {task!r}"
@@ -62,7 +62,7 @@ _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Learner]] = {names.TASK: _nam
 
 
 def sample(learner: Learner, description: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what `glassgrad sample` prints, line by line. Raises `errors.InputError` before anything is drawn."""
+    """Yield the output of `glassgrad sample` by lines. Raises `errors.InputError` before anything is drawn."""
     options = sample_options(given)
     prompted(description, options, words=description["task"] == names.TASK)
     if description["task"] == names.TASK:

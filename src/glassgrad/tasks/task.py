@@ -1,4 +1,4 @@
-"""What `glassgrad train` needs to know of a task. A file of this folder that assigns `KINDS` has some."""
+"""The interface of tasks to `glassgrad train`. A file of this folder that assigns `KINDS` defines some."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from glassgrad.train.learner import Learner
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import named_as_damaged
 
-KEPT = (
-    "Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume goes on as if nothing had been."
-)
+KEPT = "Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume continues the run exactly."
 
 
 class CommandTask(Task, ABC):
-    """Data and learner of one configuration, and what a run does and says around the training steps."""
+    """Data and learner of one configuration, and the work and output of a run around its training steps."""
 
     learner: Learner
 
@@ -32,14 +30,14 @@ class CommandTask(Task, ABC):
 
     @abstractmethod
     def evaluate(self) -> Mapping[str, float]:
-        """Measure on the examples set aside: "loss", and what else there is to say."""
+        """Evaluate on the validation examples: "loss" and any other measures."""
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
-        """Return what has to stand beside the weights to use them."""
+        """Return the description that is needed to use the weights."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what must be the same for a resumed run to be the same run; "config" is one of the keys."""
+        """Return the facts that a resumed run must match; "config" is one of the keys."""
         return {"config": settled(self.config)}
 
     def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
@@ -53,7 +51,7 @@ class CommandTask(Task, ABC):
             self.check_data(facts)
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the data are those that `facts` tells of, where it tells of any."""
+        """Raise `errors.InputError` unless the data match `facts`, if these describe any."""
 
     def save_model(self, run: RunDirectory) -> None:
         """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
@@ -65,20 +63,20 @@ class CommandTask(Task, ABC):
 
     @abstractmethod
     def settle(self) -> dict[str, float]:
-        """Make the trained model ready for use and return "train_loss", that of the examples set aside, and others."""
+        """Make the trained model ready for use and return "train_loss", the validation loss, and others."""
 
     @abstractmethod
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
-        """Yield the lines that say what came out."""
+        """Yield the lines with the results."""
 
     def farewell(self, run: Path) -> Iterator[str]:
-        """Yield the lines that say what can be done with the run."""
+        """Yield the lines with commands for the finished run."""
         yield from ()
 
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model on offer: the hyperparameters that it does not have, and defaults that suit it better."""
+    """One model of a task: the hyperparameters that it lacks, and its own defaults."""
 
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -89,13 +87,13 @@ class TaskKind:
     """One command of `glassgrad train`.
 
     Args:
-        name: what stands behind `glassgrad train`.
+        name: the word after `glassgrad train`.
         about: the text above the options in its help.
         config: the class of its configuration.
-        configure: puts layers of configuration together.
+        configure: merges layers of configuration.
         build: reads the data.
-        models: what is special about models that its configurations can name.
-        axis: the axis of the picture.
+        models: the `ModelKind` of each model that needs one.
+        axis: the label of the loss axis in the picture.
     """
 
     name: str
@@ -108,7 +106,7 @@ class TaskKind:
 
 
 def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, ModelKind]) -> Any:
-    """Put layers of configuration together, over the defaults of the model that they choose.
+    """Merge layers of configuration over the defaults of the model that they choose.
 
     Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
     """
@@ -125,7 +123,7 @@ def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, 
 
 
 def learners_of(engine: str) -> Any:
-    """Return the module with the learners of an engine; that of `manual` loads no automatic differentiation."""
+    """Return the module with the learners of an engine; that of `manual` does not load the autograd engine."""
     if engine == "manual":
         from glassgrad.tasks import learners_by_hand
 
@@ -136,7 +134,7 @@ def learners_of(engine: str) -> Any:
 
 
 def settled(config: Any) -> dict[str, Any]:
-    """Return the hyperparameters that decide what comes out; where the data lie and how often to save do not."""
+    """Return the hyperparameters that affect the result, unlike the data's path and the interval of saves."""
     return {key: getattr(config, key) for key, (_, rule) in rules(type(config)).items() if not rule.resumable}
 
 

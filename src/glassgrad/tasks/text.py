@@ -1,4 +1,4 @@
-"""The text task: a GPT of characters that learns to go on with a text."""
+"""The text task: a character-level GPT that learns to continue a text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TASK = "text"
 SAMPLES, SAMPLE_LENGTH = 2, 400
 
 _MEASURED = 200
-"""Windows measured while training, evenly spread over the text; at the end it is ten times as many."""
+"""Windows evaluated during training, evenly spread over the text; ten times as many at the end."""
 
 _CHUNK = 4_096
-"""Characters measured at once."""
+"""Characters evaluated at once."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class TextConfig:
     model: str = option("gpt", "which model to train", choices=("gpt",))
     data: str = option("", "text file in UTF-8; its last tenth is kept for validation", resumable=True)
     engine: str = shared.engine(("eager", "compiled"))
-    context: int = option(64, "how many characters the model sees at most", low=1, high=10_000)
-    width: int = option(128, "numbers that stand for a character in the model", low=1, high=100_000)
+    context: int = option(64, "context of the model in characters", low=1, high=10_000)
+    width: int = option(128, "width of the model", low=1, high=100_000)
     heads: int = option(4, "heads of attention; they divide the width", low=1, high=1_000)
-    layers: int = option(4, "blocks of attention and hidden layer", low=1, high=1_000)
+    layers: int = option(4, "transformer blocks", low=1, high=1_000)
     dropout: float = option(0.0, "probability of dropout", low=0, high=0.99)
     steps: int = option(5_000, "training steps", low=1, high=1e12)
     batch: int = option(12, "windows of the text per step", low=1, high=1_000_000)
     rate: float = option(0.001, "highest learning rate of AdamW", above=0, high=1e6)
     final_rate: float = option(0.0001, "learning rate at the end", above=0, high=1e6)
-    warm_up: float = option(0.02, "share of the steps over which the rate rises to its highest", low=0, high=1)
-    beta1: float = option(0.9, "share of its mean of gradients that AdamW keeps", low=0, high=0.999999)
-    beta2: float = option(0.99, "share of its mean of squares that AdamW keeps", low=0, high=0.999999)
+    warm_up: float = option(0.02, "share of the steps for the warm-up of the rate", low=0, high=1)
+    beta1: float = option(0.9, "decay of AdamW's mean of gradients", low=0, high=0.999999)
+    beta2: float = option(0.99, "decay of AdamW's mean of squares", low=0, high=0.999999)
     weight_decay: float = option(0.1, "weight decay of AdamW", low=0, high=1e6)
-    clip: float = option(1.0, "largest norm of the gradient; 0 for any", low=0, high=1e12)
+    clip: float = option(1.0, "largest norm of the gradient; 0 for no limit", low=0, high=1e12)
     seed: int = shared.seed()
     device: str = shared.device()
     log_every: int = shared.log_every(50)
@@ -59,7 +59,7 @@ class TextConfig:
 
 
 def configure(layers: list[Layer]) -> TextConfig:
-    """Put layers together. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
+    """Merge layers. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
     config = resolve(TextConfig, layers)
     check_divides("heads", config.heads, "width", config.width, layers)
     if not config.data:
@@ -98,7 +98,7 @@ class TextTask(CommandTask):
         return {"loss": self._loss(self._validation)}
 
     def description(self) -> dict[str, Any]:
-        """Return what has to stand beside the weights to rebuild the model and read its tokens."""
+        """Return the description that is needed to rebuild the model and read its tokens."""
         return {
             "task": TASK,
             "config": settled(self.config),
@@ -107,11 +107,11 @@ class TextTask(CommandTask):
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return what must be the same for a resumed run to be the same run."""
+        """Return the facts that a resumed run must match."""
         return {**super().facts(), "text": self.data.digest}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the text is that which a run was begun with."""
+        """Raise `errors.InputError` unless the text is the one that the run was started with."""
         if facts["text"] != self.data.digest:
             raise errors.RUN_OTHER_DATA(what="text", path=self.data.source)
 
@@ -129,7 +129,7 @@ class TextTask(CommandTask):
         return {key: self._loss(some_windows(part, self.config.context, most)) for key, part in parts.items()}
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
-        """Yield the final losses and texts of the model's own making."""
+        """Yield the final losses and generated texts."""
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}"
         options = SampleOptions(count=SAMPLES, length=SAMPLE_LENGTH, temperature=0.8, seed=self.config.seed)
         for text in sample_texts(self.learner, self.description(), options):
@@ -143,7 +143,7 @@ class TextTask(CommandTask):
 def build(config: TextConfig) -> TextTask:
     """Read the text and build the task. Raises `errors.InputError`.
 
-    A run can be resumed from any directory, so it remembers the whole path of its text; messages do not need it.
+    A run can be resumed from any directory, so it stores the absolute path of its text; messages show the given path.
     """
     data = TextData.read(config.data, config.context)
     return TextTask(dataclasses.replace(config, data=str(Path(config.data).resolve())), data)
@@ -151,7 +151,7 @@ def build(config: TextConfig) -> TextTask:
 
 TEXT = TaskKind(
     TASK,
-    f"Train a GPT of characters on the text in --data, then print text of its own making.\n\n{KEPT}",
+    f"Train a character-level GPT on the text in --data, then print text that it generates.\n\n{KEPT}",
     TextConfig,
     configure,
     build,

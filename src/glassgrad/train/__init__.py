@@ -1,4 +1,4 @@
-"""Training runs: `Trainer` for a model of one's own, and the pieces it is made of for a loop of one's own.
+"""Training runs: `Trainer` for your own model, and its parts for your own loop.
 
 Names are loaded when they are first used, so that the tasks of the command line start quickly.
 """

@@ -1,4 +1,4 @@
-"""Batch-normalisation statistics of a whole data set, in place of the running ones of training."""
+"""Batch-normalisation statistics of a whole data set, in place of the running averages of training."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
 def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inputs: Array, chunk: int = 8_192) -> None:
     """Set the running statistics of `layers` to those that `forward` gives them over `inputs` (N, ...), in chunks.
 
-    Chunks are merged by the exact formula for means and sums of squares (Chan, Golub, LeVeque 1979), in float64. Behind
-    another batch-norm layer the result is that of the chunks, each normalised by its own statistics, as in training.
+    Chunks are merged by the exact formula for means and sums of squares (Chan, Golub, LeVeque 1979), in float64. After
+    another batch-norm layer, each chunk is normalised by its own statistics, as in training.
     """
     if not layers:
         return
@@ -52,7 +52,7 @@ def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inp
 
 
 def _array(buffer: Any) -> Array:
-    """The memory of a buffer, which is a tensor in a module of ours and an array in a layer by hand."""
+    """The memory of a buffer, which is a tensor in an `nn` module and an array in a manual layer."""
     return buffer.numpy() if hasattr(buffer, "numpy") else buffer
 
 

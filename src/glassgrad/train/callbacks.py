@@ -1,7 +1,7 @@
-"""Callbacks: code of others that a run calls at its events, and what it shows them.
+"""Callbacks: user code that a run calls at its events, and the view of the run that it gets.
 
-A callback never changes what comes out of a run unless it means to: `RunState.gradients` gives the gradients of the
-coming batch without touching the random numbers, the running statistics or the compiled step.
+A callback does not change the result of a run unless it means to: `RunState.gradients` gives the gradients of the
+next batch without touching the random numbers, the running statistics or the compiled step.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class RunState:
-    """What a callback sees of a run.
+    """A callback's view of a run.
 
     Attributes:
-        model, optimizer: those that are trained; None in a loop around a bare function.
-        directory: where the run keeps its files; None when it keeps none.
-        batch: in `on_step_start` what the coming step is trained on, in `on_step_end` what it was.
-        loss: of the last step; None before the first.
+        model, optimizer: the trained model and its optimizer; None in a loop around a bare function.
+        directory: where the run keeps its files; None if it keeps none.
+        batch: the batch of the next step in `on_step_start`, of the last step in `on_step_end`.
+        loss: the loss of the last step; None before the first.
     """
 
     def __init__(self, loop: Loop, run: RunDirectory | None, write: Callable[..., None]) -> None:
@@ -42,7 +42,7 @@ class RunState:
 
     @property
     def task(self) -> Task:
-        """What is run, and when what is due."""
+        """The task, which also says when validation, logging and saving are due."""
         return self._loop.task
 
     @property
@@ -57,18 +57,18 @@ class RunState:
 
     @property
     def epoch(self) -> int:
-        """How many epochs are done; 0 throughout where there are none."""
+        """How many epochs are done; always 0 if the task has none."""
         every = self._loop.task.epoch_steps
         return self._loop.step // every if every else 0
 
     @property
     def rate(self) -> float:
-        """The learning rate of the coming step."""
+        """The learning rate of the next step."""
         return self._loop.task.rate_at(self._loop.step)
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """What the last validation has measured; empty before the first."""
+        """The results of the last validation; empty before the first."""
         return self._loop.measures
 
     def stop(self, reason: str) -> None:
@@ -83,38 +83,38 @@ class RunState:
         self._write(event=event, step=self.step, **{key: _storable(value) for key, value in values.items()})
 
     def saving(self) -> AbstractContextManager[None]:
-        """For files that a callback writes into `directory`: an `OSError` in the block becomes one about the run."""
+        """Turn an `OSError` in the block, from a file written into `directory`, into a `RunError`."""
         return self._loop.saving(self._run)
 
     def gradients(self) -> AbstractContextManager[float]:
-        """Within the block every parameter's `.grad` is that of the coming batch; the value is its loss.
+        """Give every parameter the gradient of the next batch within the block, and yield its loss.
 
-        For `on_step_start`. Forward and backward pass are made eagerly, so that hooks on the model run; afterwards
-        everything is as before, and the step itself is made as if nobody had looked.
+        For `on_step_start`. Forward and backward pass run eagerly, so that hooks on the model run; afterwards
+        all state is restored, and the step itself is unaffected.
 
-        Raises `errors.RunError` for a model without gradients to look at (the engine `manual`).
+        Raises `errors.RunError` for a model without `.grad` (the engine `manual`).
         """
         learner = self._loop.task.learner
         if learner is None:
             raise errors.CALLBACK_NO_GRADIENTS(reason="the loop was given a bare function and no `learner`")
         if self.batch is None:
-            raise errors.CALLBACK_NO_GRADIENTS(reason="no batch is at hand yet; call it from `on_step_start`")
+            raise errors.CALLBACK_NO_GRADIENTS(reason="there is no batch yet; call it from `on_step_start`")
         return learner.gradients(*self.batch)
 
     def clip(self) -> float | None:
-        """Within `gradients`, clip as the run does; return the norm before, or None if the run does not clip."""
+        """Clip within `gradients` as the run does; return the norm before, or None if the run does not clip."""
         clip = getattr(self._loop.task.learner, "clip", None)
         norm = clip() if clip is not None else None
         return None if norm is None else float(norm)
 
 
 class Callback:
-    """Base of callbacks: every method may be left as it is, and does nothing.
+    """Base of callbacks: every method does nothing unless it is overridden.
 
-    A callback that has to go on where it was when a run is resumed returns what it needs from `state_dict`.
+    A callback that must continue where it was when a run is resumed returns its state from `state_dict`.
 
     Attributes:
-        every: steps between two calls of `on_step_start` and of `on_step_end`; what divides the step counts.
+        every: `on_step_start` and `on_step_end` are called at steps that are multiples of it.
 
     Example:
         >>> class Watch(Callback):
@@ -126,10 +126,10 @@ class Callback:
     every: int = 1
 
     def on_train_start(self, run: RunState) -> None:
-        """Training begins, or goes on at `run.step`."""
+        """Training begins, or resumes at `run.step`."""
 
     def on_step_start(self, run: RunState) -> None:
-        """A step is about to be made on `run.batch`; `run.gradients()` shows its gradients."""
+        """A step on `run.batch` is about to begin; `run.gradients()` computes its gradients."""
 
     def on_step_end(self, run: RunState) -> None:
         """A step was made; `run.loss` is its loss."""
@@ -138,13 +138,13 @@ class Callback:
         """`run.epoch` epochs are done."""
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """The examples set aside were measured: "loss", and what else was asked for."""
+        """The validation examples were measured: "loss" and any metrics."""
 
     def on_train_end(self, run: RunState) -> None:
         """All steps are done, or the run was asked to stop; not called after an error."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint has to keep: numbers, text and arrays, in lists and dictionaries."""
+        """Return the state for a checkpoint: numbers, text and arrays, in lists and dictionaries."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
@@ -152,7 +152,7 @@ class Callback:
 
 
 class Callbacks:
-    """The callbacks of a run: who is called when, and their part of a checkpoint."""
+    """The callbacks of a run: when each is called, and their part of a checkpoint."""
 
     def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
         self.all = tuple(callbacks)
@@ -163,24 +163,24 @@ class Callbacks:
         self._ending = self._that_have("on_step_end")
 
     def _that_have(self, method: str) -> tuple[Callback, ...]:
-        """Return those that say something to an event, so that the hot loop pays for nobody else."""
+        """Return the callbacks that override a method, so that the hot loop calls no others."""
         return tuple(one for one in self.all if getattr(type(one), method, None) is not getattr(Callback, method))
 
     def due(self, step: int) -> int | None:
-        """Return the next step after `step` at which somebody has to be called."""
+        """Return the next step after `step` at which any callback is due."""
         found = (step - step % one.every + one.every for one in (*self._starting, *self._ending))
         return min(found, default=None)
 
     def starting(self, step: int) -> list[Callback]:
-        """Return those that want to see the step that follows `step` steps."""
+        """Return the callbacks that are due before the step that follows `step` steps."""
         return [one for one in self._starting if step % one.every == 0]
 
     def ending(self, step: int) -> list[Callback]:
-        """Return those that want to see the step that made `step` steps."""
+        """Return the callbacks that are due after `step` steps."""
         return [one for one in self._ending if step % one.every == 0]
 
     def call(self, method: str, *args: Any) -> None:
-        """Call a method of everybody."""
+        """Call a method of all callbacks."""
         for one in self.all:
             getattr(one, method)(*args)
 
@@ -194,7 +194,7 @@ class Callbacks:
         return found
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over states; a callback that a run did not have before begins anew."""
+        """Load states; a callback that the checkpoint lacks starts afresh."""
         left = {name: list(states) for name, states in state.items()}
         for one in self.all:
             if left.get(type(one).__name__):
@@ -202,7 +202,7 @@ class Callbacks:
 
 
 def _storable(value: Any) -> Any:
-    """JSON has no NaN and no infinity, and knows nothing of arrays."""
+    """Convert a value to JSON, which has no NaN, infinity or arrays."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

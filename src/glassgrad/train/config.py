@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 from glassgrad import errors
 
 TASK_KEY = "task"
-"""The key of a TOML file that says which `glassgrad train` command it is for."""
+"""The key of a TOML file that names its `glassgrad train` command."""
 
 C = TypeVar("C")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a field may be. Bounds are inclusive; `above` is not."""
+    """Which values a field may have. Bounds are inclusive, except `above`."""
 
     help: str
     low: float | None = None
@@ -36,7 +36,7 @@ class Rule:
     unit: str = ""
 
     def describe(self, kind: type) -> str:
-        """Say in words what is expected."""
+        """Describe the allowed values in words."""
         if self.choices:
             return "one of " + ", ".join(choice or "''" for choice in self.choices)
         noun = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}[kind]
@@ -50,7 +50,7 @@ class Rule:
         return " ".join([noun, " and ".join(bounds)]).strip()
 
     def admits(self, value: Any) -> bool:
-        """Whether a value of the right type is within bounds; NaN and infinity never are."""
+        """Tell whether a value of the right type is within bounds; NaN and infinity never are."""
         if isinstance(value, str | bool):
             return not self.choices or value in self.choices
         return (
@@ -71,7 +71,7 @@ def option(default: Any, help: str, **rule: Any) -> Any:
 
 @dataclass(frozen=True)
 class Layer:
-    """Values from one place: the values, and how that place calls a field (`--batch`, or `batch in train.toml`)."""
+    """Values from one source, and that source's name of a field (`--batch`, or `batch in train.toml`)."""
 
     values: Mapping[str, Any]
     name: Callable[[str], str]
@@ -83,7 +83,7 @@ def flag(key: str) -> str:
 
 
 def command_line(values: Mapping[str, Any]) -> Layer:
-    """Return the layer of the options that were given (`None` means not given)."""
+    """Return the layer of the given options (`None` means not given)."""
     return Layer({key: value for key, value in values.items() if value is not None}, flag)
 
 
@@ -91,14 +91,14 @@ def rules(config: Any) -> dict[str, tuple[type, Rule]]:
     """Return the type and the rule of every field of a configuration or its class."""
     kinds: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
     return {
-        # Annotations are strings or types, as the module that defines the class has it.
+        # Annotations are strings or types, depending on the module that defines the class.
         entry.name: (kinds[entry.type if isinstance(entry.type, str) else entry.type.__name__], entry.metadata["rule"])
         for entry in dataclasses.fields(config)
     }
 
 
 def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
-    """Build a configuration from its defaults and layers, later ones winning.
+    """Build a configuration from its defaults and layers; later layers win.
 
     Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
     """
@@ -106,7 +106,7 @@ def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
 
 
 def resolve_values(cls: type[Any], layers: Sequence[Layer]) -> dict[str, Any]:
-    """Return the values of layers, later ones winning, without the defaults. Raises as `resolve` does."""
+    """Return the values of layers without the defaults; later layers win. Raises as `resolve` does."""
     known = rules(cls)
     values: dict[str, Any] = {}
     for layer in layers:
@@ -116,7 +116,7 @@ def resolve_values(cls: type[Any], layers: Sequence[Layer]) -> dict[str, Any]:
 
 
 def name_of(key: str, layers: Sequence[Layer]) -> str:
-    """Return how the place that had the last word on a field calls it; a default goes by its option."""
+    """Return the name of a field in the source that set it; for a default, its option."""
     return next((layer.name(key) for layer in reversed(layers) if key in layer.values), flag(key))
 
 
@@ -142,7 +142,7 @@ def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
-    """Return a suggestion to append to a message, or nothing when no known word is near."""
+    """Return a suggestion to append to a message, empty if no known word is near."""
     close = difflib.get_close_matches(given, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -150,7 +150,7 @@ def nearest(given: str, known: Sequence[str]) -> str:
 def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
     """Read a configuration file into a layer.
 
-    Raises `errors.InputError` when it cannot be read, is no TOML, is for another task or has a key that `cls` has not.
+    Raises `errors.InputError` if it cannot be read, is not TOML, is for another task or has a key that `cls` lacks.
     """
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
@@ -158,7 +158,7 @@ def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
         raise errors.CONFIG_UNREADABLE(source=path, reason=error.strerror) from None
     except RecursionError:
         raise errors.CONFIG_NOT_TOML(source=path, reason="it is nested too deeply") from None
-    except ValueError as error:  # no TOML, no UTF-8, or a number of thousands of digits
+    except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
         raise errors.CONFIG_NOT_TOML(source=path, reason=error) from None
     found = table.pop(TASK_KEY, task)
     if found != task:

@@ -1,4 +1,4 @@
-"""A learner of any module of ours: one training step, eager or compiled, with all that a step may have to it.
+"""A learner of any `nn` module: one training step, eager or compiled, with all its options.
 
 Clipping, skipping, averages of the weights, scaled losses and micro-batches are decided by `StepOptions`; the update
 itself is `optim.update.update`, which a `GradientAccumulator` uses as well.
@@ -34,16 +34,16 @@ from glassgrad.train.policy import Policy
 Array = Any
 
 _MOST_SKIPPED = 100
-"""So many steps in a row that are left out are no accident any more."""
+"""This many skipped steps in a row end the run with an error."""
 
 
 @dataclass(frozen=True)
 class StepOptions:
-    """What a step does besides forward pass, backward pass and optimizer.
+    """Options of a step beyond forward pass, backward pass and optimizer.
 
-    Arguments: compiled, one native program instead of single ops; accumulate, micro-batches to a step; max_norm and
-    clip_value, limits of the gradients; skip_nonfinite, leave out steps with NaN or inf; norms, record the gradients'
-    norm; dtype, what the forward pass computes in ("" for that of the model).
+    Arguments: compiled, one native program instead of single ops; accumulate, micro-batches per step; max_norm and
+    clip_value, limits of the gradients; skip_nonfinite, skip steps with NaN or inf; norms, record the gradients'
+    norm; dtype, the dtype of the forward pass ("" for that of the model).
     """
 
     compiled: bool = False
@@ -56,17 +56,17 @@ class StepOptions:
 
     @property
     def plain(self) -> bool:
-        """Whether a step is nothing but the three lines everybody writes."""
+        """Whether a step is just forward pass, backward pass and optimizer step."""
         watched = self.skip_nonfinite or self.norms
         return self.accumulate == 1 and self.max_norm is None and self.clip_value is None and not watched
 
 
 class EngineLearner:
-    """A module and an optimizer of ours; `compiled` makes the step one program.
+    """An `nn` module and its optimizer; `compiled` makes the step one program.
 
     Arguments: the model; its optimizer; compiled, short for options=StepOptions(compiled=True); loss_fn(outputs,
     targets), or None for a model that returns its loss; options; averages, an `EMA` of the model; scaler; random, keep
-    the random numbers in checkpoints, because a step draws some.
+    the random state in checkpoints, because steps draw random numbers.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class EngineLearner:
             self._update = self.program(self._update_step)
 
     def program(self, function: Callable[..., Any], keep_grads: bool = False) -> Callable[..., Any]:
-        """Return a function compiled, if that is the engine."""
+        """Compile a function if the engine is "compiled"; else return it unchanged."""
         if not self.options.compiled:
             return function
         from glassgrad.compile import compile as compiled
@@ -119,14 +119,14 @@ class EngineLearner:
         program: Callable[..., Any] = compiled(function, keep_grads=keep_grads)
         return program
 
-    # --- the step, in pieces that can be compiled ---
+    # --- the step, in parts that can be compiled ---
 
     def loss(self, *batch: Any) -> Any:
-        """Return the loss of a batch of tensors: (inputs..., targets), or what a model takes that returns its loss."""
+        """Return the loss of a batch: (inputs..., targets), or the inputs of a model that returns its loss."""
         return self.outputs_and_loss(*batch)[1]
 
     def outputs_and_loss(self, *batch: Any) -> tuple[Any, Any]:
-        """Return what the model makes of a batch, and the loss."""
+        """Return the model's outputs for a batch, and the loss."""
         if self.loss_fn is not None:
             outputs = self.policy.outputs(*batch[:-1])
             return outputs, self.loss_fn(outputs, self.policy.target(batch[-1]))
@@ -168,18 +168,18 @@ class EngineLearner:
         )
         return found.norm, found.made
 
-    # --- steps that are more than plain ---
+    # --- steps with options ---
 
     def _watched(self, *batch: Any) -> Any:
-        """Make a step of one batch."""
-        # What a step that is left out falls back to has to be there before the program is made.
+        """Make a step with options on one batch."""
+        # The state that a skipped step restores must exist before the program is traced.
         whole = self._whole if self._ready() else self._whole_step
         loss, norm, made = whole(self._scale(), *_tensors(batch))
         self._note(norm, made)
         return loss
 
     def _accumulated(self, *micro_batches: Sequence[Any]) -> float:
-        """Make a step of several batches, as if they were one; return the mean loss."""
+        """Make one step of several micro-batches; return the mean loss."""
         sizes = [size_of(batch) for batch in micro_batches]
         total, loss, scale = sum(sizes), 0.0, self._scale()
         buffers = Snapshot(self.model.buffers() if self.options.skip_nonfinite else ())
@@ -204,14 +204,14 @@ class EngineLearner:
         return make(np.asarray(self.scaler.get_scale(), np.float32), None, False)
 
     def _note(self, norm: Any, made: Any) -> None:
-        """Count what came of a step."""
+        """Count a step as made or skipped."""
         done = made is None or bool(made)
         if norm is not None:
             self.norms.add(float(norm))
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            # A program is made anew when something that it can read has changed: nothing changes without need.
+            # A change in what the program can read would retrace it, so nothing is assigned without need.
             self._begun, self._skipped_in_a_row = self._begun or self.options.skip_nonfinite, 0
             return
         self.skipped += 1
@@ -220,7 +220,7 @@ class EngineLearner:
             raise errors.RUN_ONLY_SKIPS(count=_MOST_SKIPPED)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is counted from step to step."""
+        """Return the counters."""
         skipped = [self.skipped, self._skipped_in_a_row]
         return {"begun": self._begun, "skipped": skipped, "norms": self.norms.values()}
 
@@ -230,7 +230,7 @@ class EngineLearner:
         self.norms.set(state["norms"])
 
     def extras(self) -> dict[str, float]:
-        """Return what a line of the metrics says besides the loss, and begin a new window."""
+        """Return the metrics besides the loss since the last call, and begin a new window."""
         found: dict[str, float] = self.norms.describe()
         self.norms.set()
         if self.options.skip_nonfinite:
@@ -243,9 +243,9 @@ class EngineLearner:
 
     @contextmanager
     def gradients(self, *batch: Any) -> Iterator[float]:
-        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing stays of it.
+        """Give every parameter the gradient of a batch within the block, and yield its loss.
 
-        Random numbers, buffers and gradients are put back, so that the step to come is the one it would have been.
+        Random numbers, buffers and gradients are restored, so that the next step is unaffected.
         """
         before = [(parameter, parameter._grad) for parameter in self.model.parameters()]
         with untouched(self.model):
@@ -265,7 +265,7 @@ class EngineLearner:
                     parameter._grad = g
 
     def clip(self) -> float | None:
-        """Clip the gradients there are as a step does; return the norm before, or None where a step does not clip."""
+        """Clip the present gradients as a step does; return the norm before, or None if steps do not clip."""
         max_norm, clip_value = self.options.max_norm, self.options.clip_value
         if max_norm is None and clip_value is None:
             return None
@@ -274,12 +274,12 @@ class EngineLearner:
     # --- for tasks ---
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the steps to come."""
+        """Set the learning rate of the following steps."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
     def logits(self, inputs: Array) -> Array:
-        """Return the outputs for inputs as in evaluation; every module stays in the mode it is in."""
+        """Return the outputs in evaluation mode; every module keeps its own mode afterwards."""
         with evaluating(self.model), no_grad():
             return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
 
@@ -293,7 +293,7 @@ class EngineLearner:
         return state
 
     def best_weights(self) -> dict[str, Array]:
-        """Return the weights to use the model with: the averaged ones, where an average is kept."""
+        """Return the weights to use: the averaged ones, if an average is kept."""
         if self.averages is None:
             return self.weights()
         with self.averages.applied():
@@ -311,7 +311,7 @@ class EngineLearner:
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """Put random numbers and buffers (running statistics) back after the block."""
+    """Restore random state and buffers (running statistics) after the block."""
     before = snapshot.Snapshot(tensors=model.buffers(), randoms=True)
     try:
         yield
@@ -320,10 +320,9 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 class NormWindow:
-    """Count, sum, sum of squares and largest of the gradient norms of a stretch of steps; those not finite left out.
+    """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
 
-    They lie in an array that stays the same object: a number of the learner that changes would be a reason for its
-    program to be traced anew.
+    They live in one array that stays the same object: a changing number of the learner would make its program retrace.
     """
 
     def __init__(self) -> None:
@@ -336,15 +335,15 @@ class NormWindow:
             self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
 
     def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
-        """Go on from what `values` returned; begin anew without it."""
+        """Continue from what `values` returned, or reset."""
         self._sums[:] = array("d", values)
 
     def values(self) -> list[float]:
-        """Return what it is made of, for a checkpoint."""
+        """Return the sums, for a checkpoint."""
         return self._sums.tolist()
 
     def describe(self) -> dict[str, float]:
-        """Return mean, standard deviation and largest; nothing where no norm was added."""
+        """Return mean, standard deviation and largest; empty if no norm was added."""
         count, total, squares, largest = self._sums
         if not count:
             return {}
@@ -354,7 +353,7 @@ class NormWindow:
 
 
 class AsArrays:
-    """A part of a checkpoint with arrays in place of tensors, which is how every engine stores it."""
+    """A part of a checkpoint with arrays in place of tensors, the form that all engines share."""
 
     def __init__(self, part: Any) -> None:
         self._part = part
@@ -373,7 +372,7 @@ class AsArrays:
 
 
 def as_tensor(value: Any) -> Any:
-    """Return an array, or a tensor of another library, as a tensor of ours; mappings and lists part by part."""
+    """Convert an array, or a tensor of another library, to a Tensor; mappings and lists element by element."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, np.ndarray):
@@ -406,5 +405,5 @@ def _to_tensors(tree: Any) -> Any:
 
 
 def can_compile() -> bool:
-    """Whether native code can be made here; without it the compiled engine is the eager one."""
+    """Tell whether native code can be compiled here; otherwise the compiled engine runs eagerly."""
     return importlib.util.find_spec("llvmlite") is not None

@@ -1,7 +1,7 @@
-"""Batches of a user's loader, one step's worth at a time, from anywhere within an epoch.
+"""Batches of a user's loader, one step's worth at a time, from any place within an epoch.
 
-A loader with `state_dict` (ours) is asked where it is. Any other iterable is begun again with the random numbers it
-began its epoch with, and what was given already is skipped; that gives the same batches if its order comes from
+A loader with `state_dict` (ours) reports its position. Any other iterable is restarted with the random state at the
+beginning of its epoch, and the batches already given are skipped; that gives the same batches if its order comes from
 `glassgrad.random`, `numpy.random` or `random`.
 """
 
@@ -23,7 +23,7 @@ Array = Any
 class LoaderFeed:
     """Gives the batches of a loader, epoch after epoch.
 
-    Arguments: the loader; accumulate, how many of its batches make a step; check, look for NaN and inf in every batch.
+    Arguments: the loader; accumulate, batches per step; check, look for NaN and inf in every batch.
     """
 
     def __init__(self, loader: Any, accumulate: int = 1, check: bool = True) -> None:
@@ -42,7 +42,7 @@ class LoaderFeed:
 
     @property
     def batches(self) -> int | None:
-        """Batches to an epoch; None where the loader does not know."""
+        """Batches per epoch; None if the loader does not know."""
         try:
             return len(self.loader)
         except TypeError:
@@ -50,11 +50,11 @@ class LoaderFeed:
 
     @property
     def steps(self) -> int | None:
-        """Steps to an epoch."""
+        """Steps per epoch."""
         return None if self.batches is None else -(-self.batches // self.accumulate)
 
     def at(self, step: int) -> tuple[Any, ...]:
-        """Return the batch of a step: tensors, or as many such batches as are accumulated."""
+        """Return the batch of a step: tensors, or a list of the accumulated batches."""
         first = self._next()
         if first is None and self.given:
             self.epoch += 1
@@ -98,7 +98,7 @@ class LoaderFeed:
         array = getattr(part, "array", None)
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or not array.size:
             return
-        # NaN and infinity survive a sum, which costs a fraction of looking at every number.
+        # NaN and infinity survive a sum, which costs a fraction of testing every number.
         total = np.add.reduce(array, axis=None)
         if total - total == 0 or (bad := ~np.isfinite(array)).sum() == 0:
             return
@@ -114,7 +114,7 @@ class LoaderFeed:
         )
 
     def pause(self) -> None:
-        """Let go of the processes that load batches, if there are any; the next batch is the same as without."""
+        """Stop the loader's processes, if there are any; the next batch is unaffected."""
         if getattr(self.loader, "num_workers", 0) and self._stateful and self._iterator is not None:
             state = self.state_dict()
             self._iterator.close()  # type: ignore[attr-defined]  # our loader's iterator is a generator
@@ -131,7 +131,7 @@ class LoaderFeed:
         }
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go on where `state_dict` was taken."""
+        """Continue from where `state_dict` was taken."""
         self.epoch, self._iterator = state["epoch"], None
         if state["given"] is None:
             return

@@ -1,10 +1,10 @@
-"""What a training task needs of a model and its optimizer, whichever engine computes; arrays in, arrays out.
+"""The interface of a training task to a model and its optimizer, for every engine; arrays in, arrays out.
 
-eager       every operation when it is met, gradients from the tape
+eager       every op when it is called, gradients from the tape
 compiled    the same step traced once and run as native code
-manual      layers with a backward pass written by hand; no engine of automatic differentiation is loaded
+manual      layers with a hand-written backward pass; the autograd engine is not loaded
 
-The three begin with the same weights, keep the same checkpoints, and a run may go on with another one.
+All three start with the same weights and share the checkpoint format, so a run may switch engines.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Learner(Protocol):
         """Make one training step and return the loss."""
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the steps to come."""
+        """Set the learning rate of the following steps."""
 
     def logits(self, inputs: Array) -> Array:
-        """Return the outputs for inputs as in evaluation; the model stays in training mode."""
+        """Return the outputs in evaluation mode; the model stays in training mode."""
 
     def calibrate(self, inputs: Array) -> None:
         """Set the statistics of batch normalisation to those of all inputs."""
@@ -49,9 +49,9 @@ class Learner(Protocol):
         """Take over what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
 
     def gradients(self, inputs: Array, targets: Array) -> AbstractContextManager[float]:
-        """Within the block every parameter has the gradient of a batch, whose loss is the value; nothing stays of it.
+        """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state.
 
-        Raises `errors.RunError` where there are no gradients to look at.
+        Raises `errors.RunError` if the engine has no `.grad`.
         """
 
     @property
@@ -60,11 +60,11 @@ class Learner(Protocol):
 
 
 class HasArrays(Protocol):
-    """Examples: inputs (n, ...), targets (n,); of whole sequences (n, length), with `IGNORED` where none counts."""
+    """Examples: inputs (n, ...), targets (n,), or (n, length) for sequences, with `IGNORED` where no target counts."""
 
     @property
     def inputs(self) -> Array:
-        """Inputs, the first axis that of the examples."""
+        """Inputs; the first axis is that of the examples."""
 
     @property
     def targets(self) -> Array:
@@ -73,16 +73,16 @@ class HasArrays(Protocol):
 
 @dataclass(frozen=True)
 class Measure:
-    """How well a model does on a set of examples: mean cross entropy in nats, and the share it gets right."""
+    """A model's results on a set of examples: mean cross entropy in nats, and accuracy."""
 
     loss: float
     accuracy: float
 
 
 def measure(logits: Callable[[Array], Array], examples: HasArrays, chunk: int = 8_192) -> Measure:
-    """Measure a model, given as a function from inputs to logits, in chunks and in double precision.
+    """Evaluate a model, given as a function from inputs to logits, in chunks and in double precision.
 
-    Logits are (n, classes), or (n, length, classes) of whole sequences, whose mean is over all places that count.
+    Logits are (n, classes), or (n, length, classes) for sequences, with the mean over all targets that count.
 
     Example:
         >>> from glassgrad.data import Examples

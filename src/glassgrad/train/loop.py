@@ -1,7 +1,7 @@
-"""The training loop: steps, and around them rate, metrics, validation, checkpoints, display and a clean stop.
+"""The training loop: steps with learning rate, metrics, validation, checkpoints, display and a clean stop.
 
-The loop knows nothing of models. What it runs is a `Task`: a `Trainer` is one of a user's model and loader, and each
-command of `glassgrad train` has one.
+The loop knows nothing of models. It runs a `Task`: a `Trainer` is the task of a user's model and loader, and each
+command of `glassgrad train` has its own.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Array = Any
 _FORMAT = 2
 _TICK_SECONDS = 0.1
 PHASES = ("data", "step", "validation", "checkpoint")
-"""What the time of a run goes into; metrics.jsonl has each in seconds since the line before."""
+"""The phases of a run's time; metrics.jsonl has the seconds of each since the previous line."""
 
 
 class Loop:
-    """Runs a `Task` in a run directory, from its beginning or from its last checkpoint; tells `callbacks` of it."""
+    """Runs a `Task` in a run directory, from its beginning or from its last checkpoint, and calls `callbacks`."""
 
     def __init__(self, task: Task, callbacks: Sequence[Callback] = ()) -> None:
         self.task = task
@@ -47,7 +47,7 @@ class Loop:
         self.seconds = 0.0
         self.measures: dict[str, float] = {}
         self.ended: str | None = None
-        """Why a callback has ended the run before its last step."""
+        """Why a callback ended the run before its last step."""
         self.callbacks = Callbacks(callbacks)
         self._loss: float | None = None
         self._window_sum = 0.0
@@ -58,13 +58,13 @@ class Loop:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether all steps are done or the run was ended."""
         return self.step >= self.task.steps or self.ended is not None
 
     # --- checkpoints ---
 
     def start(self, path: Path | None, name: str, config: str) -> RunDirectory:
-        """Make the directory of a new run, which appears with its configuration and first checkpoint or not at all.
+        """Make the directory of a new run, atomically with its configuration and first checkpoint.
 
         Without a path, the next free `runs/NAME-NNN` is taken. Raises `errors.InputError` when it cannot be made.
         """
@@ -76,7 +76,7 @@ class Loop:
         return rundir.create(path, name, fill)
 
     def save(self, run: RunDirectory) -> None:
-        """Write a checkpoint. Raises `OSError`; the checkpoint before then stays whole."""
+        """Write a checkpoint. Raises `OSError`; the previous checkpoint then stays intact."""
         arrays: dict[str, Array] = {}
         parts = {name: pack(part.state_dict(), name, arrays) for name, part in self.task.parts.items()}
         rest = {
@@ -96,13 +96,15 @@ class Loop:
         self.saved_step = self.step
 
     def load(self, run: RunDirectory) -> None:
-        """Take over the last checkpoint and drop the metrics of later steps.
+        """Load the last checkpoint and drop the metrics of later steps.
 
-        Raises `errors.InputError` when it is damaged or belongs to another task; no part is changed then.
+        Raises `errors.InputError` if it is damaged or belongs to another task; no part is changed then.
         """
         arrays, rest = load_checkpoint(run.state)
         if rest.get("format") != _FORMAT:
-            raise errors.RUN_DAMAGED(path=run.state, reason="it is no checkpoint that this version of glassgrad reads")
+            raise errors.RUN_DAMAGED(
+                path=run.state, reason="it is not a checkpoint that this version of glassgrad reads"
+            )
         self.task.check(rest.get("facts", {}), run)
         with named_as_damaged(run.state):
             step, seconds = operator.index(rest["step"]), float(rest["seconds"])
@@ -134,7 +136,7 @@ class Loop:
         loggers: Sequence[Logger] = (),
         until: int | None = None,
     ) -> bool:
-        """Train until the last step, or the step `until`, or until asked to stop.
+        """Train until the last step, the step `until`, or a request to stop.
 
         A checkpoint of the step reached is then in the directory `run`; without one nothing is kept but what `loggers`
         were given.
@@ -146,7 +148,7 @@ class Loop:
                 if run is not None:
                     with self.saving(run):
                         loggers = [stack.enter_context(MetricsLog(run.metrics)), *loggers]
-                stack.enter_context(np.errstate(all="ignore"))  # a loss that is no number ends the run with a message
+                stack.enter_context(np.errstate(all="ignore"))  # a non-finite loss ends the run with a message
                 last = self.task.steps if until is None else min(until, self.task.steps)
                 _Running(self, run, display, stop, loggers, last).go()
         finally:
@@ -154,7 +156,7 @@ class Loop:
         return self.finished
 
     def progress(self, steps_per_second: float | None = None) -> Progress:
-        """Return how the run is doing now."""
+        """Return the progress of the run."""
         loss = self._loss
         if loss is None and self._window_steps:
             loss = self._window_sum / self._window_steps
@@ -171,7 +173,7 @@ class Loop:
 
     @contextlib.contextmanager
     def saving(self, run: RunDirectory | None) -> Iterator[None]:
-        """Say of an `OSError` in the block that the run could not be saved; outside it may be the user's own."""
+        """Turn an `OSError` in the block into the error that the run could not be saved."""
         try:
             yield
         except OSError as error:
@@ -189,7 +191,7 @@ class Loop:
 
 
 class _Running:
-    """One call of `Loop.run`: the hot loop and what happens between its stretches."""
+    """One call of `Loop.run`: the hot loop and the work between its segments."""
 
     def __init__(
         self,
@@ -245,7 +247,7 @@ class _Running:
         return min(due if (called := self.callbacks.due(step)) is None else [*due, called])
 
     def advance(self, until: int) -> None:
-        """Train up to a step, or less if something else is due. Everything a step costs besides itself is in here."""
+        """Train up to a step, or less if something else is due. All overhead per step is in here."""
         loop, stop, clock = self.loop, self.stop, time.perf_counter
         train_step, batch_at, rate_at = self.task.step, self.task.batch_at, self.task.rate_at
         step = loop.step
@@ -284,14 +286,14 @@ class _Running:
         loop._phases["step"] += working
 
     def show(self, watching: list[Callback], batch: tuple[Array, ...]) -> float:
-        """Show callbacks the coming step; return the time, as it is none of the step's."""
+        """Show callbacks the next step; return the time, which does not count for the step."""
         self.state.batch = batch
         for callback in watching:
             callback.on_step_start(self.state)
         return time.perf_counter()
 
     def settle(self) -> None:
-        """Do what is due at the step reached; what callbacks remember is then part of the checkpoint."""
+        """Do what is due at this step; callbacks run before the checkpoint, which holds their state."""
         loop, task = self.loop, self.task
         now = time.perf_counter()
         last = loop.step == task.steps
@@ -354,7 +356,7 @@ class _Running:
         self.next_save = ended + max(self.task.config.save_every, (ended - began) / self.task.save_share)
 
     def diverged(self, loss: float, step: int, rate: float) -> Exception:
-        """Return the error to raise for a loss that is no number; weights that became NaN are never saved."""
+        """Return the error to raise for a non-finite loss; weights that became NaN are never saved."""
         saved = self.loop.saved_step
         kept = saved is not None and self.run is not None
         return errors.RUN_DIVERGED(

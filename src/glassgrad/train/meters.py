@@ -1,4 +1,4 @@
-"""What a training loop of one's own measures: running means, and the share of answers that are right."""
+"""Measures for your own training loop: running means and accuracy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad import errors, provenance
 
 
 class AverageMeter:
-    """The last value of something, and the mean of all of them, by weight.
+    """The last value of a quantity, and the weighted mean of all values.
 
     Example:
         >>> meter = AverageMeter("loss")
@@ -59,13 +59,13 @@ def accuracy(
     """Return the share of examples whose class is among the `topk` largest outputs.
 
     Args:
-        outputs: scores, shape (n, classes), or (n, classes, ...) for several answers an example.
+        outputs: scores, shape (n, classes), or (n, classes, ...) for several predictions per example.
         targets: class numbers, shape (n,) or (n, ...).
         topk: how many guesses count; a tuple gives a tuple. Of equal scores the first counts.
         ignore_index: targets to leave out.
 
     Raises:
-        ArgumentError: shapes that do not belong together, or more guesses than classes.
+        ArgumentError: the shapes do not match, or `topk` exceeds the number of classes.
 
     Example:
         >>> accuracy([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]], [1, 1], topk=(1, 2))

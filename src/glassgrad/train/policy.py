@@ -1,4 +1,4 @@
-"""In which dtype a forward pass computes, while the weights that are trained stay in theirs."""
+"""The dtype of a forward pass, while the trained weights keep theirs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Policy:
             model.to(self.dtype)
 
     def outputs(self, *inputs: Any, **named: Any) -> Any:
-        """Return what the model makes of inputs."""
+        """Return the model's outputs."""
         if self.dtype is None:
             return self.model(*inputs, **named)
         inputs = tuple(self.cast(one) for one in inputs)
@@ -50,7 +50,7 @@ class Policy:
         return _widened(found)
 
     def target(self, value: Any) -> Any:
-        """Return targets in the dtype that outputs have."""
+        """Return targets in the dtype of the outputs."""
         return _widened(value) if self.half else self.cast(value)
 
     def cast(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The learning-rate finder: train a little with a rate that grows, and see where the loss falls fastest.
+"""The learning-rate finder: train briefly with a growing rate, and find where the loss falls fastest.
 
 Smith, "Cyclical learning rates for training neural networks", 2017.
 """
@@ -21,12 +21,12 @@ from glassgrad.train.feed import LoaderFeed
 
 _SMOOTHING = 0.9
 _FAR = 4.0
-"""A loss so many times the best one is the end of the search."""
+"""The search ends when the loss is this many times the best one."""
 
 
 @dataclass(frozen=True)
 class RateSearch:
-    """What `find_rate` has found.
+    """The result of `find_rate`.
 
     Attributes:
         rates: learning rates, growing by the same factor from step to step.
@@ -84,7 +84,7 @@ def find_rate(
     steps: int = 100,
     picture: str | Path | None = None,
 ) -> RateSearch:
-    """Return the losses over learning rates from `low` to `high`; the model and everything else is as before.
+    """Return the losses over learning rates from `low` to `high`; all state is restored afterwards.
 
     Args:
         model, optimizer, loss_fn, loader: as for `Trainer`.
@@ -119,7 +119,7 @@ def find_rate(
     losses: list[float] = []
     mean, best = 0.0, math.inf
     try:
-        with modes_kept(model), np.errstate(all="ignore"):  # it goes on until the loss blows up
+        with modes_kept(model), np.errstate(all="ignore"):  # it continues until the loss diverges
             model.train()
             for step in range(steps):
                 rate = low * factor**step
@@ -141,14 +141,14 @@ def find_rate(
 
 
 def _steepest(rates: list[float], losses: list[float]) -> float:
-    """The rate at which the loss falls fastest over the logarithm of the rate, on its way to the least loss.
+    """The rate at which the loss falls fastest over the logarithm of the rate, before it reaches its minimum.
 
-    Behind that it jumps up and down, and falls from wherever it has jumped to.
+    After the minimum it jumps up and down, so a steep fall there means nothing.
     """
     count = int(np.argmin(losses)) + 1 if losses else 0
     if count < 5:
         return math.nan
-    # Over several steps: from one to the next it differs more between batches than by what was learned.
+    # Over several steps: between two steps the difference of batches outweighs what was learned.
     width = max(1, count // 8)
     window = np.full(2 * width + 1, 1 / (2 * width + 1))
     slopes = np.gradient(np.convolve(np.pad(losses[:count], width, "edge"), window, "valid"), np.log(rates[:count]))

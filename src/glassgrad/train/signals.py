@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Self
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # those that the system has; the last is Windows' Ctrl-Break
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # if the system has them; the last is Windows' Ctrl-Break
 
 
 class StopSignals:
     """While entered, Ctrl-C, SIGTERM and SIGHUP set `requested` to their number instead of ending the process.
 
-    The loop looks at `requested` after every step. A second signal raises `KeyboardInterrupt` at once, as a step may be
-    long, unless a file is being saved (`protected`): then it is raised when the file is whole.
-    Outside the main thread, where Python delivers no signals, nothing is installed and `request` is the way to stop.
+    The loop checks `requested` after every step. A second signal raises `KeyboardInterrupt` at once, as a step may be
+    long, unless a file is being saved (`protected`): then it is raised when the file is complete.
+    Outside the main thread, where Python delivers no signals, no handlers are installed; use `request` to stop.
     """
 
     def __init__(self) -> None:
         self.requested = 0
         self.at_once = False
-        """Raise at the first signal already: for work after the last save, which loses nothing by being cut off."""
+        """Raise at the first signal: for work after the last save, which can be interrupted without loss."""
         self._depth = 0
         self._overdue = False
         self._former: dict[int, Any] = {}
@@ -34,7 +34,7 @@ class StopSignals:
 
     @contextlib.contextmanager
     def protected(self) -> Iterator[None]:
-        """Put off interruption until the block is done."""
+        """Defer interruption until the end of the block."""
         self._depth += 1
         try:
             yield
@@ -56,7 +56,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for name in _NAMES:
                 number = getattr(signal, name, None)
-                # A signal that was set to be ignored (nohup does that) stays ignored.
+                # A signal that is ignored (nohup does that) stays ignored.
                 if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                     self._former[number] = signal.signal(number, self._receive)
         return self

@@ -1,4 +1,4 @@
-"""Callbacks that every run has a use for: stop when nothing improves, keep the best weights."""
+"""Common callbacks: stop when nothing improves, keep the best weights."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def measured(monitor: str, measures: Mapping[str, float]) -> float:
 
 
 class Watched:
-    """A measure of the validation, and which way it is better."""
+    """A validation measure, and whether higher or lower is better."""
 
     def __init__(self, monitor: str, higher: bool) -> None:
         self.monitor, self.higher = monitor, higher
 
     def of(self, measures: Mapping[str, float]) -> float:
-        """Return the measure, so that lower is better. Raises as `measured` does."""
+        """Return the measure with its sign such that lower is better. Raises as `measured` does."""
         value = measured(self.monitor, measures)
         return math.inf if math.isnan(value) else -value if self.higher else value
 
 
 class EarlyStopping(Callback):
-    """Ends a run when a measure has not improved for so many validations.
+    """Ends a run when a measure has not improved for `patience` validations.
 
-    Also for a loop of one's own, by `update`.
+    Your own loop can use it by `update`.
 
     Args:
         patience: validations without improvement after which to stop.
         monitor: which measure, "loss" or the name of a metric.
-        min_delta: how much better counts as better.
+        min_delta: the least change that counts as an improvement.
         higher: whether larger is better.
 
     Example:
@@ -56,7 +56,7 @@ class EarlyStopping(Callback):
         self.waited = 0
 
     def update(self, value: float) -> bool:
-        """Take a new value; return whether it is time to stop."""
+        """Add a new value; return whether to stop."""
         return self._take(self.watched.of({self.watched.monitor: float(value)}))
 
     def _take(self, value: float) -> bool:
@@ -67,7 +67,7 @@ class EarlyStopping(Callback):
         return self.waited >= self.patience
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """Take the new measure."""
+        """Add the new measure."""
         if self._take(self.watched.of(measures)):
             name = self.watched.monitor
             run.stop(f"{name} has not improved for {self.waited} validations")
@@ -90,7 +90,7 @@ class BestWeights(Callback):
         higher: whether larger is better.
 
     Attributes:
-        kept: (value, step) of those there are, the best first.
+        kept: (value, step) of the kept weights, the best first.
     """
 
     def __init__(self, count: int = 1, monitor: str = "loss", higher: bool = False) -> None:
@@ -109,7 +109,7 @@ class BestWeights(Callback):
         return directory / BEST / f"step-{step:08d}.safetensors"
 
     def on_train_start(self, run: RunState) -> None:
-        """Remove what was written after the checkpoint that the run goes on from; it will be written again."""
+        """Remove files from after the checkpoint that the run resumes from; they will be written again."""
         if run.directory is None:
             return
         known = {self.path(run.directory, step) for _, step in self._ranking}
@@ -118,7 +118,7 @@ class BestWeights(Callback):
                 path.unlink()
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """Write the weights if they are among the best, and remove those that no longer are."""
+        """Write the weights if they are among the best, and remove files that no longer are."""
         value = self.watched.of(measures)
         entry = (value, run.step)
         if math.isinf(value) or entry in self._ranking:

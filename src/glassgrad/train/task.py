@@ -1,4 +1,4 @@
-"""What a loop runs: a task says what a step is, where its batches come from, and when what is due."""
+"""The interface of the loop: a task defines the step, its batches, and when validation and saving are due."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from glassgrad.train.learner import Learner
 
 
 class Task:
-    """What is trained, and how often what else is done. A subclass or an instance sets what has no value here.
+    """What is trained, and on which schedule. A subclass or an instance sets the attributes without a value here.
 
     Attributes:
         config: has `log_every`, in steps, and `save_every`, in seconds.
-        learner: what callbacks see of the model; None for a bare function.
-        parts: what a checkpoint keeps, in the order in which it is loaded.
-        step: makes a step of a batch and returns the loss; an eager function or a compiled one.
-        batch_at: returns the batch of a step, counted from 0, so that a resumed run gets those it would have had.
+        learner: the model as callbacks see it; None for a bare function.
+        parts: the parts of a checkpoint, in the order in which they are loaded.
+        step: makes a step on a batch and returns the loss; an eager function or a compiled one.
+        batch_at: returns the batch of a step, counted from 0, so that a resumed run gets the same batches.
         rate_at: returns the learning rate of a step.
-        set_rate: sets it for the steps to come.
-        evaluate: returns the loss on the examples set aside, or a mapping with "loss" and what else was measured.
-        extras: returns what a line of the metrics says besides the loss.
-        steps: how many there are.
+        set_rate: sets it for the following steps.
+        evaluate: returns the loss on the validation examples, or a mapping with "loss" and other measures.
+        extras: returns further values for a line of the metrics.
+        steps: their number.
         eval_every: steps between validations.
-        epoch_steps: steps to an epoch; 0 where there are none.
-        held_out: what the examples set aside are called.
-        skips: `step` leaves out what is not finite by itself, so that a loss of NaN is no reason to stop.
-        save_share: about the largest share of the time that saving takes, however large the model and slow the disk.
-        resume_by: how a user goes on with the run at `{path}`.
+        epoch_steps: steps per epoch; 0 if there are no epochs.
+        held_out: the name of the validation examples.
+        skips: whether `step` skips non-finite losses itself, so that a NaN loss does not stop the run.
+        save_share: approximate upper limit of the share of time spent on saving, for any model and disk.
+        resume_by: how a user resumes the run at `{path}`.
     """
 
     config: Any
@@ -51,18 +51,18 @@ class Task:
 
     @property
     def validates(self) -> bool:
-        """Whether there are examples set aside."""
+        """Whether there are validation examples."""
         return True
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what has to be the same for a checkpoint to fit; asked once, before the first step."""
+        """Return the facts that a checkpoint must match; called once, before the first step."""
         return {}
 
     def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
         """Raise `errors.InputError` if the facts of a checkpoint are not those of this task."""
 
     def save_model(self, run: RunDirectory) -> None:
-        """Write, with every checkpoint, what is of use without the loop. Raises `OSError`."""
+        """Write the model's own files with every checkpoint. Raises `OSError`."""
 
 
 __all__ = ["Task"]

@@ -42,18 +42,18 @@ _NEVER = 10**18
 
 @dataclass(frozen=True)
 class FitResult:
-    """What came of `fit`.
+    """The result of `fit`.
 
     Attributes:
-        step, epoch: how many are done.
-        loss: mean over the last recorded stretch.
-        measures: of the last validation.
-        finished: whether nothing is left to be done.
+        step, epoch: how many steps and epochs are done.
+        loss: the mean since the last record.
+        measures: the results of the last validation.
+        finished: whether the training is complete.
         ended: why the run ended before its last step; None if it did not.
-        seconds: that the run has taken, over all its parts.
+        seconds: total time of the run, resumed parts included.
         records: everything that was logged, in order.
         best: (value, step) of the best validations, the best first.
-        directory: where the run is kept.
+        directory: the run directory.
     """
 
     step: int
@@ -73,15 +73,15 @@ class Trainer(Task):
 
     Args:
         model: a module.
-        optimizer: of its parameters.
-        loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or as the last of a tuple.
+        optimizer: the optimizer of its parameters.
+        loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or last in a tuple.
         train_loader: a `DataLoader` or any iterable of (inputs..., targets); arrays of other libraries are taken too.
-        val_loader: the same, of examples set aside.
-        scheduler: of the optimizer; counts steps or epochs as the configuration says.
-        config: everything that is no code.
-        callbacks: told of the run's events.
+        val_loader: the same for validation examples.
+        scheduler: the optimizer's schedule; the configuration says whether it counts steps or epochs.
+        config: all options that are plain values.
+        callbacks: called at the run's events.
         metrics: name -> function(outputs, targets) of a validation batch; means over the examples are logged.
-        more_loggers: further ones, beside those that the configuration names.
+        more_loggers: loggers besides those that the configuration names.
 
     Raises:
         errors.InputError: an empty loader, a loader without length and no number of steps, options that contradict.
@@ -151,7 +151,7 @@ class Trainer(Task):
         self._schedule()
         self.loop = Loop(self, [*self._own_callbacks(), *callbacks])
 
-    # --- what the loop asks ---------------------------------------------------------------------------
+    # --- the interface of the loop --------------------------------------------------------------------
 
     def _check(self, config: TrainingConfig) -> None:
         for option in ("patience", "eval_every"):
@@ -165,7 +165,7 @@ class Trainer(Task):
         self._logger_names = known
 
     def _schedule(self) -> None:
-        """Set what the loop asks about a run: when things are due, and what a checkpoint keeps."""
+        """Set the attributes that the loop reads: when things are due, and the parts of a checkpoint."""
         config, feed = self.config, self.feed
         self.epoch_steps = feed.steps or 0
         if not config.steps and not self.epoch_steps:
@@ -175,19 +175,19 @@ class Trainer(Task):
         self.skips = self.learner.options.skip_nonfinite
         self.batch_at, self.extras = feed.at, self.learner.extras
         self.rate_at = lambda step: float(self.optimizer.param_groups[0]["lr"])
-        self.set_rate = lambda rate: None  # the scheduler does
+        self.set_rate = lambda rate: None  # the scheduler sets it
         parts: dict[str, Stateful] = {**self.learner.parts, "feed": feed}
         if self.scheduler is not None:
             parts["scheduler"] = AsArrays(self.scheduler)
-        self.parts = {**parts, "random": feed.random}  # last, as going back to a place in an epoch may draw
+        self.parts = {**parts, "random": feed.random}  # last, as restoring a loader may draw
 
     @property
     def validates(self) -> bool:
-        """Whether there are examples set aside; a loader may be set later."""
+        """Whether there are validation examples; their loader may be set later."""
         return self.val_loader is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return what has to be the same for a checkpoint to fit."""
+        """Return the facts that a checkpoint must match."""
         config = self.config
         options = {
             "optimizer": type(self.optimizer).__name__,
@@ -219,7 +219,7 @@ class Trainer(Task):
             yield self._best
 
     def step(self, *batch: Any) -> Any:
-        """Make a step; the first is tried out first, so that what cannot work is said in the user's own terms."""
+        """Make a step; the first one runs a trial before, whose errors name the user's own code."""
         try:
             if not self._tried:
                 self._try(batch)
@@ -237,16 +237,16 @@ class Trainer(Task):
         if self.learner.loss_fn is not None and (len(first) < 2 or isinstance(first[0], Mapping)):
             kind = "dictionaries" if isinstance(first[0], Mapping) else "single tensors"
             raise errors.FIT_BATCH(given=kind)
-        if self.engine == "compiled":  # op by op it says where; an eager step does so by itself
+        if self.engine == "compiled":  # an eager trial names the line; an eager step does so itself
             with untouched(self.model), no_grad():
                 self.learner.loss(*first)
 
     # --- validation -----------------------------------------------------------------------------------
 
     def evaluate(self, loader: Any = None) -> dict[str, float]:
-        """Return the mean loss and metrics over a loader (that of the validation if none is given).
+        """Return the mean loss and metrics over a loader (the validation loader by default).
 
-        With the averaged weights, where an average is kept; random numbers go on as if nothing had been.
+        It uses the averaged weights, if an average is kept, and leaves the random state unchanged.
         """
         loader = self.val_loader if loader is None else loader
         totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
@@ -268,28 +268,28 @@ class Trainer(Task):
     # --- training -------------------------------------------------------------------------------------
 
     def fit(self, resume: bool = False, until: int | None = None) -> FitResult:
-        """Train to the end, or to the step `until`; called again, go on.
+        """Train to the end, or to the step `until`; a further call continues.
 
         A model in evaluation mode is put into training mode; a layer that is in evaluation mode by itself, such as a
-        normalisation whose statistics are to stay, remains in it.
+        normalisation with frozen statistics, remains in it.
 
-        With a `run_dir` everything is kept there, and Ctrl-C (SIGTERM, SIGHUP) saves before it does what it does.
+        With a `run_dir` everything is kept there, and Ctrl-C (SIGTERM, SIGHUP) saves before it ends the run.
 
         Args:
-            resume: go on with the run in `run_dir` if there is one, bit for bit as if it had never stopped.
+            resume: continue the run in `run_dir` if there is one, bit for bit as if it had never stopped.
             until: stop after this step for now, as if it had been interrupted.
 
         Raises:
             errors.InputError: `run_dir` holds a run and `resume` is not set, or its checkpoint is damaged or of
                 another model; a batch that cannot be trained on.
-            errors.RunError: a loss that is no number, a disk that is full, a step that cannot be compiled.
+            errors.RunError: a non-finite loss, a full disk, a step that cannot be compiled.
         """
         stop, display = StopSignals(), self._display()
         with contextlib.ExitStack() as stack:
             self._open(stack, resume)
             with self.loop.saving(self.run):
                 taking = [self._records, *self._loggers, *self._named_loggers(stack)]
-            if not self.model.training:  # else a part of it that is in evaluation mode is so on purpose
+            if not self.model.training:  # otherwise parts in evaluation mode are so on purpose
                 self.model.train()
             stack.enter_context(stop)
             stack.callback(self.feed.pause)
@@ -302,7 +302,7 @@ class Trainer(Task):
         return self._result(finished)
 
     def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:
-        """Make the run directory or open it, and hold it."""
+        """Make the run directory or open it, and lock it."""
         if not self.config.run_dir:
             return
         path = Path(self.config.run_dir)
@@ -363,18 +363,18 @@ class Trainer(Task):
 
 
 class _Schedule(Callback):
-    """Lets a scheduler count epochs, or look at what was measured."""
+    """Steps a scheduler after epochs or after validations."""
 
     def __init__(self, scheduler: Any, config: TrainingConfig) -> None:
         self.scheduler, self.monitor = scheduler, config.monitor
 
     def on_epoch_end(self, run: RunState) -> None:
-        """Count an epoch."""
+        """Step after an epoch."""
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """Look at a measure."""
+        """Step with a validation measure."""
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(measured(self.monitor, measures))
 
@@ -392,7 +392,7 @@ def _step_options(config: TrainingConfig, engine: str) -> StepOptions:
 
 
 def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> None:
-    """The order of the arguments is easily mistaken."""
+    """Check the types, since the order of the arguments is easily confused."""
     for name, given, fine, expected in (
         ("model", model, isinstance(model, Module), "a module of glassgrad.nn"),
         ("optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"),

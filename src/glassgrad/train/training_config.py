@@ -1,7 +1,7 @@
-"""`TrainingConfig`: everything about a run that is no code, defined once for Python, TOML files and the command line.
+"""`TrainingConfig`: the plain options of a run, defined once for Python, TOML files and the command line.
 
-A script adds its own options by subclassing, with `option` for each; they then are in the file and on the command line
-as well, with the same checks and the same messages.
+A script adds its own options by subclassing, with `option` for each; they then appear in the file and on the command
+line as well, with the same checks and messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASK = "trainer"
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What a `Trainer` is told.
+    """The options of a `Trainer`.
 
     Raises `errors.InputError` for an unknown name, with the nearest one, and for a value that cannot be used.
 
@@ -43,21 +43,21 @@ class TrainingConfig:
         128
     """
 
-    epochs: int = option(10, "how often the training loader is gone through", low=1, high=1e9)
+    epochs: int = option(10, "passes over the training loader", low=1, high=1e9)
     steps: int = option(0, "training steps; 0 for as many as the epochs have", low=0, high=1e12)
     engine: str = option(
         "compiled",
         "how steps are computed: as one native program, or op by op; compiled is eager where there is no llvmlite",
         choices=("compiled", "eager"),
     )
-    accumulate: int = option(1, "batches of the loader to a step, their gradients averaged", low=1, high=1e6)
+    accumulate: int = option(1, "batches of the loader per step, their gradients averaged", low=1, high=1e6)
     clip_norm: float = option(0.0, "largest norm of all gradients together; 0 for no limit", low=0)
-    clip_value: float = option(0.0, "largest size of every number of a gradient; 0 for no limit", low=0)
-    skip_nonfinite: bool = option(False, "leave out steps whose gradients are not finite, and count them")
+    clip_value: float = option(0.0, "largest absolute value of a gradient's elements; 0 for no limit", low=0)
+    skip_nonfinite: bool = option(False, "skip steps whose gradients are not finite, and count them")
     norms: bool = option(False, "record the norm of the gradients; recorded anyway where it is needed")
     loss_scale: float = option(0.0, "first factor of dynamic loss scaling; 0 for none", low=0)
-    dtype: str = option("", "what the forward pass computes in; empty for the model's own", choices=DTYPES)
-    ema: float = option(0.0, "share an average of the weights keeps at each step; 0 for no average", low=0, high=1)
+    dtype: str = option("", "dtype of the forward pass; empty for the model's own", choices=DTYPES)
+    ema: float = option(0.0, "decay of a moving average of the weights; 0 for no average", low=0, high=1)
     schedule: str = option("step", "what a scheduler counts", choices=("step", "epoch"))
     patience: int = option(0, "validations without improvement after which to stop; 0 for never", low=0, high=1e9)
     min_delta: float = option(0.0, "how much better counts as an improvement", low=0)
@@ -67,13 +67,13 @@ class TrainingConfig:
     check_data: bool = option(True, "look for NaN and infinity in every batch")
     run_dir: str = option("", "where to keep checkpoints, metrics and weights; empty for nowhere")
     log_to: str = option("jsonl", "what to log to, separated by commas: jsonl, csv, tensorboard, wandb")
-    log_every: int = option(10, "steps to a record of the metrics", low=1, high=1e12)
+    log_every: int = option(10, "steps between records of the metrics", low=1, high=1e12)
     eval_every: int = option(0, "steps between validations; 0 for once an epoch", low=0, high=1e12)
     save_every: float = option(10.0, "seconds between checkpoints", above=0, high=1e9)
     progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
 
     def __new__(cls, *args: Any, **values: Any) -> Self:
-        """Check the names, for which a dataclass has no suggestion."""
+        """Check the names, since a dataclass would suggest no correction."""
         known = [entry.name for entry in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
@@ -91,12 +91,12 @@ class TrainingConfig:
     def from_toml(cls, path: str | Path, **changes: Any) -> Self:
         """Read a configuration file, and change some of its values.
 
-        Raises `errors.InputError` when it cannot be read, is no TOML, or has a key or value that cannot be used.
+        Raises `errors.InputError` if it cannot be read, is not TOML, or has a key or value that cannot be used.
         """
         return resolve(cls, [read_toml(Path(path), cls, TASK), Layer(changes, str)])
 
     def to_toml(self) -> str:
-        """Return the configuration as TOML, every key under what it means."""
+        """Return the configuration as TOML, every key under its help text."""
         return to_toml(self, TASK)
 
     # --- the command line ---
@@ -116,7 +116,7 @@ class TrainingConfig:
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace | Mapping[str, Any]) -> Self:
-        """Put a configuration together from the file of --config and the options that were given."""
+        """Build a configuration from the file of --config and the given options."""
         given = dict(arguments if isinstance(arguments, Mapping) else vars(arguments))
         kinds = {key: kind for key, (kind, _) in rules(cls).items()}
         values = {key: _read(given[key], kind) for key, kind in kinds.items() if given.get(key) is not None}
@@ -125,7 +125,7 @@ class TrainingConfig:
 
     @classmethod
     def from_command_line(cls, arguments: Sequence[str] | None = None, description: str = "") -> Self:
-        """Read the options of a script, --config among them; a misspelt one is answered with the nearest.
+        """Read the options of a script, --config among them; the error for a misspelt one suggests the nearest.
 
         Raises `errors.InputError` for an unknown option or a value that cannot be used; `--help` ends the program.
         """
@@ -139,12 +139,12 @@ class TrainingConfig:
 
 
 def check(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as their types. Raises `errors.InputError` naming the one that cannot be used."""
+    """Return values converted to their types. Raises `errors.InputError` naming the one that cannot be used."""
     return resolve_values(cls, [Layer(values, lambda key: f"{cls.__name__}.{key}")])
 
 
 def _read(text: Any, kind: type) -> Any:
-    """Turn an option's text into its type; what does not fit is reported by the check of all values."""
+    """Convert an option's text to its type; the check of all values reports text that cannot be converted."""
     if not isinstance(text, str) or kind is str:
         return text
     try:

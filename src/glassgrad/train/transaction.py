@@ -1,4 +1,4 @@
-"""Taking over a state as a whole: what the parts are is compared first, and an error puts everything back."""
+"""Loading a state as a whole: the parts are compared first, and an error restores everything."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.weights import check_shapes
 
 _FOREIGN = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, RuntimeError)
-"""What a description that nobody of ours has written leads to."""
+"""The errors that a foreign or damaged description may cause."""
 
 
 def described(part: Any) -> dict[str, Any]:
-    """Return what a part has to have in common with the one whose state it takes over."""
+    """Return the facts of a part that must match those of the stored state."""
     if hasattr(part, "parameters") and hasattr(part, "state_dict") and not _is_optimizer(part):
         dtypes = {name: str(value.dtype) for name, value in part.state_dict().items() if hasattr(value, "dtype")}
         return {"dtypes": dtypes}
     found: dict[str, Any] = {}
-    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # a class of a user's may be renamed
+    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # a user may rename a class
         found["kind"] = type(part).__name__
     if _is_optimizer(part):
         found["parameters"] = [[list(one.shape) for one in group["params"]] for group in part.param_groups]
@@ -33,9 +33,9 @@ def described(part: Any) -> dict[str, Any]:
 
 
 def check_parts(parts: Mapping[str, Any], shapes: Mapping[str, Any], stored: Mapping[str, Any], path: Path) -> None:
-    """Raise `errors.InputError` unless each part is of the kind, the shapes and the dtypes that were stored.
+    """Raise `errors.InputError` unless each part has the class, shapes and dtypes that were stored.
 
-    A file from before the descriptions were stored has `shapes` only.
+    A file from before descriptions were stored has `shapes` only.
     """
     for name, given in shapes.items():
         check_shapes(parts[name], given, path)
@@ -48,7 +48,7 @@ def check_parts(parts: Mapping[str, Any], shapes: Mapping[str, Any], stored: Map
 
 
 def _difference(fact: str, given: Any, own: Any) -> dict[str, Any]:
-    """Say in what a stored description differs."""
+    """Describe the difference to a stored description."""
     if fact == "inner":
         given, own = ([one.get("kind") for one in many] for many in (given, own))
         fact = "schedules"
@@ -64,16 +64,16 @@ def _text(value: Any) -> str:
 
 @contextlib.contextmanager
 def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
-    """Put the parts back to what they were before when the block ends in an error.
+    """Restore the parts if the block ends in an error.
 
-    By their own states, and without the engine's snapshots: learners by hand load nothing of the engine.
+    It uses their own states rather than the engine's snapshots, since manual learners load nothing of the engine.
     """
     before = [(part, copy.deepcopy(part.state_dict()), _attributes(part)) for part in parts.values()]
     try:
         yield
     except BaseException:
         for part, state, attributes in before:
-            with contextlib.suppress(Exception):  # the error on its way out is the one to tell
+            with contextlib.suppress(Exception):  # the original error is the one to report
                 part.load_state_dict(state)
             for owner, values in attributes:
                 vars(owner).update(values)
@@ -81,8 +81,8 @@ def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
 
 
 def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the attributes of a part, which a state need not hold: where a loader goes on, for example."""
-    inner = getattr(part, "_part", part)  # behind `AsArrays`
+    """Return the attributes of a part, some of which its state may lack: a loader's position, for example."""
+    inner = getattr(part, "_part", part)  # inside `AsArrays`
     return [] if _is_module(inner) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
 
 
@@ -96,7 +96,7 @@ def _is_optimizer(part: Any) -> bool:
 
 @contextlib.contextmanager
 def named_as_damaged(path: Path) -> Iterator[None]:
-    """Name the file when what is described in it makes no sense."""
+    """Turn errors about an invalid description into one that names the file."""
     try:
         yield
     except errors.InputError:
@@ -107,7 +107,7 @@ def named_as_damaged(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named_as_unfit(path: Path, name: str) -> Iterator[None]:
-    """Name the file and the part when a state does not fit it."""
+    """Turn errors about a state that does not fit into one that names the file and the part."""
     try:
         yield
     except errors.InputError:

@@ -1,1 +1,1 @@
-"""What a run leaves on disk: checkpoints, metrics, weights and the run directory."""
+"""Files of a run: checkpoints, metrics, weights and the run directory."""

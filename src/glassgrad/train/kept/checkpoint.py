@@ -19,17 +19,17 @@ from glassgrad.data.atomic import write_atomically
 Array = Any
 
 _KEY = "glassgrad"
-"""The one key of the header's metadata; of two, safetensors would change the order from one process to the next."""
+"""The only key of the header's metadata; safetensors would write two of them in random order."""
 
 _DEEPEST = 150
-"""A state is nested a dozen levels deep; whatever walks through it by recursion manages this many."""
+"""Deepest nesting that is read: states have a dozen levels, and all recursive code can handle this many."""
 
 
 class Stateful(Protocol):
     """Whatever can be stored in a checkpoint: modules, optimizers, schedules, generators."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to go on."""
+        """Return everything that is needed to continue."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> Any:
         """Take over what `state_dict` returned."""
@@ -40,13 +40,13 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
     from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    rest = json.loads(json.dumps(rest))  # as it will be read: keys that are numbers become text, and sort as text
+    rest = json.loads(json.dumps(rest))  # as it will be read: numbers as keys become text, and sort as text
     entry = {"sha256": _checksum(arrays, rest), "rest": rest}
     write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Read what `save_checkpoint` wrote. Raises `errors.InputError` for a file that is missing, cut or changed."""
+    """Read what `save_checkpoint` wrote. Raises `errors.InputError` if it is missing, truncated or corrupt."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -79,7 +79,7 @@ def _metadata(content: bytes) -> dict[str, str]:
 
 
 def _is_deeper(tree: Any, most: int) -> bool:
-    """Tell whether lists and dictionaries lie in each other to more than a depth, without recursion."""
+    """Tell whether lists and dictionaries are nested deeper than `most`, without recursion."""
     level = [tree]
     for _ in range(most):
         inner: list[Any] = []
@@ -126,7 +126,7 @@ def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
 
 
 def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
-    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for what `pack` has not made."""
+    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for anything that `pack` did not make."""
     if isinstance(tree, list):
         return [unpack(value, arrays) for value in tree]
     if not isinstance(tree, dict):

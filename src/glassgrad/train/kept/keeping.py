@@ -1,4 +1,4 @@
-"""`Checkpoint`: everything a training loop of one's own needs to go on bit for bit, in one file."""
+"""`Checkpoint`: all that your own training loop needs to continue bit for bit, in one file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RANDOM = "random numbers"
 
 
 class Checkpoint:
-    """Saves and loads parts that have `state_dict` and `load_state_dict`, and the random numbers with them.
+    """Saves and loads parts that have `state_dict` and `load_state_dict`, and the random state.
 
-    Written in one rename, so that a kill or a full disk leaves the file from before; with a checksum; without pickle.
+    Written in one rename, so that a kill or a full disk leaves the previous file; with a checksum, without pickle.
 
     Args:
         path: the file.
-        parts: model, optimizer, scheduler, loader and so on, by names of your choice.
+        parts: model, optimizer, scheduler, loader and so on, under names of your choice.
 
     Example:
         >>> import tempfile
@@ -48,7 +48,7 @@ class Checkpoint:
     def save(self, **values: Any) -> None:
         """Write the parts and some values of your own: numbers, text, lists and dictionaries of them.
 
-        Raises `errors.RunError` when it cannot be written; the file from before then stays whole.
+        Raises `errors.RunError` if it cannot be written; the previous file then stays intact.
         """
         arrays: dict[str, Any] = {}
         rest = {
@@ -66,11 +66,11 @@ class Checkpoint:
             raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror or error, kept=kept) from None
 
     def load(self) -> dict[str, Any] | None:
-        """Take over the parts and return the values; None where there is no file.
+        """Load the parts and return the values; None if there is no file.
 
-        Raises `errors.InputError` for a file that is cut short, changed or foreign, for one of another model, with the
+        Raises `errors.InputError` for a file that is truncated, corrupt or foreign, for one of another model, with the
         names that are missing, unexpected or of another shape or dtype, and for one of another optimizer, schedule or
-        other part. Whatever is raised, all parts and the random numbers are as they were.
+        other part. After any error, all parts and the random state are as before.
         """
         sweep(self.path.parent, self.path.name)
         if not self.path.exists():

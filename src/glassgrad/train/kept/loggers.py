@@ -1,6 +1,6 @@
-"""Loggers: what takes the records of a run besides metrics.jsonl. Each is loaded when a run asks for it by name.
+"""Loggers that take the records of a run besides metrics.jsonl. Each is loaded when a run asks for it by name.
 
-A resumed run makes the steps after its checkpoint again; `drop_after` is called first, so that no step is there twice.
+A resumed run repeats the steps after its checkpoint; `drop_after` is called first, so that no step is logged twice.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CSVLogger:
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
             return []
-        with self.path.open(newline="", encoding="utf-8", errors="replace") as file:  # a kill may cut a character
+        with self.path.open(newline="", encoding="utf-8", errors="replace") as file:  # a kill may truncate a character
             return [{key: value or "" for key, value in row.items() if key} for row in csv.DictReader(file)]
 
     def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:
@@ -71,14 +71,14 @@ class CSVLogger:
         self._columns = columns
 
     def sync(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: records are not buffered."""
 
     def close(self) -> None:
         """Nothing is open."""
 
 
 class TensorBoardLogger:
-    """Scalars as TensorBoard shows them, `train/loss` and so on, by the package tensorboardX."""
+    """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX."""
 
     def __init__(self, directory: Path) -> None:
         self._package = _package("tensorboard", "tensorboardX")
@@ -95,11 +95,11 @@ class TensorBoardLogger:
                 self._writer.add_scalar(f"{record['event']}/{key}", value, record["step"])
 
     def drop_after(self, step: int) -> None:
-        """Let TensorBoard leave out what an earlier process wrote of later steps."""
+        """Make TensorBoard ignore later steps that an earlier process wrote."""
         self._purge = step + 1
 
     def sync(self) -> None:
-        """Write what the package keeps back."""
+        """Write the package's buffer."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -111,7 +111,7 @@ class TensorBoardLogger:
 
 
 class WandbLogger:
-    """Records to Weights & Biases, by the package wandb; a resumed run goes on with its own."""
+    """Records for Weights & Biases, by the package wandb; a resumed run continues its own."""
 
     def __init__(self, config: Mapping[str, Any], identity: str, **options: Any) -> None:
         self._run: Any = _package("wandb", "wandb").init(config=dict(config), id=identity, resume="allow", **options)
@@ -126,10 +126,10 @@ class WandbLogger:
         self._run.log(values, step=record["step"])
 
     def drop_after(self, step: int) -> None:
-        """The service keeps the first value of a step by itself."""
+        """Do nothing: the service keeps the first value of a step."""
 
     def sync(self) -> None:
-        """The package sends in the background."""
+        """Do nothing: the package sends in the background."""
 
     def close(self) -> None:
         """Finish the run."""
@@ -158,7 +158,7 @@ class Records:
         self.all = [record for record in self.all if record["step"] <= step]
 
     def sync(self) -> None:
-        """Nothing is kept elsewhere."""
+        """Do nothing: records stay in memory."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -1,7 +1,7 @@
 """metrics.jsonl: one JSON object per line, on disk as soon as it is known.
 
-A run may be killed at any byte, so the reader takes a cut last line for what it is, and a resumed run drops the lines
-of the steps it will make again.
+A run may be killed at any byte, so the reader skips a truncated last line, and a resumed run drops the lines of the
+steps that it will repeat.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from glassgrad.data.atomic import BINARY, write_all, write_atomically
 
 
 class Logger(Protocol):
-    """Whatever takes the records of a run: JSONL, CSV, TensorBoard and others."""
+    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
 
     def write(self, **record: Any) -> None:
         """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""
 
     def sync(self) -> None:
-        """Make sure that what was written survives; called before every checkpoint."""
+        """Flush what was written to stable storage; called before every checkpoint."""
 
     def close(self) -> None:
-        """Write what is still to be written, and let go of files."""
+        """Write what is buffered, and close files."""
 
 
 class MetricsLog(AbstractContextManager["MetricsLog"]):
@@ -45,11 +45,11 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
 
     def write(self, **record: Any) -> None:
-        """Append one record. Raises `OSError` when the disk is full, `ValueError` for NaN, which is no JSON."""
+        """Append one record. Raises `OSError` when the disk is full, `ValueError` for NaN, which JSON lacks."""
         write_all(self._descriptor, json.dumps(record, allow_nan=False).encode() + b"\n")
 
     def sync(self) -> None:
-        """Force what was written to the disk, so that a power cut keeps it as well."""
+        """Force what was written to the disk, so that it survives a power cut."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a metrics file; a missing file has none, and a line that was cut short is left out."""
+    """Return the records of a metrics file; a missing file has none, and a truncated line is skipped."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -71,14 +71,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # an empty line, one that a kill or a full disk cut short, or none of ours
+            continue  # an empty line, one truncated by a kill or a full disk, or a foreign one
         if isinstance(record, dict) and isinstance(record.get("step"), int):
             records.append(record)
     return records
 
 
 def drop_after(path: Path, step: int) -> None:
-    """Remove the records of later steps than `step`, and those of the end of a run, which will be written again."""
+    """Remove the records of steps after `step`, and those of the end of a run, which will be written again."""
     kept = [record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"]
     write_atomically(path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))
 

@@ -1,4 +1,4 @@
-"""The random numbers of a program as a part of a checkpoint."""
+"""The random state of a program as a part of a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from glassgrad.engine.random import default_generator
 
 
 class RandomState:
-    """The random numbers of a program: those of glassgrad, NumPy and Python, and generators given besides."""
+    """The random state of a program: of glassgrad, NumPy and Python, and of additional generators."""
 
     def __init__(self, *generators: Any) -> None:
         self._generators = [default_generator, *generators]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where each of them is."""
-        name, keys, *place = np.random.get_state()  # noqa: NPY002 - data sets may use the old generator
+        """Return the state of each generator."""
+        name, keys, *place = np.random.get_state()  # noqa: NPY002 - data sets may use the legacy generator
         version, numbers, gauss = random.getstate()
         return {
             "glassgrad": [generator.get_state() for generator in self._generators],

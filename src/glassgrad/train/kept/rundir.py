@@ -1,12 +1,12 @@
-"""The directory of a run: what is in it, and that only one process at a time trains in it.
+"""The directory of a run: its files, and the lock that lets only one process at a time train in it.
 
 config.toml          every hyperparameter, commented; can be given to --config
-metrics.jsonl        one record per line, as the run goes
+metrics.jsonl        one record per line, written during the run
 model.safetensors    the weights, readable by PyTorch; enough to sample from
-state.safetensors    everything needed to go on bit for bit
+state.safetensors    everything needed to resume bit for bit
 loss.png             the loss over the steps, drawn at the end
 best/                weights of the best validations, if a run keeps any
-monitor.npz          what the gradients did, if a run is watched, and four pictures of it (see monitoring.py)
+monitor.npz          statistics of the gradients, if a run is watched, and four pictures of it (see monitoring.py)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEST = "best"
 
 _LOCK = ".lock"
 _HELD: set[int] = set()
-"""Open locks. A forked process shares them, and would hold the run after the one that trains is gone."""
+"""Open locks. A forked process inherits them and would hold the run after the training process is gone."""
 
 
 def _let_go() -> None:
@@ -63,7 +63,7 @@ class RunDirectory:
 
     @classmethod
     def existing(cls, path: str | Path) -> RunDirectory:
-        """Open a run to go on with it. Raises `errors.InputError` when there is none."""
+        """Open a run to continue it. Raises `errors.InputError` if there is none."""
         run = cls(Path(path))
         if not run.path.is_dir():
             reason = "it is a file" if run.path.exists() else "there is no such directory"
@@ -75,7 +75,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the run for this process; the system lets go of it however the process ends."""
+        """Lock the run for this process; the system releases the lock however the process ends."""
         try:
             descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
         except OSError as error:
@@ -91,13 +91,13 @@ class RunDirectory:
             yield
         finally:
             _HELD.discard(descriptor)
-            with contextlib.suppress(OSError):  # closing lets go of it all the same
-                _release(descriptor)  # also for a process forked a moment ago
+            with contextlib.suppress(OSError):  # closing releases it all the same
+                _release(descriptor)  # also for a process that was just forked
             os.close(descriptor)
 
 
 def _take(descriptor: int) -> None:
-    """Lock a file at once, or raise `OSError`; the system lets go of it when the process ends."""
+    """Lock a file without waiting, or raise `OSError`; the system releases it when the process ends."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -120,7 +120,7 @@ def _release(descriptor: int) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Raise `errors.InputError` when a new run cannot be made at `path`, before any work is done for it."""
+    """Raise `errors.InputError` if a new run cannot be made at `path`, before any work is done for it."""
     if not path.exists():
         return
     if (path / CONFIG).exists() or (path / STATE).exists():
@@ -130,7 +130,7 @@ def check_free(path: Path) -> None:
 
 
 def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) -> RunDirectory:
-    """Make a run directory and put its first files there with `fill`, all at once: it appears whole or not at all.
+    """Make a run directory with the files that `fill` writes, atomically: it appears complete or not at all.
 
     Without a path, the next free `runs/TASK-NNN` is taken. Raises `errors.InputError` when it cannot be made.
     """
@@ -143,7 +143,7 @@ def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) ->
         temporary.mkdir()
         fill(RunDirectory(temporary))
         final = _move(temporary, path) if path else _move_to_next(temporary, parent, task)
-    except BaseException as error:  # Ctrl-C too leaves no half-made folder
+    except BaseException as error:  # even Ctrl-C leaves no incomplete folder
         shutil.rmtree(temporary, ignore_errors=True)
         _remove_empty(made)
         if isinstance(error, OSError):
@@ -170,14 +170,14 @@ def _make_parents(parent: Path) -> list[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):  # somebody has put something in
+        with contextlib.suppress(OSError):  # another process has put something in
             folder.rmdir()
 
 
 def _move(temporary: Path, path: Path) -> Path:
     check_free(path)
     if path.exists():
-        path.rmdir()  # empty; some systems do not rename over an empty directory
+        path.rmdir()  # it is empty; some systems do not rename over an empty directory
     return temporary.rename(path)
 
 
@@ -185,7 +185,7 @@ def _move_to_next(temporary: Path, parent: Path, task: str) -> Path:
     number = 1 + max((_number(entry.name, task) for entry in parent.iterdir()), default=0)
     while True:
         path = parent / f"{task}-{number:03d}"
-        # Another process may have taken the number since; renaming onto its directory fails, as that is not empty.
+        # Another process may have taken the number since; renaming onto its non-empty directory fails.
         try:
             if not path.exists():
                 return temporary.rename(path)

@@ -1,4 +1,4 @@
-"""Files of weights: written with their checksum, and taken over only if every name and shape is the model's."""
+"""Files of weights: written with a checksum, and loaded only if every name and shape matches the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def write_weights(path: Path, weights: Mapping[str, Array], description: dict[st
 
 
 def load_weights(model: Any, path: str | Path) -> dict[str, Any]:
-    """Take over the weights of a run's model.safetensors or of one of its best/; return what stands beside them.
+    """Load a run's model.safetensors or one of the files in best/; return the description stored with it.
 
-    Raises `errors.InputError` for a file that is missing, cut short, changed or not written by glassgrad, and for
+    Raises `errors.InputError` for a file that is missing, truncated, corrupt or not written by glassgrad, and for
     weights of another model, with the names that are missing, unexpected or of another shape; nothing is changed then.
     """
     arrays, description = load_checkpoint(Path(path))

@@ -1,4 +1,4 @@
-"""What a person sees of a run: lines, the live display, pictures."""
+"""The views of a run: lines, the live display, pictures."""
 
 from __future__ import annotations
 

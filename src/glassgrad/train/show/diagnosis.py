@@ -1,4 +1,4 @@
-"""What the doctor makes of a run from its directory: its losses, and the record of `--doctor` or `--monitor`."""
+"""The doctor's findings about a run directory: its losses, and the record of `--doctor` or `--monitor`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from glassgrad.train.show.monitoring import RECORD
 
 Array = Any
 
-# In metrics.jsonl a line of these events is no validation.
+# Events of metrics.jsonl that are not validations.
 _OTHERS = frozenset({"train", "final"})
 
 
 def run_of(directory: str | Path) -> Run:
-    """Return what a run directory knows of its run. Raises `errors.InputError` where there is none."""
+    """Return the run that a directory records. Raises `errors.InputError` if there is none."""
     path = Path(directory)
     if not path.is_dir():
         reason = "it is a file" if path.exists() else "there is no such directory"
@@ -50,7 +50,7 @@ def run_of(directory: str | Path) -> Run:
 
 
 def findings_of(directory: str | Path) -> tuple[Finding, ...]:
-    """Return what the rules find in a run directory, errors first."""
+    """Return the findings of the rules about a run directory, errors first."""
     return apply(RUN_RULES, run_of(directory))
 
 

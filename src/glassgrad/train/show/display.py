@@ -10,11 +10,11 @@ from typing import IO, Protocol
 from glassgrad.train.show.progress import Progress, duration, number, speed
 
 _SILENCE = 10.0
-"""Seconds after which a line is due even between milestones."""
+"""Seconds after which a line is printed even between milestones."""
 
 
 class Display(Protocol):
-    """What a training loop tells about itself."""
+    """The display of a training loop."""
 
     def start(self, progress: Progress) -> None:
         """Training begins."""
@@ -33,9 +33,9 @@ class Display(Protocol):
 
 
 class PlainDisplay:
-    """One line per milestone, and one now and then between them.
+    """One line per milestone, and some in between.
 
-    `on_closed` is called once when the output no longer takes anything (the reader of a pipe is gone).
+    `on_closed` is called once when the output is closed (the reader of a pipe is gone).
     """
 
     def __init__(self, output: IO[str], on_closed: Callable[[], None] = lambda: None) -> None:
@@ -94,7 +94,7 @@ class NoDisplay:
 
 
 def silence(output: IO[str]) -> None:
-    """Send what is still buffered for a closed output nowhere; Python would complain about it at exit."""
+    """Discard what is buffered for a closed output, or Python would complain about it at exit."""
     try:
         descriptor = output.fileno()
     except (OSError, ValueError):

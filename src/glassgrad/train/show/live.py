@@ -20,16 +20,16 @@ _ASCII_LEVELS = "_.-=+*#@"
 
 
 class TerminalConsole(Console):
-    """A console that reports a reader that is gone; rich's own would end the process, checkpoint or not."""
+    """A console that reports a closed output; rich's own would end the process without a checkpoint."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class LiveDisplay:
-    """Two lines that are redrawn in place: how far the run is, and how well it does.
+    """Two lines that are redrawn in place: the progress of the run and its losses.
 
-    Colours follow rich's rules, `NO_COLOR` among them. The width is read anew for every frame.
+    Colours follow rich's rules, `NO_COLOR` among them. The width is read again for every frame.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class LiveDisplay:
         self._unicode = encoding.startswith("utf")
 
     def start(self, progress: Progress) -> None:
-        # The loop says when to draw: a refreshing thread would compete with training for the interpreter.
+        # The loop decides when to draw: a refreshing thread would compete with training for the GIL.
         # A warning on a terminal goes above the display; one that the user sends to a file stays there.
         self._live = Live(
             self._frame(progress),

@@ -1,10 +1,10 @@
-"""`--monitor`: a run that is watched, and what its directory then holds.
+"""`--monitor`: watching a run, and the files that this adds to its directory.
 
 monitor.npz                what `glassgrad.GradientMonitor.load` reads, and NumPy
-gradient_flow.png          how large the gradients of the layers are, at the beginning and at the end
-gradient_histograms.png    how they are spread, over the steps
-total_norm.png             the norm of all together, before and after clipping
-activations.png            what the layers put out, and the units that are dead or saturated
+gradient_flow.png          sizes of the layers' gradients, at the beginning and at the end
+gradient_histograms.png    their distributions, over the steps
+total_norm.png             their total norm, before and after clipping
+activations.png            outputs of the layers, and the units that are dead or saturated
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 RECORD = "monitor.npz"
 
 SAMPLES = 200
-"""Steps sampled in a run when nobody says how many: enough for a picture, few enough to cost little."""
+"""Steps sampled in a run by default: enough for a picture, few enough to cost little."""
 
 
 class Monitoring(Callback):
     """Watches gradients, weights, updates and activations of a run, and keeps the record in its directory.
 
-    A sampled step is looked at beforehand, by an eager pass of which nothing remains, on the batch and with the random
-    numbers that the step will have: the weights that come out are the same bit for bit, whatever the engine.
+    A sampled step is preceded by an eager pass on the same batch with the same random numbers, and its effects are
+    undone: the trained weights are the same bit for bit, on every engine.
 
     Args:
-        every: sample each so many steps; 0 for as many as make 200 samples of the run.
+        every: steps between samples; 0 for 200 samples per run.
     """
 
     def __init__(self, every: int = 0) -> None:
@@ -41,7 +41,7 @@ class Monitoring(Callback):
         self._wanted = every
 
     def on_train_start(self, run: RunState) -> None:
-        """Begin a record, or go on with the one of the run."""
+        """Begin a record, or continue the one of the run."""
         from glassgrad.doctor import GradientMonitor
 
         self.directory = run.directory
@@ -51,24 +51,24 @@ class Monitoring(Callback):
         self._aim(run.step)
 
     def on_step_start(self, run: RunState) -> None:
-        """Take a sample, if this step is one of those."""
+        """Take a sample, if this step is due."""
         monitor = self.monitor
         if monitor is not None and run.step % monitor.every == 0:
             monitor.sample(run.step, run.gradients(), lambda: run.clip() is not None)
 
     def on_step_end(self, run: RunState) -> None:
-        """See how far the step moved the weights."""
+        """Record how far the step moved the weights."""
         if self.monitor is not None:
             self.monitor.after_step()
             self._aim(run.step)
 
     def _aim(self, step: int) -> None:
-        """Be called again after the coming step, if it is one to be sampled, else at the next that is."""
+        """Set `every` so that the next call is after this step if it is sampled, else at the next sampled step."""
         assert self.monitor is not None
         self.every = 1 if step % self.monitor.every == 0 else self.monitor.every
 
     def state_dict(self) -> dict[str, object]:
-        """Write the record: a checkpoint is made, and a run that goes on from there shall miss no sample before it."""
+        """Write the record with the checkpoint, so that a run resumed from it has all earlier samples."""
         if self.monitor is not None:
             self.monitor.flush()
         return {}
@@ -78,7 +78,7 @@ class Monitoring(Callback):
         self.close()
 
     def close(self) -> None:
-        """Write what is still to be written, however the run ended. Raises `OSError`."""
+        """Write what is buffered, however the run ended. Raises `OSError`."""
         if self.monitor is not None:
             self.monitor.close()
 

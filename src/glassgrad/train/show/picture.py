@@ -15,7 +15,7 @@ _INK, _PALE, _ACCENT = "#22577a", "#b9cfdd", "#d1495b"
 
 
 _MOST_DROPS = 5
-"""More changes of the rate than these are a schedule, which is not drawn line by line."""
+"""A learning rate that changes more often than this is a schedule, whose changes are not marked."""
 
 
 def draw_loss(
@@ -28,7 +28,7 @@ def draw_loss(
 
     records = read_metrics(metrics)
     with mpl.rc_context():
-        mpl.rcdefaults()  # a user's own style may be for slides
+        mpl.rcdefaults()  # ignore the user's own style
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -76,7 +76,7 @@ def _drops(axes: Any, train: list[dict[str, Any]]) -> None:
 
 
 def _smooth(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A centred moving mean over a fiftieth of the run; at the ends over what is there."""
+    """A centred moving mean over a fiftieth of the run, over fewer points at the ends."""
     reach = max(len(losses) // 100, 1)
     sums = np.concatenate([[0.0], np.cumsum(losses)])
     places = np.arange(len(losses))
@@ -85,7 +85,7 @@ def _smooth(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _limits(axes: Any, smooth: np.ndarray[Any, Any], validation: list[dict[str, Any]]) -> None:
-    """Leave out the fall of the first steps, which would press everything else against the bottom."""
+    """Choose limits that crop the fall of the first steps, which would flatten all the rest."""
     shown = [*smooth[len(smooth) // 50 :], *(record["loss"] for record in validation)]
     if not shown:
         return

@@ -1,4 +1,4 @@
-"""How a run is doing, as plain data and as text; no terminal in here."""
+"""The progress of a run, as plain data and as text, without terminal code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
 
     @property
     def measured(self) -> str:
-        """The last measurement on the examples set aside, in words."""
+        """The last validation in words."""
         return number(self.validation_loss) + ("" if self.accuracy is None else f" ({self.accuracy:.2%})")
 
     @property
@@ -43,7 +43,7 @@ class Progress:
 
 
 class Speedometer:
-    """Steps per second over the last few seconds, so that a pause or a change of load shows and then passes."""
+    """Steps per second over the last few seconds, which follows a pause or a change of load."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()
@@ -60,7 +60,7 @@ class Speedometer:
 
 
 class History:
-    """The course of a number over a run of any length, in a bounded number of points."""
+    """The history of a number over a run of any length, in a bounded number of points."""
 
     _MOST = 256
 
@@ -103,7 +103,7 @@ def sparkline(values: Sequence[float], width: int, levels: str = "▁▂▃▄�
 
 
 def duration(seconds: float | None) -> str:
-    """Write a time as people do.
+    """Format a time for people.
 
     Example:
         >>> duration(7), duration(4000), duration(None)
@@ -117,12 +117,12 @@ def duration(seconds: float | None) -> str:
 
 
 def speed(steps_per_second: float | None) -> str:
-    """Write a speed with as many digits as mean something."""
+    """Format a speed with as many digits as are meaningful."""
     if steps_per_second is None:
         return "- steps/s"
     return f"{steps_per_second:,.0f} steps/s" if steps_per_second >= 10 else f"{steps_per_second:.1f} steps/s"
 
 
 def number(value: float | None) -> str:
-    """Write a loss, or a dash while there is none."""
+    """Format a loss, or a dash if there is none."""
     return "-" if value is None else f"{value:.4f}"

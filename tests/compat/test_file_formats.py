@@ -36,7 +36,7 @@ def test_every_low_byte_of_the_header_length(high: int) -> None:
         content = with_header(HEADER, DATA, 256 * high + low)
         assert gg.load(io.BytesIO(content))["w"].tolist() == [1.5, -2.0], low
         for cut in (8, 9, 40, len(content) - 9, len(content) - 1):
-            with pytest.raises(ValueError, match="cut short or no safetensors"):
+            with pytest.raises(ValueError, match="cut short or not a safetensors"):
                 gg.load(io.BytesIO(content[:cut]))
 
 
@@ -120,7 +120,7 @@ DESCRIPTIONS = {
 
 @pytest.mark.parametrize("name", DESCRIPTIONS)
 def test_crafted_descriptions_are_damaged(name: str) -> None:
-    with pytest.raises(ValueError, match="cut short or no safetensors"):
+    with pytest.raises(ValueError, match="cut short or not a safetensors"):
         gg.load(described(DESCRIPTIONS[name]))
 
 

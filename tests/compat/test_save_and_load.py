@@ -119,10 +119,10 @@ def test_foreign_and_damaged_files_are_named(tmp_path: Path) -> None:
         gg.load(tmp_path / "pickle.pt")
     gg.save({"w": gg.ones(100)}, tmp_path / "cut")
     (tmp_path / "cut").write_bytes((tmp_path / "cut").read_bytes()[:-7])
-    with pytest.raises(ValueError, match="cut short or no safetensors"):
+    with pytest.raises(ValueError, match="cut short or not a safetensors"):
         gg.load(tmp_path / "cut")
     (tmp_path / "text").write_text("hello, this is no weights file")
-    with pytest.raises(ValueError, match="cut short or no safetensors"):
+    with pytest.raises(ValueError, match="cut short or not a safetensors"):
         gg.load(tmp_path / "text")
     with pytest.raises(FileNotFoundError):
         gg.load(tmp_path / "missing")
@@ -136,7 +136,7 @@ def test_a_file_cut_anywhere_is_named(length: int, tmp_path: Path) -> None:
     path = tmp_path / "weights"
     gg.save({"model": {"w": gg.ones(4), "b": gg.zeros(2)}, "step": 1}, path)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(ValueError, match=r"weights is cut short or no safetensors"):
+    with pytest.raises(ValueError, match=r"weights is cut short or not a safetensors"):
         gg.load(path)
 
 
@@ -147,7 +147,7 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
     gg.save({"model": {"w": gg.ones(1)}, "x": 1}, tmp_path / "whole")
     (tmp_path / "a.changed").write_bytes((tmp_path / "whole").read_bytes().replace(b"parts", b"pasts"))
     for kind, reason in (("npz", "numpy.savez"), ("npy", "header"), ("json", "header"), ("changed", "parts")):
-        with pytest.raises(ValueError, match=rf"(?i)a\.{kind} is cut short or no safetensors file.*{reason}"):
+        with pytest.raises(ValueError, match=rf"(?i)a\.{kind} is cut short or not a safetensors file.*{reason}"):
             gg.load(tmp_path / f"a.{kind}")
 
 

@@ -205,7 +205,7 @@ def test_a_checkpoint_cut_short_is_named(run: Path, share: float) -> None:
     (run / "state.safetensors").write_bytes(content[: int(len(content) * share)])
     made = trainer(run_dir=str(run))
     before = weights(made.model)
-    with pytest.raises(InputError, match=r"state\.safetensors is damaged: it is cut short or no safetensors file"):
+    with pytest.raises(InputError, match=r"state\.safetensors is damaged: it is cut short or not a safetensors file"):
         made.fit(resume=True)
     for name, array in before.items():
         np.testing.assert_array_equal(weights(made.model)[name], array)

@@ -153,7 +153,7 @@ def test_shapes_that_do_not_fit(engine: str) -> None:
     made = trainer(train=[(x[:8, :3], y[:8])], validation=False, engine=engine)
     error = refused(made, GlassgradError, "3")
     assert error.__notes__ == ["while training on batch 1 of epoch 1"]
-    for batch, words in ((x[:8], "batches are single tensors, of which"), ({"x": x}, "batches are dictionaries, of")):
+    for batch, words in ((x[:8], "batches are single tensors, which"), ({"x": x}, "batches are dictionaries, which")):
         refused(trainer(train=[batch], validation=False, engine=engine), InputError, words)
 
 

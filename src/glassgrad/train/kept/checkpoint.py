@@ -58,7 +58,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays = load(content)
         entry = json.loads(_metadata(content).get(_KEY, "null"))
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or no safetensors file ({error})") from None
+        raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or not a safetensors file ({error})") from None
     except RecursionError:
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):

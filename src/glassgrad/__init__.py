@@ -1,6 +1,6 @@
 """PyTorch's names, NumPy's arrays, and a backward pass you can read.
 
-Nothing is imported until it is asked for: the engine (`public.py`) with its first name, `nn`, `optim`, `func`
+Nothing is imported until it is used: the engine (`public.py`) with its first name, `nn`, `optim`, `func`
 and the rest with theirs. So `glassgrad.scalar` and `glassgrad.manual` run without the engine.
 """
 
@@ -20,7 +20,7 @@ from glassgrad._version import __version__ as __version__
 if TYPE_CHECKING:
     from glassgrad.public import *  # noqa: F403 - for type checkers and editors
 
-# Functions that are offered here and live in a subpackage that the engine does without.
+# Functions that are public here but live in a subpackage that the engine does not import.
 _ELSEWHERE = {
     "sparse_coo_tensor": "sparse", "spmm": "sparse",
     "backward_source": "compile", "explain": "explanation", "vmap": "func",
@@ -30,12 +30,12 @@ _ELSEWHERE = {
     "plot_total_norm": "report", "visualize_gradient_flow": "report",
 }  # fmt: skip  # a table
 
-# Modules of PyTorch's that are tables in `compat`, and are imported by their names all the same.
+# PyTorch modules that are tables in `compat` and can still be imported by their names.
 _HOMES = {"glassgrad.backends": "backends", "glassgrad.cuda": "cuda"}
 
 
 class _Homes:
-    """Finds them for `import glassgrad.cuda`, and loads them: the import system takes what is then in sys.modules."""
+    """Finds and loads them for `import glassgrad.cuda`; the import system uses the entry in sys.modules."""
 
     @staticmethod
     def find_spec(name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
@@ -43,7 +43,7 @@ class _Homes:
 
     @staticmethod
     def create_module(_spec: ModuleSpec) -> None:
-        """Leave it to the import system, which asks for this."""
+        """Return None, so that the import system makes the module; it requires this method."""
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
@@ -56,7 +56,7 @@ def _modules() -> list[str]:
 
 
 class _Front(ModuleType):
-    """The package as a module that finds its names when they are asked for."""
+    """The package as a module that resolves its names on first use."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -78,7 +78,7 @@ class _Front(ModuleType):
         raise importlib.import_module("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Python copies and pickles modules of its own class only, by their names.
+        # Python copies and pickles only plain modules by name.
         return importlib.import_module, (self.__name__,)
 
     def __dir__(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""One mechanism for packages whose names live in families: one file a family, whose `__all__` is what it offers.
+"""One mechanism for packages whose names live in families: one file per family, whose `__all__` lists its names.
 
-A package such as `glassgrad.nn` lists nothing. Its folder is read when the first name is asked for: `__all__` of each
-file, from the text, so that only the family of the name is imported. A file without `__all__` is private to its
-package. `python tools/stubs.py` writes the same for type checkers.
+A package such as `glassgrad.nn` lists nothing. When its first name is used, `__all__` is read from the text of each
+file in its folder, so that only the family of that name is imported. A file without `__all__` is private to its
+package. `python tools/stubs.py` writes the same lists for type checkers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-# A list that is written out; what is computed, as in nn/functional.py, is no family's.
+# A literal list; a module with a computed one, such as nn/functional.py, is not a family.
 _LISTED = re.compile(rb"^__all__ = \[([^\]]*)\]", re.MULTILINE)
 _QUOTED = re.compile(rb'"(\w+)"')
 
@@ -31,7 +31,7 @@ class Families:
         folder: where its files are.
         files: which files of the folder are families.
         modules: submodules that are public themselves.
-        apart: patterns of files whose names are found in the files alone, as in `swa_utils`.
+        apart: patterns of files whose names are only available from the file itself, as in `swa_utils`.
         inner: folders whose files are families as well.
         elsewhere: names from other modules: name -> module.
         instead: what to use in place of names that the package lacks.
@@ -54,11 +54,11 @@ class Families:
 
     @cached_property
     def public(self) -> list[str]:
-        """What `__all__` is."""
+        """The value of `__all__`."""
         return [*(name for name in self.homes if not name.startswith("_")), *self.modules]
 
     def listed(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each family's module and what its `__all__` lists."""
+        """Yield each family's module and the names in its `__all__`."""
         for inner in ("", *self.inner):
             for file in sorted((self.folder / inner).glob(self.files)):
                 if any(fnmatch(file.stem, pattern) for pattern in ("__init__", *self.apart)):
@@ -69,7 +69,7 @@ class Families:
                     yield ".".join(filter(None, (self.package, inner, file.stem))), names
 
     def get(self, name: str) -> Any:
-        """Return what a name stands for, and keep it in the package. Raises `AttributeError` with the nearest names."""
+        """Return the object of a name and store it in the package. Raises `AttributeError` with the nearest names."""
         if name in self.modules:
             return importlib.import_module(f"{self.package}.{name}")
         if name == "__all__":
@@ -98,5 +98,5 @@ def modules_with(package: str, variable: str) -> list[Any]:
     return [importlib.import_module(f"{package}.{name}") for name in names]
 
 
-# Every package that is served so, once it is imported: for the writer of the stubs.
+# Every package served this way, once it is imported; `tools/stubs.py` reads it.
 FOUND: dict[str, Families] = {}

@@ -1,4 +1,4 @@
-"""`torch.amp` on a processor: `autocast` leaves everything in the dtype it has, `GradScaler` scales losses.
+"""`torch.amp` on the CPU: `autocast` leaves dtypes unchanged, `GradScaler` scales losses.
 
 There are no half-precision kernels here, so a block under `autocast` computes in float32, which is at least as exact.
 """
@@ -41,9 +41,9 @@ class autocast:  # noqa: N801 - PyTorch's name
 
 
 class GradScaler:
-    """Multiplies the loss so that small gradients survive in half precision, and divides the gradients again.
+    """Scales the loss so that small gradients survive in half precision, and unscales the gradients.
 
-    A step whose gradients are not finite is left out and the scale lowered; after `growth_interval` good ones it
+    A step whose gradients are not finite is skipped and the scale lowered; after `growth_interval` good ones it
     grows (Micikevicius et al. 2018).
 
     Example:
@@ -72,7 +72,7 @@ class GradScaler:
         self.growth_interval = growth_interval
         self.enabled = enabled
         self._good = 0
-        self._found: bool | None = None  # whether the gradients at hand are not finite; None: not unscaled yet
+        self._found: bool | None = None  # whether the current gradients are not finite; None: not unscaled yet
 
     def is_enabled(self) -> bool:
         """Tell whether losses are scaled."""
@@ -127,7 +127,7 @@ class GradScaler:
         self._found = None
 
     def note(self, overflowed: bool) -> None:
-        """Adapt the factor after a step of which it is known by other means whether its gradients were finite."""
+        """Adapt the factor after a step for which the caller has checked whether gradients overflowed."""
         self._found = overflowed
         self.update()
 
@@ -141,7 +141,7 @@ class GradScaler:
             self._scale, self._good = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
 
 
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
     "custom_fwd": "write the function as it is: nothing changes its dtype.",
     "custom_bwd": "write the function as it is: nothing changes its dtype.",

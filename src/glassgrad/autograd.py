@@ -1,4 +1,4 @@
-"""`torch.autograd`: backward, grad, functions with rules of the user's own, and PyTorch's checks of derivatives."""
+"""`torch.autograd`: backward, grad, custom functions, and PyTorch's checks of derivatives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from glassgrad.errors.missing import getter
 
 
 def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
-    """Whether derivatives agree with differences, as in PyTorch; raises if not. `verify.gradcheck` says more."""
+    """Check derivatives against finite differences, as in PyTorch; raise if they differ. See `verify.gradcheck`."""
     return _checked(verify.gradcheck, func, inputs, raise_exception, options)
 
 
 def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
-    """The same for second derivatives; `verify.gradgradcheck` says more."""
+    """Check second derivatives likewise. See `verify.gradgradcheck`."""
     return _checked(verify.gradgradcheck, func, inputs, raise_exception, options)
 
 
@@ -30,7 +30,7 @@ def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options:
     return bool(check(func, *given, raise_exception=raise_exception, **known))
 
 
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
     "profiler": "compiled.stats has the operations and bytes of a compiled function.",
 }
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:
     _absent = getter(__name__, _INSTEAD)
 
     def __getattr__(name: str) -> Any:
-        """Find the module `functional`, which is loaded when it is asked for."""
+        """Load the module `functional` on first use."""
         return import_module("glassgrad.func.of_inputs") if name == "functional" else _absent(name)
 
 

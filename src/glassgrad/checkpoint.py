@@ -9,7 +9,7 @@ from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
 class _Callable(ModuleType):
-    """Lets the name `glassgrad.checkpoint` be the function and the module at once."""
+    """Makes the name `glassgrad.checkpoint` the function and the module at once."""
 
     __call__ = staticmethod(checkpoint)
 

@@ -1,4 +1,4 @@
-"""`torch.fft`: discrete Fourier transforms. See `glassgrad.ops.complexes` for what complex tensors can do."""
+"""`torch.fft`: discrete Fourier transforms. See `glassgrad.ops.complexes` about complex tensors."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -2,7 +2,7 @@
 
 Degenerate cases: `inv`, `solve` and `slogdet`'s gradient raise for singular matrices; `det` has its gradient
 there too. `pinv` is differentiable while the rank stays the same. Gradients of eigenvectors and singular
-vectors are infinite or NaN where two values coincide, those of the values alone are not.
+vectors are infinite or NaN where two values coincide; gradients of the values alone are finite there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def multi_dot(tensors: Any) -> Array:
 
 
 def _last_two(x: Array, dim: tuple[int, int]) -> Array:
-    """Bring the dimensions of the matrices to the end."""
+    """Move the matrix dimensions to the end."""
     ndim = len(x.shape)
     rows, columns = canonical_axis(dim[0], ndim), canonical_axis(dim[1], ndim)
     if (rows, columns) == (ndim - 2, ndim - 1):
@@ -125,8 +125,8 @@ def cond(x: Array, p: Any = None) -> Array:
 def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
     """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
 
-    Either may be one number, or one for each matrix. Default: `rtol` of max(m, n) times the precision, unless there is
-    an `atol` above 0. With `hermitian` the singular values are the sizes of the eigenvalues.
+    Either may be one number, or one per matrix. `rtol` defaults to max(m, n) times the machine epsilon, or to 0 if
+    `atol` is above 0. With `hermitian` the singular values are the absolute eigenvalues.
     """
     values = _ew.abs(eigvalsh(x)) if hermitian else svdvals(x)
     if not values.shape[-1]:
@@ -140,18 +140,18 @@ def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool
 
 
 def _beside_values(limit: Any) -> Any:
-    """Give a limit for each matrix a last dimension, which the singular values have."""
+    """Give a limit per matrix a last dimension, to broadcast against the singular values."""
     plain = limit if hasattr(limit, "shape") else np.asarray(limit)
     return reshape_p(plain, shape=(*plain.shape, 1)) if plain.shape else plain
 
 
 @takes_complex
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
-    """The x that makes |a x - b| least, the smallest such x where there are several: a (..., m, n), b (..., m, k).
+    """The x that minimises |a x - b|, and has the least norm if there are several: a (..., m, n), b (..., m, k).
 
-    b may be a vector (m,); so is x then.
+    b may be a vector (m,), and then x is one too.
 
-    Through singular values, as LAPACK's gelsd; another `driver` is not used.
+    The solution uses singular values, as LAPACK's gelsd; `driver` is ignored.
 
     Residuals are the squares |a x - b|**2 of each column where a has full column rank and m > n, else empty.
     """

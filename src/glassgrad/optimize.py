@@ -18,7 +18,7 @@ _WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 
 
 class _Packing:
-    """How a container of tensors and one vector of float64, which SciPy works on, become each other."""
+    """Conversion between a container of tensors and the single float64 vector that SciPy works on."""
 
     def __init__(self, x0: Any) -> None:
         leaves, self.structure = tree.flatten(x0)
@@ -57,18 +57,18 @@ def minimize(
 
     Args:
         fun: takes x (a Tensor, or a container like `x0`) and `args`, returns a Tensor with one element.
-        x0: where to begin: an array, a Tensor, or nested tuples, lists and dicts of them.
+        x0: the starting point: an array, a Tensor, or nested tuples, lists and dicts of them.
         args: further arguments of `fun`.
         method: SciPy's name of the method; its own choice if None.
         bounds: as for SciPy, one pair for each number in the flattened x.
         constraints: SciPy's dicts {"type": "eq" or "ineq", "fun": function of x}; their Jacobians are computed too.
-        tol, callback, options: handed on.
+        tol, callback, options: passed to SciPy.
 
     Returns:
         SciPy's result; its `x` is a Tensor, or a container like `x0`.
 
     Raises:
-        AutogradError: when the value does not depend on x through the tape.
+        AutogradError: the value does not depend on x through the tape.
 
     Example:
         >>> import glassgrad as gg
@@ -134,7 +134,7 @@ def _scalar(value: Any, place: provenance.Place) -> Tensor:
 
 
 def _constraints(given: Any, packing: _Packing) -> Any:
-    """Give SciPy's constraint dicts a Jacobian; objects of its own pass unchanged."""
+    """Give SciPy's constraint dicts a Jacobian; SciPy's constraint objects pass unchanged."""
     several = list(given) if isinstance(given, tuple | list) else [given]
     found = []
     for entry in several:

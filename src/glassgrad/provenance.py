@@ -1,4 +1,4 @@
-"""Where an op was called: stored as (code object, instruction), resolved only when somebody asks.
+"""Where an op was called: stored as (code object, instruction), resolved only on request.
 
 Recording must cost a fraction of a microsecond, so a node keeps just the code object and the byte
 offset of the user's instruction. File, line, source text, the assigned variable and the text of the
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import ast
 
 PACKAGE = str(Path(__file__).resolve().parent) + os.sep
-# Models and training loops that ship with the package are read as a user's code would be.
+# Models and training loops that ship with the package count as user code.
 AS_USER = ("models", "train", "tasks", "cli")
 _AS_USER = tuple(PACKAGE + folder + os.sep for folder in AS_USER)
 
-# What calls the engine on the user's behalf, as np.full and scipy.stats do: their lines tell a user nothing.
+# Libraries that call the engine on the user's behalf, as np.full and scipy.stats do: their lines don't help a user.
 _LIBRARIES = tuple(
     f"{os.sep}{folder}{os.sep}{name}{os.sep}"
     for folder in ("site-packages", "dist-packages")
@@ -32,9 +32,9 @@ _LIBRARIES = tuple(
 
 
 class _Internal(dict[str, bool]):
-    """Filename -> is it the engine, or a library above it: such frames are skipped in the search for the user's line.
+    """Filename -> whether it is the engine's or a library's: the search for the user's line skips such frames.
 
-    Filenames are few and their hashes are kept by Python, so a look-up is what makes walking the stack cheap.
+    Filenames are few and Python caches their hashes, so this look-up makes walking the stack cheap.
     """
 
     def __missing__(self, filename: str) -> bool:
@@ -60,7 +60,7 @@ def user_frame(depth: int = 1) -> FrameType:
 
 
 def stack_level() -> int:
-    """Return the `stacklevel` with which a warning of the caller's names the user's line."""
+    """Return the `stacklevel` for which the caller's warning names the user's line."""
     level = 1
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_internal(frame.f_code.co_filename):
@@ -70,7 +70,7 @@ def stack_level() -> int:
 
 
 def here(depth: int = 1) -> Place:
-    """Return the place in the user's code that is being executed now."""
+    """Return the place in the user's code that is being executed."""
     frame = user_frame(depth + 1)
     return resolve(frame.f_code, frame.f_lasti)
 
@@ -78,8 +78,8 @@ def here(depth: int = 1) -> Place:
 class Place(NamedTuple):
     """A place in the user's source.
 
-    `variable` is the name that the result was assigned to, when the statement is a plain assignment of
-    it; `operands` are the source texts of the op's operands, in order, when they can be read.
+    `variable` is the name that the result was assigned to, if the statement is a plain assignment; `operands`
+    are the source texts of the op's operands, in order, if they can be read.
     """
 
     file: str
@@ -103,23 +103,23 @@ def shorten(path: str) -> str:
 
 
 class Exits:
-    """The last places where a value left the tape: for the message that a gradient has no path.
+    """The last places where a value left the tape, for the message that a gradient has no path.
 
-    Noted by what takes the numbers out of a tensor that has a history (`item`, `detach`, `tolist`), never by ops.
+    Noted by methods that take values out of a tracked tensor (`item`, `detach`, `tolist`), never by ops.
     """
 
     def __init__(self) -> None:
         self._last: deque[tuple[str, CodeType, int]] = deque(maxlen=4)
 
     def note(self, call: str) -> None:
-        """Remember that the user's current line took numbers out with `call`."""
+        """Record that the user's current line took values out with `call`."""
         frame = sys._getframe(2)  # a tensor's method calls this
         if INTERNAL[frame.f_code.co_filename]:
             frame = user_frame(2)
         self._last.append((call, frame.f_code, frame.f_lasti))
 
     def last(self) -> tuple[str, Place] | None:
-        """Return the latest exit: what was called, and where."""
+        """Return the latest exit: the call and its place."""
         if not self._last:
             return None
         call, code, lasti = self._last[-1]

@@ -1,4 +1,4 @@
-"""The names of the engine as a user sees them: what `glassgrad.x` is, for every x that is no subpackage.
+"""The public names of the engine: `glassgrad.x` for every x that is not a subpackage.
 
 Importing this file loads the engine (tensors, ops, the tape) and completes `Tensor`.
 """
@@ -66,7 +66,7 @@ uint8 = np.dtype(np.uint8)
 bool_ = np.dtype(np.bool_)
 inf, nan, pi, e = float("inf"), float("nan"), np.pi, np.e
 
-# PyTorch's names of dtypes that are names of Python types as well.
+# PyTorch's dtype names that are also names of Python types.
 _TYPES = {"bool": bool_, "int": int32, "float": float32, "short": int16}
 
 
@@ -78,6 +78,6 @@ def _is_public(name: str, value: object) -> bool:
 
 _here = {name: value for name, value in list(globals().items()) if _is_public(name, value)}
 
-# What the package answers with; functions of the op table first, so that a name written here wins.
+# The public names; those of the op table come first, so that a name defined here overrides them.
 NAMES = {**_names.PUBLIC, **inplace.FUNCTIONS, **_TYPES, **_here}
 _names.at_home("glassgrad", NAMES)

@@ -1,4 +1,4 @@
-"""`torch.random`: seeds, generators, and the functions that draw; they are defined in `engine/random.py`."""
+"""`torch.random`: seeds, generators and random functions, which are defined in `engine/random.py`."""
 
 from __future__ import annotations
 

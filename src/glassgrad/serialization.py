@@ -21,8 +21,8 @@ from glassgrad.engine import devices
 from glassgrad.engine.tensor import Tensor, make
 
 _KEY = "glassgrad"
-_ZIP = b"PK\x03\x04"  # what PyTorch's own files begin with; older ones are plain pickles
-_MAGIC_AS_TEXT = b"L119547037146038801333356L"  # which PyTorch's oldest begin with
+_ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
+_MAGIC_AS_TEXT = b"L119547037146038801333356L"  # the beginning of PyTorch's oldest files
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
     "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8", "C128": "<c16",
@@ -33,13 +33,13 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
     """Write tensors, and dictionaries, lists and plain values that hold them, to a file.
 
     Args:
-        obj: what is to be stored, such as ``model.state_dict()`` or ``{"model": ..., "optimizer": ..., "step": 7}``.
-        f: a path, or a file that is open for writing bytes. A file at a path is replaced in one step.
+        obj: the data, such as ``model.state_dict()`` or ``{"model": ..., "optimizer": ..., "step": 7}``.
+        f: a path, or a file that is open for writing bytes. A file at a path is replaced atomically.
         _hints: PyTorch's options for pickling, which is not used.
 
     Raises:
         KindError: something that is neither a tensor nor plain data, with its place in `obj`.
-        FileError: the file cannot be written, as on a full disk (an `OSError`). What a path held before stays.
+        FileError: the file cannot be written, as on a full disk (an `OSError`). A previous file stays unchanged.
 
     Example:
         >>> import io, glassgrad as gg
@@ -74,7 +74,7 @@ def _encoded(obj: Any) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there when it is whole; what is no file is written to as it is."""
+    """Write a temporary file and rename it; write directly to anything that is not a regular file."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -90,16 +90,16 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: Any) -> Any:
-    """Return what `save` has written, or the tensors of any safetensors file as a dictionary (bfloat16 as float32).
+    """Read what `save` wrote, or the tensors of any safetensors file as a dictionary (bfloat16 as float32).
 
     Args:
         f: a path, or a file that is open for reading bytes.
-        map_location: where tensors are to live; there is the cpu.
+        map_location: accepted; tensors are always on the cpu.
         weights_only: accepted; loading never runs code.
         _hints: PyTorch's options for pickling, which is not used.
 
     Raises:
-        ArgumentError: a file that is no safetensors file; one of PyTorch's pickles among them.
+        ArgumentError: the file is not a safetensors file, for example one of PyTorch's pickles.
     """
     if not callable(map_location) and not isinstance(map_location, dict):
         devices.check(map_location)
@@ -120,15 +120,15 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
 
 
 def _is_safetensors(content: bytes) -> bool:
-    """Tell whether a file begins as the format says: the length of its header, which is an object, and the header."""
+    """Tell whether a file begins as the format requires: the length of the header, then the header, a JSON object."""
     return content[8:9] == b"{" and 8 + int.from_bytes(content[:8], "little") <= len(content)
 
 
 def _is_pytorchs(content: bytes) -> bool:
     """Tell whether a file is a pickle, in a zip archive or by itself.
 
-    The length that a safetensors file begins with may look like either: of the multiples of 8, one in 32 has the low
-    byte 0x80. In a file that was cut short zeros follow it, where a pickle has its first instructions.
+    The length at the beginning of a safetensors file may look like either: of the multiples of 8, one in 32 has the low
+    byte 0x80. In a truncated safetensors file zeros follow it, where a pickle has its first instructions.
     """
     if _is_safetensors(content):
         return False
@@ -151,7 +151,7 @@ def _holds_a_pickle(content: bytes) -> bool:
 def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
     """Return the arrays of a file and the structure around them, None if there is none.
 
-    Raises `ValueError` for what is no whole safetensors file.
+    Raises `ValueError` for anything but a complete safetensors file.
     """
     from safetensors import SafetensorError, deserialize
 

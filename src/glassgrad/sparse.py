@@ -1,7 +1,7 @@
-"""`torch.sparse`: matrices of which most entries are 0, by the places and values of the others (COO).
+"""`torch.sparse`: sparse matrices in COO format, given by the places and values of their entries.
 
-Enough for networks on graphs: products with dense matrices, with gradients for the values and the dense matrix,
-which SciPy computes; sums, sorting and joining of entries, transposes. A step of `compile` calls SciPy too.
+It has what graph networks need: products with dense matrices, computed by SciPy, with gradients for the values and the
+dense matrix; sums, sorting and joining of entries, transposes. Compiled steps call SciPy, too.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from glassgrad.ops.sparse_products import sparse_product_p
 class SparseTensor:
     """A matrix (or an array of any dimensions) given by the places of its entries and their values.
 
-    Entries at one place add up; `coalesce` joins and sorts them. Gradients belong to the values: `A.grad` shows that of
-    a matrix made with `requires_grad=True`, a matrix made from a tensor of values passes it on to that.
+    Entries at the same place add up; `coalesce` joins and sorts them. Gradients belong to the values: a matrix made
+    with `requires_grad=True` has it as `A.grad`, a matrix made from a tensor of values passes it on to that tensor.
 
     Args:
         indices: places of the entries (dimensions, entries), integers.
         values: the entries.
-        shape: of the whole.
+        shape: the shape of the whole matrix.
         coalesced: whether the entries are known to be sorted, with one for each place.
 
     Example:
@@ -158,7 +158,7 @@ class SparseTensor:
         return self
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        """Return the matrix with two dimensions exchanged."""
+        """Return the matrix with two dimensions swapped."""
         order = list(range(self.ndim))
         first, second = canonical_axis(dim0, self.ndim), canonical_axis(dim1, self.ndim)
         order[first], order[second] = second, first
@@ -180,7 +180,7 @@ class SparseTensor:
         return self
 
     def cuda(self, *_args: Any) -> SparseTensor:
-        """Raise: there is only the cpu."""
+        """Raise, since there is only the cpu."""
         devices.check("cuda")
         return self
 
@@ -201,7 +201,7 @@ class SparseTensor:
         return self._with(self._entries.clone())
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Say whether the values have a gradient."""
+        """Set whether the values require a gradient."""
         self._entries.requires_grad_(requires_grad)
         return self
 
@@ -262,11 +262,11 @@ def sparse_coo_tensor(
 ) -> SparseTensor:
     """Make a sparse matrix from the places (dimensions, entries) and values (entries,) of its entries.
 
-    `size` is the smallest that holds all places by default. Entries at one place add up. `is_coalesced` is the caller's
-    word that places are sorted and different.
+    By default `size` is the smallest that holds all places. Entries at the same place add up. `is_coalesced=True`
+    promises that places are sorted and distinct.
 
     Raises:
-        ArgumentError: places outside of the matrix, or another number of values.
+        ArgumentError: places outside of the matrix, or a wrong number of values.
 
     Example:
         >>> import glassgrad as gg
@@ -303,7 +303,7 @@ def from_dense(x: Tensor) -> SparseTensor:
 
 
 def from_scipy(matrix: Any) -> SparseTensor:
-    """Return a matrix of `scipy.sparse` as one of ours.
+    """Convert a matrix of `scipy.sparse`.
 
     Example:
         >>> import glassgrad as gg, scipy.sparse
@@ -320,7 +320,7 @@ def from_scipy(matrix: Any) -> SparseTensor:
 def mm(mat1: SparseTensor, mat2: Any) -> Any:
     """The product of a sparse matrix (n, m) and a dense one (m, k) or vector (m,): dense.
 
-    With gradients for the values of the sparse matrix, at the places of its entries alone, and for the dense one.
+    Gradients flow to the values of the sparse matrix, at the places of its entries only, and to the dense one.
     """
     left: Any = mat1
     if not isinstance(left, SparseTensor) or isinstance(mat2, SparseTensor):
@@ -353,7 +353,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
     return SparseTensor(input._indices()[np.asarray(kept)], values, [input.shape[axis] for axis in kept])
 
 
-# --- among the arguments of ops -------------------------------------------------------------------
+# --- as arguments of ops --------------------------------------------------------------------------
 
 
 def _apply(prim: Primitive, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.special`: the special functions under the names they have there; each is a function of glassgrad too."""
+"""`torch.special`: special functions under PyTorch's names; each is also a function of glassgrad."""
 
 from typing import TYPE_CHECKING
 

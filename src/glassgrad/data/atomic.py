@@ -1,4 +1,4 @@
-"""Writing files so that a crash, a kill or a full disk leaves the old file or the new one, never half of one."""
+"""Atomic file writes: a crash, a kill or a full disk leaves the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import time
 from pathlib import Path
 
 BINARY = getattr(os, "O_BINARY", 0)
-"""For `os.open`: without it Windows writes two bytes for each newline, and stops reading at a byte of 0x1A."""
+"""For `os.open`: without it, Windows writes two bytes per newline and stops reading at a byte 0x1A."""
 
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]+)\.tmp")
 _HOUR = 3600.0
 
 
 def temporary_of(path: Path) -> Path:
-    """Return where this process writes a file, or a folder, before it is moved to its place."""
+    """Return the path to which this process writes a file, or a folder, before it is renamed."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one step that either happens or does not.
+    """Replace `path` by `content` atomically.
 
     The content goes to a temporary file beside it, is forced to the disk and then renamed over the old file.
     Raises `OSError`; the old file is then untouched and the temporary one removed.
@@ -37,17 +37,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.close(descriptor)
         temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):  # the error on its way out is the one to tell
+        with contextlib.suppress(OSError):  # the original error is the one to report
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
 
 
 def sweep(folder: Path, name: str = "", *, alone: bool = False, ask: bool = hasattr(os, "fork")) -> None:
-    """Remove what killed processes left of a file, or of all files, that `write_atomically` was writing to a folder.
+    """Remove temporary files that killed processes left of one file, or of all files, in a folder.
 
-    `alone`: nobody else writes there, so that everything is left over. Otherwise a process that lives keeps its own;
-    where it cannot be asked, as `os.kill` with 0 is no question on Windows, what is younger than an hour stays.
+    With `alone`, no other process writes there and all of them are removed. Otherwise files of living processes stay;
+    where that cannot be tested, as on Windows, whose `os.kill` with 0 does not test, files younger than an hour stay.
     """
     for path in folder.glob(".*.tmp"):
         found = _TEMPORARY.fullmatch(path.name)
@@ -65,7 +65,7 @@ def _is_stale(path: Path, process: int, ask: bool) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return True
-    except OSError:  # it lives, and is somebody else's
+    except OSError:  # it lives, under another user
         return False
     return False
 
@@ -78,14 +78,14 @@ def _remove(path: Path) -> None:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write every byte; `os.write` may take fewer, and says that a disk is full only at the next call."""
+    """Write every byte; `os.write` may take fewer, and reports a full disk only at the next call."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def sync_directory(path: Path) -> None:
-    """Force a rename to the disk. Where a directory cannot be opened (Windows), the system offers no way to."""
+    """Force a rename to the disk. Windows, where a directory cannot be opened, offers no way to do so."""
     with contextlib.suppress(OSError):  # see above
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -10,20 +10,20 @@ import numpy as np
 Array = Any
 
 _BLOCK_EXAMPLES = 32_768
-"""Examples gathered at once. Drawing and gathering many steps in one call makes a batch cost two slices."""
+"""Examples gathered at once: with many steps drawn and gathered in one call, a batch costs two slices."""
 
 _SHORT = 8
-"""Of sequences longer than this fewer are gathered at once, so that a block is never large."""
+"""Longer sequences than this are gathered in smaller blocks, to limit memory."""
 
 
 class RandomBatches:
     """Batches drawn with replacement. The batch of a step depends on the seed and the step alone.
 
-    Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So
-    nothing has to be saved to go on at any step with the batches an uninterrupted run would have had.
+    Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So a run
+    can resume at any step with the same batches without saving any state.
 
-    Arguments: inputs (N, ...), targets (N, ...), the batch size, the seed. Tokens kept in few bytes, as uint16, come as
-    int64.
+    Arguments: inputs (N, ...), targets (N, ...), the batch size, the seed. Tokens stored as small
+    integers, such as uint16, are returned as int64.
 
     Example:
         >>> import numpy as np
@@ -38,7 +38,7 @@ class RandomBatches:
         self.seed = seed
         self._inputs = inputs
         self._targets = targets
-        # The length of a block is part of what determines the order: it may depend on what is fixed for a run only.
+        # The length of a block affects the order, so it may depend only on facts that are fixed for a run.
         length = targets.shape[1] if targets.ndim > 1 else 1
         self._steps_per_block = max(1, _BLOCK_EXAMPLES // (batch * max(length // _SHORT, 1)))
         self._block = -1
@@ -67,8 +67,9 @@ def _as_numbers(tokens: Array) -> Array:
 class EpochBatches:
     """Batches of shuffled epochs. The batch of a step depends on the seed and the step alone.
 
-    Every epoch has its own order, drawn from (seed, epoch), and leaves out the few examples that do not fill a batch,
-    others in every epoch. `prepare` makes the inputs from the rows taken; its generator is that of (seed, step).
+    Every epoch has its own order, drawn from (seed, epoch), and omits the few examples that do not fill a batch,
+    different ones in every epoch. `prepare` makes the inputs from the selected rows; its generator is seeded with
+    (seed, step).
 
     Arguments: inputs (n, ...), targets (n,), the batch size (at most n), the seed, prepare(inputs, generator).
 
@@ -110,7 +111,7 @@ class EpochBatches:
 
 
 def shifted(images: Array, most: int, generator: np.random.Generator) -> Array:
-    """Return images (n, h, w), each moved by up to `most` pixels down or up and sideways, with zeros moved in."""
+    """Return images (n, h, w), each shifted by up to `most` pixels vertically and horizontally, zero-filled."""
     if not most:
         return images
     count, height, width = images.shape

@@ -1,4 +1,4 @@
-"""Data sets fetched once into a cache, from whichever mirror answers, and only with the right checksum."""
+"""Data sets fetched once into a cache, from the first mirror that answers, and verified by checksum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MNIST_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
 )
 MIRRORS_VARIABLE = "GLASSGRAD_MNIST_MIRRORS"
-"""Environment variable with addresses to try in place of these, separated by spaces."""
+"""Environment variable with other addresses to try instead, separated by spaces."""
 
 MNIST_FILES = {
     "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -34,14 +34,14 @@ _LARGEST = 64 * 2**20
 def cache_folder() -> Path:
     """Return the folder for fetched data: `glassgrad` in XDG_CACHE_HOME, or in `~/.cache` where that names none."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The standard asks to ignore a relative path, which would be another folder after each `cd`.
+    # The standard requires ignoring a relative path, which would be another folder after each `cd`.
     return (base if base.is_absolute() else Path.home() / ".cache") / "glassgrad"
 
 
 def fetch_mnist() -> Path:
     """Return the cached folder with MNIST's four files, fetching what is missing.
 
-    Raises `errors.InputError` when no mirror answers or the cache cannot be written.
+    Raises `errors.InputError` if no mirror answers or the cache cannot be written.
     """
     mirrors = os.environ.get(MIRRORS_VARIABLE, "").split() or MNIST_MIRRORS
     return fetch(MNIST_FILES, mirrors, cache_folder() / "mnist")
@@ -67,7 +67,7 @@ def _download(name: str, checksum: str, mirrors: Sequence[str]) -> bytes:
             complaints.append(f"{address}: neither http nor https")
             continue
         try:
-            with urllib.request.urlopen(address, timeout=_SECONDS) as answer:  # noqa: S310 - the scheme was looked at
+            with urllib.request.urlopen(address, timeout=_SECONDS) as answer:  # noqa: S310 - the scheme was checked
                 content: bytes = answer.read(_LARGEST)
         except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
             complaints.append(f"{address}: {getattr(error, 'reason', None) or error}")
@@ -82,7 +82,7 @@ def _store(path: Path, content: bytes) -> None:
     from glassgrad.data.atomic import write_atomically
 
     try:
-        # Closed to others whatever the mask: compiled steps lie in the folder above, too.
+        # Private whatever the umask: compiled steps are in the parent folder, too.
         path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, content)

@@ -1,4 +1,4 @@
-"""Text files as their users have them: found, decoded, and put into one form; or turned down by name."""
+"""Users' text files: found, decoded and normalised, or refused with a message that names them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_text(path: str | Path, expected: str) -> str:
     """
     path = Path(path)
     text = _decode(_read_bytes(path, expected), path, expected)
-    # One letter must be one character whether the file spells é as one code point or as two.
+    # é must be one character whether the file has it as one code point or as two.
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -1,4 +1,4 @@
-"""Drawing sequences from a model of the next token, given as something that reads tokens and returns logits."""
+"""Sampling sequences from a next-token model, given as an object that reads tokens and returns logits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _TOGETHER = 4096
 class Sampling:
     """How the next token is drawn from softmax(logits / temperature).
 
-    Arguments: `temperature`, where 0 takes the most likely token each time; `top_k`, how many of the most likely tokens
-    are left to draw from (0 for all; of equally likely ones the first are taken); `top_p`, the share of the probability
-    that the most likely tokens left to draw from have to reach together (Holtzman et al., "The Curious Case of Neural
-    Text Degeneration", 2020).
+    Arguments: `temperature`, where 0 takes the most likely token each time; `top_k`, draw from this many of the most
+    likely tokens only (0 for all; on ties the first ones); `top_p`, draw from the most likely tokens whose joint
+    probability reaches this share only (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020).
 
     Example:
         >>> logits = np.log([[0.5, 0.3, 0.2]])
@@ -33,7 +32,7 @@ class Sampling:
     top_p: float = 1.0
 
     def choose(self, logits: Array, chances: Array) -> Array:
-        """Return a token for each row of `logits` (n, tokens), given a number in [0, 1) per row that decides.
+        """Return a token for each row of `logits` (n, tokens), given a uniform random number in [0, 1) per row.
 
         It is the first token whose cumulative probability exceeds the number.
         """
@@ -48,7 +47,7 @@ class Sampling:
     def _kept(self, weights: Array) -> Array:
         order = np.argsort(-weights, axis=1, kind="stable")
         ranked = np.take_along_axis(weights, order, axis=1)
-        # A token stays if those before it have not reached the share yet; so the most likely one always stays.
+        # A token stays if those before it have not reached the share yet, so the most likely one always stays.
         before = ranked.cumsum(axis=1) - ranked
         kept = before < self.top_p * ranked.sum(axis=1, keepdims=True)
         if self.top_k:
@@ -59,11 +58,11 @@ class Sampling:
 
 
 AS_IT_IS = Sampling()
-"""Drawn from the probabilities as the model gives them."""
+"""Sampling from the model's unchanged probabilities."""
 
 
 class Decoder(Protocol):
-    """Several sequences of equal length, and what a model says comes next in each of them."""
+    """Several sequences of equal length, and a model's predictions of the next token of each."""
 
     def read(self, tokens: Array) -> Array:
         """Append tokens (sequences, n) and return the logits (sequences, tokens) of the token after them."""
@@ -73,10 +72,10 @@ class Decoder(Protocol):
 
 
 class WindowDecoder:
-    """A decoder for a model that looks at a window of a fixed length.
+    """A decoder for a model with a context window of fixed length.
 
-    `logits` maps tokens (sequences, context) to logits (sequences, tokens). The window begins filled with `end`, which
-    is how a sequence begins.
+    `logits` maps tokens (sequences, context) to logits (sequences, tokens). The window initially holds `end`, the
+    token that also marks the beginning of a sequence.
     """
 
     def __init__(self, logits: Callable[[Array], Array], context: int, end: int = 0) -> None:
@@ -104,16 +103,15 @@ def generate_tokens(
     end: int | None = 0,
     sampling: Sampling = AS_IT_IS,
 ) -> Iterator[list[int]]:
-    """Yield `count` token sequences, drawn one token at a time until `end` comes or `longest` tokens are there.
+    """Yield `count` token sequences, drawn one token at a time until `end` or until `longest` tokens are drawn.
 
-    Every sequence goes on from the tokens `start`, of which there is at least one and which are not returned; `end` is
-    not returned either, and None stands for no such token. `decoder` makes a new decoder. Sequence k depends on the
-    seed and k, not on `count`.
+    Every sequence continues the tokens `start`, at least one, which are not returned; nor is `end`, which may be None
+    for no end token. `decoder` makes a new decoder. Sequence k depends on the seed and k, not on `count`.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     for begin in range(0, count, _TOGETHER):
         size = min(_TOGETHER, count - begin)
-        # A row of chances per sequence, drawn row after row: a longer request begins with a shorter one's sequences.
+        # One row of random numbers per sequence: a longer request begins with a shorter one's sequences.
         chances = generator.random((size, longest))
         yield from _draw(decoder(), np.tile(np.array(start, dtype=np.int64), (size, 1)), chances, end, sampling)
 

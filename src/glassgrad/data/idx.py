@@ -1,7 +1,7 @@
-"""The idx format, in which handwritten digits are passed around: a big-endian header, then the numbers.
+"""The idx format, in which MNIST is distributed: a big-endian header, then the numbers.
 
 Bytes 0 and 1 are zero, byte 2 is the type of the numbers (8: unsigned bytes), byte 3 how many axes there are; then the
-length of each axis as four bytes. Files may be gzipped, whatever their name says.
+length of each axis as four bytes. Files may be gzipped under any name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSIGNED_BYTES = 8
 def read_idx(path: str | Path, axes: int) -> Array:
     """Read an array of uint8 with that many axes from an idx file, gzipped or not.
 
-    Raises `errors.InputError` for a file that cannot be read, is cut short or too long, or is something else.
+    Raises `errors.InputError` if it cannot be read, is too short or too long, or is not an idx file.
 
     Example:
         >>> import tempfile
@@ -55,7 +55,7 @@ def read_idx(path: str | Path, axes: int) -> Array:
 def read_pair(images: str | Path, labels: str | Path, classes: int = 10) -> tuple[Array, Array]:
     """Read images (n, h, w) of uint8 and their labels (n,), as int64. Raises `errors.InputError` if they do not match.
 
-    A label that is no class, or a file without images, is an error as well.
+    A label that is not a class, or a file without images, is an error as well.
     """
     pictures, numbers = read_idx(images, 3), read_idx(labels, 1).astype(np.int64)
     if len(pictures) != len(numbers):

@@ -17,12 +17,12 @@ CLASSES = 10
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
 
 _SET_ASIDE = 10
-"""Of a folder with one part only, every tenth image counts from the end are for testing: 1,000 of 10,000."""
+"""One image in this many, at the end, is for testing if a folder has one part only: 1,000 of 10,000."""
 
 
 @dataclass(frozen=True)
 class ImageData:
-    """Images (n, h, w) of uint8 between 0 and `brightest`, and labels (n,) of int64, to train on and to test on."""
+    """Images (n, h, w) of uint8 between 0 and `brightest`, and labels (n,) of int64, for training and testing."""
 
     train_images: Array
     train_labels: Array
@@ -39,7 +39,7 @@ class ImageData:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the images and labels, so that the same data in other files are the same."""
+        """SHA-256 of the images and labels, which does not depend on the files' form."""
         found = hashlib.sha256()
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             found.update(f"{array.shape} {array.dtype}".encode())
@@ -57,7 +57,7 @@ def shipped_digits() -> ImageData:
     """
     folder = Path(__file__).parent / "digits"
     images, labels = read_pair(folder / f"digits-{IMAGES}.gz", folder / f"digits-{LABELS}.gz")
-    # In the order of the file, in which neighbours are by one writer: the last fifth is by others than the rest.
+    # In the file's order, which groups images by writer: the last fifth is by other writers than the rest.
     return _cut(images, labels, len(labels) // 5 + 1, "the UCI digits that come with glassgrad", 16)
 
 
@@ -92,7 +92,7 @@ def _cut(images: Array, labels: Array, aside: int, source: str, brightest: int) 
 
 
 def _pair(folder: Path, part: str) -> tuple[Path, Path] | None:
-    """The image and the label file of a part; one without the other is a mistake worth a word."""
+    """The image and the label file of a part; raise if only one of them exists."""
     images, labels = (_file(folder, f"{part}-{kind}") for kind in (IMAGES, LABELS))
     if images and labels:
         return images, labels

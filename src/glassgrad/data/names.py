@@ -15,24 +15,24 @@ from glassgrad.data.words import WordList
 Array = Any
 
 LEAST_WORDS = 10
-"""From ten words on, an 80/10/10 split leaves no part empty."""
+"""With at least ten words, an 80/10/10 split leaves no part empty."""
 
 SPLIT_SEED = 42
-"""The published experiment shuffles with `random.seed(42)`: the split is part of the data and not of a run's seed."""
+"""The published experiment shuffles with `random.seed(42)`: the split belongs to the data, not to a run's seed."""
 
 
 IGNORED = -100
-"""The target of a place that does not count: `F.cross_entropy` leaves it out by itself."""
+"""The target of a place that does not count; it is the default `ignore_index` of `F.cross_entropy`."""
 
 LARGEST_ALPHABET = 10_000
-"""More characters than any script in daily use has: a file with more is something else than text."""
+"""More characters than any script in daily use has: a file with more is not text."""
 
 
 @dataclass(frozen=True)
 class Examples:
     """Inputs of shape (examples, context) and targets of shape (examples,), both int64.
 
-    Of whole sequences, targets are (examples, context) as well, with `IGNORED` where there is nothing to predict.
+    For whole sequences, targets are (examples, context) as well, with `IGNORED` where there is nothing to predict.
     """
 
     inputs: Array
@@ -57,8 +57,8 @@ class NamesData:
     def build(cls, words: WordList, context: int, whole: bool = False) -> NamesData:
         """Split and encode a word list.
 
-        Every character is an example, the `context` characters before it its input; or every word is one, if they are
-        to be kept `whole`. Raises `errors.InputError` when there are too few words to split.
+        Every character is an example with the `context` characters before it as input; with `whole`, every word is
+        one example. Raises `errors.InputError` if there are too few words to split.
         """
         count = len(words.words)
         if count < LEAST_WORDS:
@@ -90,20 +90,20 @@ def split_words(words: tuple[str, ...], seed: int = SPLIT_SEED) -> tuple[list[st
 
 
 def _windows(words: list[str], tokenizer: CharTokenizer, context: int) -> Examples:
-    """Every position of every word, its end included, as one example: `context` tokens and the token that follows."""
+    """One example for every position of every word, its end included: `context` tokens and the token that follows."""
     lengths = np.array([len(word) + 1 for word in words])  # the examples of each word
     padding = [BOUNDARY] * context
     flat = np.array(
         [token for word in words for token in (*padding, *tokenizer.encode(word), BOUNDARY)], dtype=np.int64
     )
-    # In `flat` a word takes `context` places more than it has examples, so the k-th word is k * context places late.
+    # In `flat` a word takes `context` more places than it has examples, which shifts the k-th word by k * context.
     starts = np.arange(lengths.sum()) + context * np.repeat(np.arange(len(words)), lengths)
     inputs = np.lib.stride_tricks.sliding_window_view(flat, context)[starts]
     return Examples(np.ascontiguousarray(inputs), flat[starts + context])
 
 
 def _sequences(words: list[str], tokenizer: CharTokenizer, length: int) -> Examples:
-    """Every word as one example of that length: the boundary and its characters, and each time what follows."""
+    """One example of that length for every word: the boundary and its characters, and the token after each."""
     inputs = np.full((len(words), length), BOUNDARY, dtype=np.int64)
     targets = np.full((len(words), length), IGNORED, dtype=np.int64)
     for row, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Points of two classes in the plane, which a straight line does not divide."""
+"""Points of two classes in the plane that are not linearly separable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class PlaneData:
-    """Points (n, 2) of float32 and their classes (n,) of int64, 0 or 1, to train on and to test on."""
+    """Points (n, 2) of float32 and their classes (n,) of int64, 0 or 1, for training and testing."""
 
     train_points: Array
     train_labels: Array
@@ -24,7 +24,7 @@ class PlaneData:
 def xor(count: int, noise: float, generator: np.random.Generator) -> tuple[Array, Array]:
     """Return points around the corners of a square and whether exactly one of their coordinates is positive.
 
-    `noise` is the standard deviation around the corners (±1, ±1), which take turns.
+    `noise` is the standard deviation around the corners (±1, ±1), which are used in turn.
 
     Example:
         >>> points, labels = xor(4, 0.0, np.random.default_rng(0))
@@ -38,7 +38,7 @@ def xor(count: int, noise: float, generator: np.random.Generator) -> tuple[Array
 
 
 def moons(count: int, noise: float, generator: np.random.Generator) -> tuple[Array, Array]:
-    """Return points along two half circles, each reaching into the other, and which of them each point is of.
+    """Return points along two interleaved half circles, and the half circle of each point.
 
     The upper one is centred at (0, 0), the lower one at (1, 0.5), both have radius 1; `noise` is the standard deviation
     around them.
@@ -64,7 +64,7 @@ SHAPES: dict[str, Callable[[int, float, np.random.Generator], tuple[Array, Array
 
 
 def plane_data(shape: str, count: int, noise: float, seed: int) -> PlaneData:
-    """Return `count` points of a shape to train on, and a quarter as many others to test on."""
+    """Return `count` training points of a shape, and a quarter as many test points."""
     draw = SHAPES[shape]
     train = draw(count, noise, np.random.Generator(np.random.PCG64([seed, 3])))
     test = draw(max(count // 4, 1), noise, np.random.Generator(np.random.PCG64([seed, 4])))

@@ -1,4 +1,4 @@
-"""A text to go on writing: from a file to windows of tokens, each with the tokens one place on as its targets."""
+"""Text data for next-token prediction: from a file to windows of tokens, with targets one place ahead."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = Any
 EXPECTED = "a text file"
 
 SHARE_ASIDE = 10
-"""One part in this many, the last one of the text, is for validation."""
+"""The last part of the text is for validation: one in this many."""
 
 
 @dataclass(frozen=True)
 class TextData:
-    """A text as tokens: the first nine tenths to train on, the last tenth for validation; uint16 (characters,) each."""
+    """A text as uint16 tokens (characters,): the first nine tenths for training, the last tenth for validation."""
 
     tokenizer: CharTokenizer
     train: Array
@@ -62,7 +62,7 @@ class TextData:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the text itself, so the same text in another file or with other line ends is the same."""
+        """SHA-256 of the decoded text, which does not depend on the file's name or line ends."""
         found = hashlib.sha256("".join(self.tokenizer.alphabet).encode())
         for part in (self.train, self.validation):
             found.update(part.tobytes())
@@ -82,7 +82,7 @@ def all_windows(tokens: Array, context: int) -> Examples:
 
 
 def some_windows(tokens: Array, context: int, most: int) -> Examples:
-    """Return windows side by side, at most that many of them and evenly spread, as int64."""
+    """Return at most `most` adjacent, evenly spread windows, as int64."""
     windows = all_windows(tokens, context)
     places = np.arange(0, len(windows), context)
     if len(places) > most:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 BOUNDARY = 0
-"""The token before the first and after the last character of a word. It is no character, so a word may hold any."""
+"""The token before the first and after the last character of a word. It stands for no character."""
 
 
 class CharTokenizer:
     """One token per character: 0 is the boundary of a word, 1 and up are the characters in the order given.
 
-    Without a boundary, as a text that never ends has none, the characters begin at 0.
+    Without a boundary, as for running text, the characters begin at 0.
 
     Example:
         >>> tokenizer = CharTokenizer("abc")
@@ -34,5 +34,5 @@ class CharTokenizer:
         return [self._number[character] for character in word]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the word that tokens stand for; boundaries are left out."""
+        """Return the word that tokens represent; boundaries are left out."""
         return "".join(self.alphabet[token - self._first] for token in tokens if token >= self._first)

@@ -1,7 +1,7 @@
 """Word lists: one word per line, in any alphabet, in UTF-8.
 
-Files come from spreadsheets, other systems and other languages, so this is where a byte order mark, Windows line ends,
-blank lines and decomposed accents are put right, and where everything that is no word list is turned down by name.
+Files come from spreadsheets, other systems and other languages, so byte order marks, Windows line ends, blank lines and
+decomposed accents are normalised here, and any file that is not a word list is refused with a message that names it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from glassgrad.data.files import read_text
 EXPECTED = "a text file with one word per line"
 
 LONGEST_LINE = 1_000
-"""A longer line is prose or a table, not a word; reading it letter by letter would only hide the mistake."""
+"""A longer line is prose or a table, not a word; reading it as a word would hide the mistake."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class WordList:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the words themselves, so the same words in another file or with other line ends are the same."""
+        """SHA-256 of the words, which does not depend on the file's name or line ends."""
         return hashlib.sha256("\n".join(self.words).encode()).hexdigest()
 
     @cached_property
@@ -46,7 +46,7 @@ class WordList:
 
     @property
     def differ_in_case_only(self) -> int:
-        """How many distinct words would fall together in lowercase."""
+        """How many distinct words would become equal in lowercase."""
         distinct = set(self.words)
         return len(distinct) - len({word.lower() for word in distinct})
 
@@ -63,7 +63,7 @@ def shipped_words() -> Path:
 def read_words(path: str | Path) -> WordList:
     """Read a word list: one word per line, UTF-8, any alphabet.
 
-    Raises `errors.InputError` for a file that is missing, empty, not text, not UTF-8 or no word list.
+    Raises `errors.InputError` for a file that is missing, empty, not text, not UTF-8 or not a word list.
 
     Example:
         >>> read_words(shipped_words()).words[:3]
@@ -77,7 +77,7 @@ def read_words(path: str | Path) -> WordList:
 
 
 def _words(text: str, path: Path) -> Iterator[str]:
-    # Not str.splitlines: it also splits at characters that may stand inside a word of some script.
+    # str.splitlines would also split at characters that may be part of a word in some script.
     for number, line in enumerate(text.split("\n"), start=1):
         word = line.strip()
         if not word:
@@ -92,7 +92,7 @@ def _words(text: str, path: Path) -> Iterator[str]:
 
 
 def _refuse_control_characters(word: str, path: Path, line: int) -> None:
-    # Joiners and other format characters (category Cf) are part of many scripts and pass.
+    # Joiners and other format characters (category Cf) are part of many scripts and are allowed.
     for character in word:
         if unicodedata.category(character) == "Cc":
             what = f"control character U+{ord(character):04X}"

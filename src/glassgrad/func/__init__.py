@@ -17,9 +17,9 @@ from glassgrad.func.implicit import custom_root
 from glassgrad.func.reverse import grad, grad_and_value, jacrev, value_and_grad, vjp
 from glassgrad.func.vmap import vmap
 
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
-    "functionalize": "not needed: writes in place are followed as they are.",
+    "functionalize": "not needed: transforms handle in-place writes.",
 }
 
 if not TYPE_CHECKING:

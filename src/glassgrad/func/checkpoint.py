@@ -1,8 +1,8 @@
 """Checkpoints: recompute instead of store (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 
-A checkpointed call is recorded like any other, but its nodes forget what they save. The first node that is
-asked for it in the backward pass lets the function run once more, and what that run saves is handed out.
-The tape stays what it was, so higher derivatives, closures and nested checkpoints need nothing special.
+A checkpointed call is recorded like any other, but its nodes drop their saved values. When the backward pass
+needs the first of them, the function runs again and the values of that run are handed out. The tape itself is
+unchanged, so higher derivatives, closures and nested checkpoints need nothing special.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def checkpoint(
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Return ``function(*args, **kwargs)``; what its backward pass needs is computed again when it is needed.
+    """Return ``function(*args, **kwargs)`` and recompute its saved values when the backward pass needs them.
 
     Args:
-        function: called now and once more in the backward pass; has to do the same both times.
-        keep: a policy: names of primitives whose results are kept, so that they run only once. Naming
+        function: called now and once more in the backward pass; it must do the same both times.
+        keep: the policy: names of primitives whose results are kept, so that they run only once. Naming
             the expensive ones ("matmul", "linear", "conv2d") saves most of the time and half the memory.
-        preserve_rng_state: let the second run draw the same random numbers.
-        use_reentrant: accepted for PyTorch's sake; there is one way here, and it has no restrictions.
+        preserve_rng_state: whether the second run draws the same random numbers.
+        use_reentrant: accepted for compatibility with PyTorch; there is only one variant, without restrictions.
 
     Raises:
-        AutogradError: in the backward pass, when the second run did something else than the first, an
+        AutogradError: in the backward pass, if the second run differed from the first, an
             argument was overwritten in between, or both runs wrote to the same memory in place.
 
     Example:
@@ -68,8 +68,8 @@ def checkpoint_sequential(
 ) -> Any:
     """Apply layers one after the other, checkpointed in segments.
 
-    `segments` of equal length, as in PyTorch, or by default about sqrt(2 n) of falling length: when the
-    long ones at the beginning are computed again, the inputs of those behind them are already gone.
+    There are `segments` of equal length, as in PyTorch, or by default about sqrt(2 n) of decreasing length: when
+    the long first ones are recomputed, the inputs of the later ones are already freed.
     The last segment is not checkpointed. `options` go to `checkpoint`.
 
     Example:
@@ -102,7 +102,7 @@ class _Chain:
 
 
 def _lengths(count: int) -> list[int]:
-    """Cut `count` layers into segments of falling length, k, k-1, ..., 1 with k(k+1)/2 about `count`."""
+    """Cut `count` layers into segments of decreasing length, k, k-1, ..., 1 with k(k+1)/2 about `count`."""
     longest = math.ceil((math.sqrt(8 * count + 1) - 1) / 2)
     lengths = []
     while count > 0:
@@ -123,7 +123,7 @@ def _equal_lengths(count: int, segments: int) -> list[int]:
 
 
 class _Segment(Watcher):
-    """One checkpointed call: what was called, in which state of the world, and what it recorded."""
+    """One checkpointed call: the function, the state it ran in, and the nodes that it recorded."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Segment(Watcher):
         self.levels = MODE.levels
         self.saved: list[Any] = []
         frame = provenance.user_frame(1)
-        self.place = frame.f_code, frame.f_lasti  # not the frame: it would keep its locals alive
+        self.place = frame.f_code, frame.f_lasti  # a reference to the frame would keep its locals alive
         self.began = MUTATIONS.latest
         self.written: list[Any] = []
 
@@ -150,7 +150,7 @@ class _Segment(Watcher):
         self.written = MUTATIONS.owners_since(self.began)
 
     def note(self, node: Node) -> None:
-        """Take the place of what the node saves."""
+        """Replace the values that the node saves."""
         node.saved = _Later(self, len(self.prims))
         self.prims.append(node.prim)
 
@@ -166,11 +166,11 @@ class _Segment(Watcher):
         return computed_by(prim, evaluate)
 
     def saved_by(self, position: int, node: Node) -> Any:
-        """Return what the node at this position saves, running the function again if need be."""
+        """Return the saved values of the node at this position, running the function again if necessary."""
         self._check_unchanged(node)
         if not self.saved or self.saved[position] is None:
             self._run_again()
-        saved, self.saved[position] = self.saved[position], None  # handed out once, so that it is free soon
+        saved, self.saved[position] = self.saved[position], None  # handed out once, so that it is freed soon
         return saved
 
     def _run_again(self) -> None:
@@ -208,7 +208,7 @@ class _Segment(Watcher):
 
 
 class _Later:
-    """Stands in `Node.saved` of a checkpointed node."""
+    """The content of `Node.saved` of a checkpointed node."""
 
     def __init__(self, segment: _Segment, position: int) -> None:
         self.segment = segment
@@ -220,7 +220,7 @@ class _Later:
 
 
 class _Again(Watcher):
-    """Collects what the nodes of the second run save."""
+    """Collects the saved values of the second run."""
 
     def __init__(self, segment: _Segment) -> None:
         self.segment = segment
@@ -228,7 +228,7 @@ class _Again(Watcher):
         self.kept = iter(segment.kept)
 
     def note(self, node: Node) -> None:
-        """Collect, after a look whether this is the node that was recorded first time."""
+        """Collect a node's saved values after checking that it matches the node of the first run."""
         position = len(self.saved)
         expected = self.segment.prims[position] if position < len(self.segment.prims) else None
         if expected is not None and expected is not node.prim:
@@ -238,7 +238,7 @@ class _Again(Watcher):
         self.saved.append(node.saved)
 
     def stand_in(self, prim: Primitive) -> Primitive:
-        """Return what was kept instead of computing it again."""
+        """Return a kept result instead of recomputing it."""
         if prim.name not in self.segment.keep:
             return prim
         return computed_by(prim, lambda *_arrays, **_params: next(self.kept))

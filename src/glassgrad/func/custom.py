@@ -1,6 +1,6 @@
-"""Functions with derivatives of their own: custom_vjp, custom_jvp (JAX's forms) and straight_through.
+"""Functions with custom derivatives: custom_vjp, custom_jvp (JAX's forms) and straight_through.
 
-All stand on `autograd.Function`; here arguments and results may be nested containers.
+All build on `autograd.Function`, but arguments and results may be nested containers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from glassgrad.ops.shape import alias_p
 
 
 class _Arguments:
-    """The arguments of one call: tensors apart, everything else in its place."""
+    """The arguments of one call, with the tensors separated from everything else."""
 
     def __init__(self, args: tuple[Any, ...], fixed: Sequence[int]) -> None:
         self.count = len(args)
@@ -44,7 +44,7 @@ class _Arguments:
         return [self.fixed[at] if at in self.fixed else next(supply) for at in range(self.count)]
 
     def pick(self, leaves: Sequence[Any]) -> list[Any]:
-        """Of one leaf per leaf of the arguments, keep those of tensors."""
+        """From one value per leaf of the arguments, keep those that belong to tensors."""
         return [leaf for leaf, held in zip(leaves, self.holds, strict=True) if held]
 
 
@@ -56,7 +56,7 @@ def _call(function: type[Function], rules: Any, arguments: _Arguments) -> Any:
 
 
 def _flat_result(name: str, result: Any, box: list[tree.Tree]) -> Any:
-    """Return the tensors of a result, alone if it is one, and leave its structure in the box."""
+    """Return the tensors of a result (without a tuple if it is one tensor), and put its structure into `box`."""
     leaves, structure = tree.flatten(result)
     box.append(structure)
     for leaf in leaves:
@@ -69,9 +69,9 @@ def _flat_result(name: str, result: Any, box: list[tree.Tree]) -> Any:
 
 
 class custom_vjp:  # noqa: N801 - JAX's name
-    """A function with a backward of its own.
+    """A function with a custom backward.
 
-    `defvjp(forward, backward)` gives it: ``forward(*args)`` returns ``(result, residuals)`` and
+    `defvjp(forward, backward)` defines it: ``forward(*args)`` returns ``(result, residuals)`` and
     ``backward(*fixed, residuals, cotangent)`` one gradient (or None) for each argument that is not in
     `nondiff_argnums`. Under higher derivatives `forward` is differentiated as well.
 
@@ -136,7 +136,7 @@ class _CustomVjp(Function):
 
 
 def _gradients(name: str, found: Any, arguments: _Arguments) -> list[Any]:
-    """Return the gradients that a backward gave, one per tensor among the arguments."""
+    """Return the gradients from a backward, one per tensor among the arguments."""
     structures = arguments.structure.children
     if not isinstance(found, tuple | list) or len(found) != len(structures):
         given = len(found) if isinstance(found, tuple | list) else type(found).__name__
@@ -154,9 +154,9 @@ def _gradients(name: str, found: Any, arguments: _Arguments) -> list[Any]:
 
 
 class custom_jvp:  # noqa: N801 - JAX's name
-    """A function with a forward-mode rule of its own, from which reverse mode follows.
+    """A function with a custom forward-mode rule, from which reverse mode follows.
 
-    `defjvp(rule)` gives it: ``rule(*fixed, primals, tangents)`` returns ``(result, tangent of the result)``
+    `defjvp(rule)` defines it: ``rule(*fixed, primals, tangents)`` returns ``(result, tangent of the result)``
     and is linear in the tangents. `defjvps` takes a rule ``(tangent, result, *args)`` for each argument.
 
     Example:
@@ -202,7 +202,7 @@ class custom_jvp:  # noqa: N801 - JAX's name
     def tangent(self, arguments: _Arguments, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """Return the tangents of the results."""
         fixed = [arguments.fixed[number] for number in sorted(arguments.fixed)]
-        assert self.rule is not None  # `__call__` has asked
+        assert self.rule is not None  # checked by `__call__`
         _, found = self.rule(*fixed, tuple(arguments.moving(primals)), tuple(arguments.moving(tangents)))
         return tree.flatten(found)[0]
 
@@ -245,7 +245,7 @@ class _CustomJvp(Function):
 def straight_through(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `function` with the gradient of the identity (Bengio et al. 2013): for rounding, sign, sampling.
 
-    The result needs the shape of the argument.
+    The result must have the shape of the argument.
 
     Example:
         >>> import glassgrad as gg

@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """Return ``(func(*primals), J t)``: the result and how it moves when the primals move along `tangents`.
+    """Return ``(func(*primals), J t)``: the result and its directional derivative along `tangents`.
 
     `primals` and `tangents` are tuples of the same structure. With `has_aux`: ``(result, J t, aux)``. A
     result that does not depend on the primals has tangent zero, or raises if `strict`.
@@ -40,7 +40,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """Return ``(func(*primals), push)``; `push` maps tangents, one per primal, to the tangent of the result.
 
-    The function runs once, `push` as often as wanted.
+    The function runs once; `push` can be called any number of times.
 
     Example:
         >>> import glassgrad as gg
@@ -119,7 +119,7 @@ def hessian(func: Function, argnums: Argnums = 0) -> Function:
 def hvp(func: Function, primals: Any, tangents: Any) -> Any:
     """Return the product of the Hessian of `func`, which returns one number, with `tangents`.
 
-    A tangent is pushed through the function and the result differentiated (Pearlmutter 1994); the Hessian
+    A tangent is pushed through the function and the result's tangent is differentiated (Pearlmutter 1994); the Hessian
     is never built. `primals` and `tangents` are tuples of the same structure; the product has it too, without
     the tuple if it has one entry.
 
@@ -134,12 +134,12 @@ def hvp(func: Function, primals: Any, tangents: Any) -> Any:
 
 
 def _second(recording: Recording, directions: list[Tensor]) -> list[Tensor]:
-    """Return the Hessian times `directions`: the gradient of how the number moves along them.
+    """Return the Hessian times `directions`: the gradient of the directional derivative.
 
     Reverse over forward: the tangent is recorded, and one plain backward walk leads from it to the inputs.
-    Of the three orders it makes the fewest nodes and took two thirds of the time of forward over reverse.
+    Of the three orders this makes the fewest nodes and took two thirds of the time of forward over reverse.
     """
-    _one(recording)  # raises unless the function returned one number
+    _one(recording)  # raises unless the function returned a single number
     (moved,) = recording.push(directions, differentiable=True)
     if not moved.requires_grad:
         return [zeros(x) for x in recording.inputs]

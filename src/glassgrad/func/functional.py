@@ -23,12 +23,12 @@ def functional_call(
     """Call a module with other tensors in place of its parameters and buffers.
 
     Args:
-        module: left as it was.
+        module: unchanged after the call.
         parameter_and_buffer_dicts: name to tensor, with the names of `named_parameters` and
-            `named_buffers`; or several such dictionaries. What is not named keeps its value.
+            `named_buffers`; or several such dictionaries. Other tensors keep their values.
         args, kwargs: arguments of the call; a single one needs no tuple.
-        tie_weights: a tensor that the module holds under several names is replaced under all of them.
-        strict: every parameter and buffer has to be named.
+        tie_weights: whether a tensor that the module holds under several names is replaced under all of them.
+        strict: whether every parameter and buffer has to be named.
 
     Raises:
         AutogradError: for a name that the module does not have.
@@ -50,7 +50,7 @@ def functional_call(
 
 @contextmanager
 def _replaced(module: Any, given: Mapping[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
-    """Put tensors into the attributes of a module, and back."""
+    """Put tensors into the attributes of a module, and restore the attributes after the block."""
     places = {f"{path}.{name}" if path else name: (owner, name) for path, owner, name in _state(module)}
     unexpected = [name for name in given if name not in places]
     missing = [name for name in places if name not in given] if strict else []
@@ -89,7 +89,7 @@ def _state(module: Any) -> Iterator[tuple[str, Any, str]]:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stack the parameters and the buffers of models of one kind, for an ensemble with `vmap`.
+    """Stack the parameters and the buffers of models of one class, for an ensemble with `vmap`.
 
     Example:
         >>> import glassgrad as gg

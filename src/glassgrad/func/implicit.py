@@ -29,15 +29,15 @@ def custom_root(
     """Return x with ``function(x) = 0``, found by `solve` and differentiable in all that `function` closes over.
 
     From f(x, p) = 0 follows dx = -(df/dx)^-1 (df/dp) dp (the implicit function theorem), so neither mode
-    looks into `solve`.
+    differentiates through `solve`.
 
     Args:
-        function: maps x to a residual of the same structure and shapes; what it depends on otherwise it
-            closes over.
-        initial_guess: where `solve` begins: a tensor, or a container of tensors.
+        function: maps x to a residual of the same structure and shapes; it closes over everything else that
+            it depends on.
+        initial_guess: the starting point of `solve`: a tensor, or a container of tensors.
         solve: ``solve(function, initial_guess)`` returns the root; with `has_aux` ``(root, anything)``.
         tangent_solve: ``tangent_solve(linear, b)`` returns v with ``linear(v) = b``; by default the matrix
-            of `linear` is built and factorised, fine for up to some hundred numbers.
+            of `linear` is built and factorised, which is fine for up to a few hundred elements.
 
     Example:
         >>> import glassgrad as gg
@@ -55,7 +55,7 @@ def custom_root(
         root, aux = found if has_aux else (found, None)
     root = tree.tree_map(lambda x: x.detach(), root)
     leaves, structure = tree.flatten(root)
-    # One evaluation at the root tells what the residual depends on.
+    # One evaluation at the root finds the tensors that the residual depends on.
     residuals = tree.flatten_like(structure, function(root), "custom_root: the residual")
     for x, r in zip(leaves, residuals, strict=True):
         if r.shape != x.shape:

@@ -1,7 +1,7 @@
 """`torch.autograd.functional`: derivatives of a function at given inputs, by the transforms of `glassgrad.func`.
 
-`inputs` is a tensor or a tuple of tensors, and the results are single or in tuples as they are. They are without
-history unless `create_graph` is set.
+`inputs` is a tensor or a tuple of tensors, and results are single or tuples accordingly. They are detached unless
+`create_graph` is set.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _finished(value: Any, create_graph: bool) -> Any:
 
 
 def _alike(value: Any, inputs: Any) -> Any:
-    """Return one result for one input."""
+    """Return a single result if there is a single input."""
     return value if isinstance(inputs, tuple | list) else value[0]
 
 
 def _directions(name: str, v: Any, like: Any) -> tuple[Any, ...]:
-    """Return the vectors that were given, or ones where a single number is all there is."""
+    """Return the given vectors, or 1 for a result of a single number."""
     expected = _several(like)
     if v is None:
         if len(expected) != 1 or expected[0].numel() != 1:
@@ -66,7 +66,7 @@ def jacobian(
         func: takes tensors, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple of tensors.
         create_graph: keep the history of the result.
-        strict, vectorize: accepted for PyTorch's sake; an input that is not used has a Jacobian of zeros.
+        strict, vectorize: accepted for compatibility with PyTorch; an unused input has a Jacobian of zeros.
         strategy: "reverse-mode" or "forward-mode".
 
     Example:
@@ -159,7 +159,7 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def _plain(func: Function) -> Function:
-    """Let a function return a tuple where it returns a list."""
+    """Make a function return tuples instead of lists."""
 
     def call(*args: Any) -> Any:
         result = func(*args)

@@ -1,8 +1,8 @@
-"""One call of a function, recorded for a transform: what `grad`, `vjp`, `jvp` and the others have in common.
+"""One call of a function, recorded for a transform: the common part of `grad`, `vjp`, `jvp` and the others.
 
-The inputs are replaced by aliases of their own, so that derivatives with respect to them are derivatives
-with respect to certain nodes of the tape. Nested transforms need nothing more: each asks for its own nodes,
-and no perturbation can be taken for another's.
+The inputs are replaced by fresh aliases, so that derivatives with respect to them are derivatives with respect
+to certain nodes of the tape. Nested transforms need nothing more: each has its own nodes, so perturbations
+cannot be confused.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Recording:
     Attributes:
         inputs, in_trees: the aliases, flat, and the structures of the arguments they come from.
         outputs, out_tree: the results, flat, and their structure.
-        aux: what else the function returned.
-        outer: whether somebody outside may want the derivative of what is computed here.
+        aux: the auxiliary outputs.
+        outer: whether an outer transform or backward may differentiate the results.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Recording:
             called[position] = tree.unflatten(structure, aliases)
             self.inputs.extend(aliases)
             self.in_trees.append(structure)
-        # What the function writes to its arguments gives them other nodes.
+        # Writes of the function to its arguments give them new nodes.
         self.nodes: list[Node] = [x.node for x in self.inputs]  # type: ignore[misc]  # aliases have one
         with enable_grad(), self._watching_writes() as written:
             result = function(*called, **(kwargs or {}))
@@ -74,7 +74,7 @@ class Recording:
 
     @contextmanager
     def _watching_writes(self) -> Iterator[list[Any]]:
-        """Collect the tensors that are written inside."""
+        """Collect the tensors that are written in the block."""
         before, MODE.moved = MODE.moved, []
         try:
             yield MODE.moved
@@ -85,11 +85,11 @@ class Recording:
             MODE.moved = before
 
     def _release(self, written: list[Any]) -> None:
-        """Take off the tape what was written inside and outlives the call, unless somebody outside wants it there.
+        """Detach tensors that were written inside and outlive the call, unless an outer transform differentiates them.
 
-        That is an argument of the caller's, or a tensor that the function closes over: their memory has the new
-        values, as after a plain call of the function, and the part of their history that was recorded for us alone
-        is of no use to anybody.
+        These are arguments of the caller, or tensors that the function closes over: their memory has the new
+        values, as after a plain call of the function, and the history recorded for this transform alone is of no
+        further use.
         """
         for x in {id(x): x for x in (reference() for reference in written) if x is not None}.values():
             if not (self.recording and reaches_outside([x], self.nodes)):
@@ -109,19 +109,19 @@ class Recording:
             if y.dtype.kind != "f":
                 raise errors.OUTPUT_DTYPE(name=self.name, dtype=y.dtype, where=provenance.here())
 
-    # --- what the caller gets to see --------------------------------------------------------------
+    # --- results for the caller --------------------------------------------------------------------
 
     def visible(self, value: Any) -> Any:
-        """Return tensors of the result without the part of their history that was recorded for us alone."""
+        """Return tensors of the result without the history that was recorded for this transform alone."""
         return tree.tree_map(lambda y: y.detach() if isinstance(y, Tensor) and not self.outer else y, value)
 
     @property
     def result(self) -> Any:
-        """What the function returned."""
+        """The result of the function."""
         return self.visible(tree.unflatten(self.out_tree, self.outputs))
 
     def like_inputs(self, leaves: Sequence[Any]) -> Any:
-        """Put one leaf per input together: as the argument, or a tuple of arguments if several were asked for."""
+        """Assemble one leaf per input into the argument's structure, or a tuple of them for several argnums."""
         supply = iter(leaves)
         parts = tuple(tree.unflatten(structure, supply) for structure in self.in_trees)
         return parts[0] if self.single else parts
@@ -129,9 +129,9 @@ class Recording:
     # --- derivatives --------------------------------------------------------------------------------
 
     def pull(self, cotangents: Sequence[Tensor | None], *, keep: bool = True) -> list[Tensor]:
-        """Return the cotangents of the inputs that belong to those of the outputs.
+        """Map cotangents of the outputs to cotangents of the inputs.
 
-        `keep` leaves the tape as it is for another pull.
+        `keep` retains the graph for another pull.
         """
         create_graph = self.wanted_again(cotangents)
         pairs = [
@@ -150,7 +150,7 @@ class Recording:
         return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs_in]
 
     def push(self, tangents: Sequence[Tensor | None], *, differentiable: bool = False) -> list[Tensor]:
-        """Return the tangents of the outputs that belong to those of the inputs."""
+        """Map tangents of the inputs to tangents of the outputs."""
         create_graph = differentiable or self.wanted_again(tangents)
         seeds = {
             node: t if create_graph else t.lifted()
@@ -161,12 +161,12 @@ class Recording:
         return [zeros(y) if t is None else tape.wrap(t) for y, t in zip(self.outputs, found, strict=True)]
 
     def wanted_again(self, given: Iterable[Tensor | None]) -> bool:
-        """Tell whether what is computed from `given` may be differentiated by somebody outside."""
+        """Tell whether an outer transform or backward may differentiate results computed from `given`."""
         return is_grad_enabled() and (self.outer or any(t is not None and t.requires_grad for t in given))
 
 
 def place(x: Tensor) -> Any:
-    """Return what stands for a tensor on the tape: its node, or itself if it is a leaf."""
+    """Return a tensor's representative on the tape: its node, or the tensor itself if it is a leaf."""
     return x if x.node is None else x.node
 
 
@@ -178,8 +178,8 @@ def zeros(like: Any) -> Tensor:
 def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
     """Tell whether the history of `outputs` leads to anything differentiable but the aliases in `own`.
 
-    Aliases of transforms around this one are older than ours; younger ones were left behind by transforms
-    that ran, and ended, inside.
+    Aliases of enclosing transforms are older than those in `own`; younger ones are left from transforms that ended
+    inside.
     """
     began = min((node.seq for node in own), default=0)
     seen: set[Node] = set()
@@ -202,7 +202,7 @@ def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
 
 
 def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
-    """Return the positions that `argnums` means; None means all."""
+    """Return the positions that `argnums` selects; None selects all."""
     if argnums is None:
         return list(range(count))
     chosen = [argnums] if isinstance(argnums, int) else list(argnums)
@@ -215,14 +215,14 @@ def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
 
 
 def alias_input(name: str, leaf: Any, position: int) -> Tensor:
-    """Return an alias of something that a derivative is asked for; writes to it reach the original."""
+    """Return an alias of an input to differentiate; writes to it reach the original."""
     x = as_float_tensor(name, leaf, f"argument {position}")
     alias: Tensor = views.bind(tape.alias(x), x, alias_p, {})
     return alias
 
 
 def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
-    """Return a tensor, an array or a float as a tensor; anything else raises."""
+    """Convert a tensor, an array or a float to a tensor; raise for anything else."""
     if isinstance(leaf, float):
         leaf = np.asarray(leaf, np.float32)
     if isinstance(leaf, np.ndarray | np.generic):
@@ -239,7 +239,7 @@ def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
 
 
 def matching(name: str, what: str, given: Any, structure: tree.Tree, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return the leaves of cotangents or tangents, which need the structure, shapes and dtypes of `like`."""
+    """Return the leaves of cotangents or tangents, which must have the structure, shapes and dtypes of `like`."""
     leaves = tree.flatten_like(structure, given, f"{name}: {what}")
     tensors = []
     for leaf, x in zip(leaves, like, strict=True):

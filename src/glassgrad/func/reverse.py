@@ -20,12 +20,12 @@ Function = Callable[..., Any]
 def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Return the function that computes the gradient of `func`, which returns one number.
 
-    The gradient has the structure and shapes of the argument `argnums`, a tuple of such for several
+    The gradient has the structure and shapes of argument `argnums`, or is a tuple of such for several
     argnums. With `has_aux` the function returns ``(number, anything)`` and the gradient function
     ``(gradient, anything)``.
 
     Raises:
-        AutogradError: if the result is not a single number, or an argument not floating-point.
+        AutogradError: the result is not a single number, or an argument is not floating-point.
 
     Example:
         >>> import glassgrad as gg
@@ -94,7 +94,7 @@ def _one(recording: Recording) -> Tensor:
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Return ``(func(*primals), pull)``; `pull` maps a cotangent of the result to a tuple, one per primal.
 
-    The function runs once, `pull` as often as wanted. With `has_aux`: ``(result, pull, aux)``.
+    The function runs once; `pull` can be called any number of times. With `has_aux`: ``(result, pull, aux)``.
 
     Example:
         >>> import glassgrad as gg
@@ -118,8 +118,8 @@ def jacrev(func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk
     """Return the function that computes the Jacobian row by row: best for fewer outputs than inputs.
 
     For a result of shape R and an argument of shape A the Jacobian has shape (*R, *A); for containers it
-    is a container like the result of containers like the argument. `chunk_size` limits how many rows
-    are computed at a time.
+    has the structure of the result, with the structure of the argument at every leaf. `chunk_size` limits the
+    number of rows computed at a time.
 
     Example:
         >>> import glassgrad as gg

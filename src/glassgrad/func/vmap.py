@@ -37,16 +37,16 @@ def vmap(
 
     Args:
         func: takes and returns the tensors of one example, possibly in containers.
-        in_dims: the dimension of each argument that runs over the examples; None for arguments that are
+        in_dims: the dimension of each argument that indexes the examples; None for arguments that are
             the same for all. One entry for all arguments, or a tuple with one for each, which may be a
             container like the argument. Keyword arguments are the same for all. JAX's `in_axes`.
-        out_dims: where that dimension is to be in the results. JAX's `out_axes`.
-        randomness: what a random draw inside `func` does: raise an "error", draw "different" numbers for
-            each example, or the "same" for all.
-        chunk_size: compute at most so many examples at a time, to limit memory.
+        out_dims: the position of that dimension in the results. JAX's `out_axes`.
+        randomness: whether a random draw inside `func` raises an "error", draws "different" numbers for
+            each example, or draws the "same" for all.
+        chunk_size: the largest number of examples computed at a time, to limit memory.
 
     Raises:
-        ArgumentError: when the sizes of the mapped dimensions differ, or nothing is mapped.
+        ArgumentError: the sizes of the mapped dimensions differ, or nothing is mapped.
 
     Example:
         >>> import glassgrad as gg
@@ -102,7 +102,7 @@ def _run(
 
 
 def _enter(x: Tensor, level: Level, axis: int) -> Tensor:
-    """Return `x` as one example sees it; writes to it reach `x`."""
+    """Return `x` as a single example; writes to it reach `x`."""
     entered: Tensor = enter_p(x, level=level, axis=axis)
     return views.bind(entered, x, enter_p, {"level": level, "axis": axis})  # type: ignore[no-any-return]  # a tensor
 
@@ -118,7 +118,7 @@ def _leave(y: Any, level: Level, axis: int | None) -> Any:
 
 
 def _input_axes(inward: Axes, structure: tree.Tree, args: tuple[Any, ...], leaves: list[Any]) -> list[Any]:
-    """Return the axis of each leaf, counted from the front, and turn arrays into tensors."""
+    """Return the non-negative axis of each leaf, and the leaves with arrays as tensors."""
     if isinstance(inward, list):
         inward = tuple(inward)
     axes = tree.spread(inward, structure, "vmap: in_dims")
@@ -149,7 +149,7 @@ def _cut(leaf: Any, axis: int | None, start: int, stop: int) -> Any:
 
 
 def _joined(parts: list[Any], outward: Axes) -> Any:
-    """Join the results of chunks; what is not mapped is the same in all of them."""
+    """Join the results of chunks; unmapped results are the same in all of them."""
     _, out_tree = tree.flatten(parts[0])
     axes = tree.spread(outward, out_tree, "vmap: out_dims")
     columns = zip(*(tree.flatten(part)[0] for part in parts), strict=True)
@@ -160,7 +160,7 @@ def _joined(parts: list[Any], outward: Axes) -> Any:
 def over_basis(
     linear: Callable[[Tensor], Sequence[Tensor]], like: Tensor, out_dim: int, chunk_size: int | None
 ) -> Sequence[Tensor]:
-    """Apply a linear function to every unit vector shaped like a tensor; the results lie along `out_dim`."""
+    """Apply a linear function to every unit vector of a tensor's shape, with the results along `out_dim`."""
     count = like.numel()
     units = make(np.eye(count, dtype=like.dtype).reshape((count, *like.shape)), None, False)
     if count == 1:

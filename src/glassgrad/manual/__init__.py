@@ -62,7 +62,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What leads to the engine is loaded when it is asked for; the layers need none of it.
+    # Names that need the engine are loaded on request; the layers do without it.
     if name in {"as_function", "show_twin", "twin"}:
         return getattr(importlib.import_module("glassgrad.manual.bridge"), name)
     raise AttributeError(name)

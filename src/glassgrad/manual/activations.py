@@ -1,4 +1,4 @@
-"""Activations. All but the two softmaxes act on each number alone, so dx = dy · f'(x) elementwise."""
+"""Activations. All but the two softmaxes are elementwise, so dx = dy · f'(x)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from glassgrad.manual.protocols import Array, Module
 class ReLU(Module):
     """y = max(x, 0).
 
-    ∂y/∂x is 1 where x > 0 and 0 elsewhere (at 0 itself any number between would do; 0 is the custom):
+    ∂y/∂x is 1 where x > 0 and 0 elsewhere (at 0 itself any number between is a subgradient; 0 is the convention):
 
         dx = dy · [x > 0]
     """

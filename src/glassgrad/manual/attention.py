@@ -9,7 +9,7 @@ from glassgrad.manual.protocols import Array, Module
 
 
 class ScaledDotProductAttention(Module):
-    """y = softmax(q kᵀ / √e) v: every query takes a mean of the values, weighted by how well its key fits.
+    """y = softmax(q kᵀ / √e) v: every query takes a mean of the values, weighted by how well their keys match.
 
     Shapes: q (..., l, e), k (..., s, e), v (..., s, f), y (..., l, f). With a = 1/√e:
 
@@ -24,7 +24,7 @@ class ScaledDotProductAttention(Module):
         dk = a dzᵀ q           (..., s, e)
 
     A masked place has z = -inf, so p = 0, and dz = 0 follows by itself. `mask` is True where attention is
-    allowed (or is added to z, when it holds floats); `is_causal` allows the places up to the query's own.
+    allowed (or is added to z if it holds floats); `is_causal` allows the places up to the query's own.
 
     Source: Vaswani et al., "Attention Is All You Need" (2017), equation 1.
     """

@@ -1,6 +1,6 @@
-"""Between hand-written layers and the engine: a layer as an op of the tape, and the twin of an `nn` module.
+"""The bridge between hand-written layers and the engine: `as_function`, `twin` and `show_twin`.
 
-The one file of this package that knows the engine. Everything else stands on NumPy alone.
+This is the only file of the package that uses the engine. Everything else needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _COPIED_OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 class _ByHand(Function):
-    """One call of a hand-written layer on the tape: its `backward` is the op's."""
+    """One call of a hand-written layer on the tape, with the layer's `backward` as its rule."""
 
     @staticmethod
     def forward(ctx: Any, layer: Any, count: int, *tensors: Any) -> Any:
-        # A copy keeps what this call saves from the next call; parameters and running statistics are shared.
+        # A copy protects this call's saved values from the next call; parameters and running statistics are shared.
         ctx.layer = copy.copy(layer)
         ctx.inputs = count
         return Tensor(np.asarray(ctx.layer.forward(*(_array(x) for x in tensors[:count]))))
@@ -53,7 +53,7 @@ class _ByHand(Function):
         finally:
             for parameter, grad in zip(parameters, before, strict=True):
                 parameter.grad = grad
-        # Inputs beyond those that the layer sends something back to, such as a mask, get nothing.
+        # Inputs for which the layer returns no gradient, such as a mask, get None.
         missing = ctx.inputs + len(parameters) - len(grads)
         at = len(grads) - len(parameters)
         grads[at:at] = [None] * missing
@@ -72,12 +72,12 @@ class LayerOp:
         self._tensors = [Tensor(parameter.data, requires_grad=True) for parameter in layer.parameters()]
 
     def parameters(self) -> list[Tensor]:
-        """The parameters as leaves of the tape; they share the arrays of the layer's own."""
+        """The parameters as leaves of the tape; they share the layer's arrays."""
         return self._tensors
 
     def __call__(self, *inputs: Any) -> Any:
         for tensor, parameter in zip(self._tensors, self.layer.parameters(), strict=True):
-            tensor.array = parameter.data  # follows an array that was put in its place
+            tensor.array = parameter.data  # follows an array that has been replaced
         return _ByHand.apply(self.layer, len(inputs), *inputs, *self._tensors)
 
     def __repr__(self) -> str:
@@ -103,9 +103,9 @@ def as_function(layer: Any) -> LayerOp:
 
 
 def twin(module: Any) -> Any:
-    """Return the hand-written twin of an `nn` module, with copies of its parameters and in the same mode.
+    """Return the hand-written counterpart of an `nn` module, with copies of its parameters and in the same mode.
 
-    A `Sequential` becomes a `Net` of twins. Raises for a module that has no twin.
+    A `Sequential` becomes a `Net`. Raises `KindError` for a module that has no counterpart.
 
         >>> import glassgrad as gg
         >>> twin(gg.nn.Sequential(gg.nn.Linear(2, 3), gg.nn.ReLU()))
@@ -142,7 +142,7 @@ def _has_twin(name: str) -> bool:
 
 
 def show_twin(module: Any) -> str:
-    """Return the derivation and the source of the hand-written twin of an `nn` module (or its class), to be read."""
+    """Return the derivation and the source of the hand-written counterpart of an `nn` module (or its class)."""
     name = module.__name__ if isinstance(module, type) else type(module).__name__
     if name == "Sequential":
         parts = dict.fromkeys(type(part).__name__ for part in module)

@@ -31,7 +31,7 @@ def _crop(x: Array, padding: Pair) -> Array:
 
 
 def places(offset: Pair, stride: Pair, out: Pair) -> tuple[Any, ...]:
-    """Index of the pixels that meet position `offset` of the kernel, one for each output pixel."""
+    """Index of the pixels under position `offset` of the kernel, one for each output pixel."""
     rows, columns = (slice(o, o + s * n, s) for o, s, n in zip(offset, stride, out, strict=True))
     return (slice(None), slice(None), rows, columns)
 
@@ -48,7 +48,7 @@ class Conv2d(Module):
         db = sum of dY over its rows
         dX = dY W              (n·h'·w', c·k·k)
 
-    A pixel stands in several windows, and its gradient is the sum over them ("col2im"): for each of the k·k
+    A pixel is part of several windows, and its gradient is the sum over them ("col2im"): for each of the k·k
     positions in the kernel, column (c, p, q) of dX is added to the pixels x[n, c, i·s + p, j·s + q].
     """
 
@@ -104,11 +104,11 @@ class Conv2d(Module):
 class MaxPool2d(Module):
     """y[n, c, i, j] = the largest of x[n, c, i·s + p, j·s + q] over the positions (p, q) of the window.
 
-    Shapes: x (n, c, h, w), y (n, c, h', w') as in Conv2d; padding counts as -inf. Only the winner acts on y,
-    so it gets the whole cotangent; of equal winners the first one does, as in PyTorch. Where windows overlap,
-    a pixel adds up what it won:
+    Shapes: x (n, c, h, w), y (n, c, h', w') as in Conv2d; padding counts as -inf. Only the maximum affects y,
+    so it gets the whole cotangent; on ties the first one does, as in PyTorch. Where windows overlap, a pixel
+    sums the cotangents of the windows in which it is the maximum:
 
-        dx[n, c, i·s + p, j·s + q] += dy[n, c, i, j]   where (p, q) won window (i, j)
+        dx[n, c, i·s + p, j·s + q] += dy[n, c, i, j]   where (p, q) is the maximum of window (i, j)
     """
 
     def __init__(self, kernel_size: int | Pair, stride: int | Pair | None = None, padding: int | Pair = 0) -> None:
@@ -124,7 +124,7 @@ class MaxPool2d(Module):
         best = functools.reduce(np.maximum, rivals)
         broken = np.isnan(best).any()
         winner = np.zeros(best.shape, np.int16)
-        for number, rival in reversed(list(enumerate(rivals))):  # so that of equal winners the first one stays
+        for number, rival in reversed(list(enumerate(rivals))):  # so that on ties the first one stays
             wins = (rival == best) | np.isnan(rival) if broken else rival == best
             np.copyto(winner, number, where=wins)
         self.saved = (winner, padded.shape)

@@ -1,4 +1,4 @@
-"""Linear, Embedding, Flatten: layers that are linear in what they are given."""
+"""Linear, Embedding, Flatten: layers that are linear in their input or their weight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Linear(Module):
         dW[o, i] = sum_n dy[n, o] ∂y[n, o]/∂W[o, i] = sum_n dy[n, o] x[n, i]   so  dW = dyᵀ x     (out, in)
         db[o]    = sum_n dy[n, o]                    (b was broadcast over n)   so  db = sum dy    (out,)
 
-    The shapes alone leave no other way to multiply: only dy W gives (n, in), only dyᵀ x gives (out, in).
+    The shapes alone determine the products: only dy W gives (n, in), only dyᵀ x gives (out, in).
 
         >>> layer = Linear(3, 2)
         >>> y = layer(np.ones((4, 3), np.float32))
@@ -90,7 +90,7 @@ class Embedding(Module):
     def backward(self, dout: Array) -> None:
         rows = self.saved.reshape(-1)
         dy = dout.reshape(rows.size, dout.shape[-1])
-        # Sorted by row, the places of each row are neighbours, and one reduceat adds them up: np.add.at
+        # Sorted by row, the places of each row are adjacent, and one reduceat adds them up: np.add.at
         # would go through them one by one.
         order = np.argsort(rows, kind="stable")
         present, first = np.unique(rows[order], return_index=True)
@@ -101,10 +101,10 @@ class Embedding(Module):
 
 
 class Flatten(Module):
-    """y = x with every axis but the first made one.
+    """y = x with all axes but the first merged into one.
 
-    Shapes: x (n, a, b, ...), y (n, a·b·...). Numbers only change place, so the cotangent goes back to
-    where its number came from: dx = dy in the shape of x.
+    Shapes: x (n, a, b, ...), y (n, a·b·...). Elements only change place, and so does the cotangent:
+    dx = dy in the shape of x.
     """
 
     def forward(self, x: Array) -> Array:

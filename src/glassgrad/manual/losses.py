@@ -1,4 +1,4 @@
-"""Losses: one number from a prediction and a target, and the gradient of the prediction.
+"""Losses: one number from a prediction and a target, and the gradient with respect to the prediction.
 
 n is the number of terms that `reduction="mean"` averages over: the rows for the class losses, all entries for
 the others. With `reduction="sum"` read n as 1 everywhere below.
@@ -44,7 +44,7 @@ class _Loss(ABC):
         return float(terms.mean() if self.reduction == "mean" else terms.sum())
 
     def share(self, count: int, dout: float) -> float:
-        """The factor that every term's gradient has: the cotangent of the loss, over n for a mean."""
+        """The common factor of every term's gradient: the cotangent of the loss, divided by n for a mean."""
         return dout / count if self.reduction == "mean" else dout
 
     def check_same(self, prediction: Array, target: Array) -> None:
@@ -64,7 +64,7 @@ class _Loss(ABC):
 class NLLLoss(_Loss):
     """L = -1/n sum_i y[i, t[i]]: minus the log-probability that the prediction gave to the target class.
 
-    Shapes: y (n, c) of log-probabilities, t (n,) of class numbers. Each row has one entry that matters:
+    Shapes: y (n, c) of log-probabilities, t (n,) of class numbers. One entry of each row affects L:
 
         dy[i, j] = -1/n where j = t[i], else 0
     """
@@ -84,14 +84,14 @@ class NLLLoss(_Loss):
 class CrossEntropyLoss(_Loss):
     """L = -1/n sum_i log softmax(x)[i, t[i]].
 
-    Shapes: x (n, c) of logits, t (n,) of class numbers. It is NLLLoss after LogSoftmax; putting the first
-    gradient into the second,
+    Shapes: x (n, c) of logits, t (n,) of class numbers. It is NLLLoss after LogSoftmax; substituting
+    the first gradient into the second gives
 
         dy[i, j] = -[j = t[i]] / n                        (NLLLoss)
         dx       = dy - softmax(x) sum_j dy[i, j]          (LogSoftmax), and the sum over a row is -1/n
         dx       = (softmax(x) - onehot(t)) / n
 
-    what the prediction was, minus what it should have been.
+    the prediction minus the target.
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -113,13 +113,13 @@ class BCELoss(_Loss):
 
         dp = -1/n (t / p - (1 - t) / (1 - p)) = 1/n (p - t) / (p (1 - p))
 
-    Logarithms are cut off at -100 and the denominator at 1e-12, as in PyTorch.
+    Logarithms are limited to at least -100 and the denominator to at least 1e-12, as in PyTorch.
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
         self.check_same(prediction, target)
         self.saved = (prediction, target)
-        with np.errstate(divide="ignore"):  # log(0) is caught by the floor
+        with np.errstate(divide="ignore"):  # the floor limits log(0)
             log_p, log_q = np.log(prediction), np.log1p(-prediction)
         return self.total(-(target * np.maximum(log_p, LOG_FLOOR) + (1 - target) * np.maximum(log_q, LOG_FLOOR)))
 

@@ -1,6 +1,6 @@
-"""The networks of the training commands with a backward pass by hand: what `--engine manual` trains.
+"""The networks that `--engine manual` trains, with a hand-written backward pass.
 
-Names of parameters are those of the models in `glassgrad.models`, so that weights go from one engine to the other.
+Parameters have the names of the models in `glassgrad.models`, so that weights can move between engines.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def small_cnn(classes: int = 10, rng: np.random.Generator | None = None) -> Net:
 def classifier_step(
     model: Any, optimizer: Optimizer, inputs: Array, targets: Array, loss: CrossEntropyLoss | None = None
 ) -> float:
-    """Make one training step by hand and return the loss: forget, forward, backward, update.
+    """Make one training step by hand and return the loss: zero_grad, forward, backward, step.
 
     >>> from glassgrad import manual
     >>> rng = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from glassgrad.manual.protocols import Array, Layer, Module
 class Net(Module):
     """y = last(... second(first(x))).
 
-    The chain rule takes the layers in reverse: the gradient that one returns for its input is the gradient of the
-    output of the one before.
+    The chain rule takes the layers in reverse: the gradient with respect to one layer's input is the gradient with
+    respect to the previous layer's output.
 
         >>> import numpy as np
         >>> from glassgrad import manual

@@ -13,8 +13,8 @@ from glassgrad.manual.protocols import Array, Module, Parameter
 class BatchNorm1d(Module):
     """y = w · (x - mean) / sqrt(var + eps) + b, mean and variance of each channel over the batch.
 
-    Shapes: x (n, c) or (n, c, l); w, b, mean, var (c,). Below, m = n·l is how many numbers a channel has, and
-    everything is for one channel. With s = (var + eps)^(-1/2) and x̂ = (x - mean) s:
+    Shapes: x (n, c) or (n, c, l); w, b, mean, var (c,). Below, m = n·l is the number of elements of a
+    channel, and everything is for one channel. With s = (var + eps)^(-1/2) and x̂ = (x - mean) s:
 
         y  = w x̂ + b
         db = sum dy                                                              (b was broadcast)
@@ -27,7 +27,7 @@ class BatchNorm1d(Module):
                                             -dvar · 2 sum(x - mean) / m, which is 0
         mean = sum x / m                    dmean = -s sum dx̂, and each x gets dmean / m
 
-        dx = dx̂ s + 2 dvar (x - mean) / m + dmean / m                            three ways to act on y
+        dx = dx̂ s + 2 dvar (x - mean) / m + dmean / m                            three paths to y
            = s (dx̂ - x̂ · sum(dx̂ x̂) / m - sum(dx̂) / m)                            since ds s = sum(dx̂ x̂)
            = w s / m · (m dy - x̂ dw - db)                                        the whole layer in one line
 
@@ -46,7 +46,7 @@ class BatchNorm1d(Module):
         self.running_mean = np.zeros(num_features, dtype)
         self.running_var = np.ones(num_features, dtype)
         self.num_batches_tracked = np.array(0)
-        self.axes: tuple[int, ...] = (0,)  # that statistics run over, and the shape that puts a channel on its axis
+        self.axes: tuple[int, ...] = (0,)  # the axes of the statistics; `shape` broadcasts a channel vector
         self.column: tuple[int, ...] = (1, -1)
 
     def forward(self, x: Array) -> Array:

@@ -1,6 +1,6 @@
-"""Optimizers. p is a parameter, g its gradient, and every line is one of the method's equations.
+"""Optimizers. p is a parameter, g its gradient, and every line is one equation of the method.
 
-Updates are made in place, so that everybody who holds a parameter's array sees them.
+Updates are in place, so that every holder of a parameter's array sees them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Adam(_Optimizer):
         super().__init__(parameters, lr)
         self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
         self.mean, self.square = self.like_parameters(), self.like_parameters()
-        self.updates = [0] * len(self.parameters)  # t, which is behind where a parameter had no gradient
+        self.updates = [0] * len(self.parameters)  # t, per parameter: it does not advance without a gradient
 
     def update(self, number: int, p: Array, g: Array) -> None:
         m, s, (b1, b2) = self.mean[number], self.square[number], self.betas

@@ -1,4 +1,4 @@
-"""What a hand-written layer, loss and optimizer have to offer, and the bookkeeping that they share.
+"""The protocols of hand-written layers, losses and optimizers, and their shared bookkeeping.
 
 Anything with `forward`, `backward`, `parameters` and a call is a layer here: it need not inherit from
 `Module`. A parameter is anything with `data` and `grad`.
@@ -17,9 +17,9 @@ Array = Any  # numpy.ndarray
 
 
 class Parameter:
-    """An array that is learnt: `data`, and in `grad` the sum of what backward passes have sent it.
+    """A trained array: `data`, and in `grad` the sum of its gradients from backward passes.
 
-    `grad` is None until something arrives, so that the first arrival costs no addition.
+    `grad` is None until the first gradient, which then costs no addition.
     """
 
     __slots__ = ("data", "grad")
@@ -33,7 +33,7 @@ class Parameter:
         return tuple(self.data.shape)
 
     def accumulate(self, grad: Array) -> None:
-        """Add to `grad`. A parameter used twice gets two shares, and the chain rule adds them."""
+        """Add to `grad`: by the chain rule, a parameter that is used twice gets the sum of two gradients."""
         self.grad = grad if self.grad is None else self.grad + grad
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Loss(Protocol):
 
 @runtime_checkable
 class Optimizer(Protocol):
-    """`step()` updates every parameter from its `grad`; `zero_grad()` forgets the gradients."""
+    """`step()` updates every parameter from its `grad`; `zero_grad()` clears the gradients."""
 
     def step(self) -> None: ...
 
@@ -78,7 +78,7 @@ class Optimizer(Protocol):
 class Module:
     """Bookkeeping shared by the layers of this package: names, modes, state. No mathematics.
 
-    A layer keeps what its backward pass needs in `saved`. Parameters are found among the attributes, in the
+    A layer keeps the values for its backward pass in `saved`. Parameters are found among the attributes, in the
     order of their definition; attributes named in `buffers` are saved and loaded with them.
     """
 
@@ -113,7 +113,7 @@ class Module:
             parameter.grad = None
 
     def train(self, mode: bool = True) -> Module:
-        """Switch to training (or with False to evaluation), here and in every part."""
+        """Switch this layer and its parts to training mode, or with False to evaluation mode."""
         self.training = mode
         for _, part in self.parts():
             part.train(mode)
@@ -146,7 +146,7 @@ class Module:
 
 
 def check_range(layer: str, what: str, numbers: Array, count: int) -> None:
-    """Raise `IndexRangeError` for a number below 0, which NumPy would count from the end, or not below `count`."""
+    """Raise `IndexRangeError` for a number outside 0..count-1; NumPy would count negative ones from the end."""
     if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
         given = numbers[(numbers < 0) | (numbers >= count)].flat[0]
         raise errors.MANUAL_INDEX(layer=layer, what=what, given=given, last=count - 1)

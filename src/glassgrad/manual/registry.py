@@ -1,6 +1,6 @@
 """The table of hand-written layers, losses and optimizers, with sample arguments and inputs.
 
-Tests and documentation go through it, so that a new entry is checked like all others.
+Tests and documentation iterate over it, so that a new entry is checked like all others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
 class Entry:
     """A class, the arguments to build one with, and inputs (in float64) to call it with.
 
-    `twin` is the name in `glassgrad.nn`, `glassgrad.optim` and PyTorch. `deterministic` is False where two calls differ
-    on purpose.
+    `twin` is the name in `glassgrad.nn`, `glassgrad.optim` and PyTorch. `deterministic` is False if two calls differ on
+    purpose.
     """
 
     kind: type
@@ -46,7 +46,7 @@ def _normal(*shape: int) -> Inputs:
 
 
 def _away_from_zero(*shape: int) -> Inputs:
-    """Inputs at a distance from the kink of ReLU, where a difference quotient would straddle it."""
+    """Inputs away from the kink of ReLU, which a difference quotient must not straddle."""
 
     def draw(rng: np.random.Generator) -> tuple[Array, ...]:
         x = rng.standard_normal(shape)
@@ -56,7 +56,7 @@ def _away_from_zero(*shape: int) -> Inputs:
 
 
 def _shuffled(*shape: int) -> Inputs:
-    """Distinct inputs far apart, so that no window has two near-maxima."""
+    """Inputs that are far apart from one another, so that no window has two near-maxima."""
     return lambda rng: (rng.permutation(int(np.prod(shape))).reshape(shape) / 10.0,)
 
 

@@ -22,13 +22,13 @@ def compile(function: Callable[..., Any] | Value, inputs: Sequence[Value] = (), 
 
     `function` takes Values (for a 1-D argument) or lists of Values (for the rows of a 2-D one) and
     returns one Value. It is run once, on the first sample; the graph it builds is compiled. Values that
-    existed before are its parameters: their numbers are read at every call, their gradients written.
-    An expression that exists already can be given instead, with the Values to be replaced by the batch.
+    existed before are its parameters: every call reads their values and writes their gradients.
+    An existing expression can be given instead, with the Values to be replaced by the batch as `inputs`.
 
     `engine` is "llvm" (needs llvmlite), "numpy" (a generated NumPy program) or "auto". Where a Python
     float raises (log(0)), compiled code follows IEEE 754 instead and gives -inf or nan.
 
-    Raises when the function compares Values or reads their numbers, since that may differ per sample.
+    Raises if the function compares Values or reads their `data`, since the outcome may differ per sample.
 
         >>> from glassgrad import scalar
         >>> w = scalar.Value(3.0)
@@ -46,7 +46,7 @@ def compile(function: Callable[..., Any] | Value, inputs: Sequence[Value] = (), 
 
 
 class Compiled:
-    """A compiled function of a batch. `source` is readable NumPy, `llvm` the native code's text."""
+    """A compiled function of a batch. `source` is readable NumPy, `llvm` the text of the native code."""
 
     def __init__(self, function: Callable[..., Any] | Value, inputs: Sequence[Value], engine: str) -> None:
         self.function, self.inputs, self.engine = function, inputs, engine
@@ -55,7 +55,7 @@ class Compiled:
         self._latest: Program | None = None
 
     def __call__(self, *batch: Any) -> Any:
-        """Return the function of every sample, an array of shape (samples,)."""
+        """Return the function's value for every sample, an array of shape (samples,)."""
         result, _ = self._run(batch, 0.0)
         return result
 

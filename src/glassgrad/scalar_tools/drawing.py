@@ -1,4 +1,4 @@
-"""The graph of a Value as a picture: SVG (also inline in notebooks) and Mermaid, without other programs.
+"""The graph of a Value as SVG (also inline in notebooks) or Mermaid, without external programs.
 
 The layout is the classical one for layered graphs (Sugiyama, Tagawa, Toda 1981): a column per rank, long
 edges broken into pieces of one rank each, and a few sweeps that move every box to the mean height of its
@@ -19,10 +19,10 @@ from glassgrad import errors
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
-WIDTH, HEIGHT = 132, 56  # of a box, in pixels
+WIDTH, HEIGHT = 132, 56  # size of a box in pixels
 COLUMN_GAP, ROW_GAP, BEND_HEIGHT, MARGIN = 56, 14, 10, 12
 SWEEPS = 8
-# The style of an inline SVG reaches the whole page around it, so every rule starts with our own class.
+# The style of an inline SVG applies to the whole page around it, so every rule starts with our own class.
 STYLE = "".join(
     f".ggvalues {rule}"
     for rule in (
@@ -57,10 +57,10 @@ class Drawing:
 
 
 def draw(value: Value, max_values: int = 200) -> Drawing:
-    """Draw the graph that `value` was computed by, with data and grad on every value.
+    """Draw the graph that computed `value`, with data and grad of every value.
 
-    Inputs are on the left, the result is on the right. Of a graph with more than `max_values` values,
-    those nearest to the result are drawn and dashed boxes stand where it goes on.
+    Inputs are on the left, the result is on the right. If the graph has more than `max_values` values, those
+    nearest to the result are drawn, and dashed boxes mark where it continues.
 
         >>> from glassgrad.scalar import Value
         >>> a, b = Value(2.0, label="a"), Value(-3.0, label="b")
@@ -137,7 +137,7 @@ class _Layout:
     rank: list[int]
     paths: list[list[int]]  # each edge as the points that it runs through
     columns: list[list[int]] = field(default_factory=list)
-    centre: dict[int, float] = field(default_factory=dict)  # of each point, downwards
+    centre: dict[int, float] = field(default_factory=dict)  # the y coordinate of each point, downwards
 
     @property
     def size(self) -> tuple[float, float]:
@@ -153,7 +153,7 @@ class _Layout:
 
 
 def _ranks(graph: _Graph) -> list[int]:
-    """One more than the highest rank of the arguments; leaves move right, next to their first user."""
+    """Rank values by one more than the highest rank of their arguments; leaves move right, next to their first user."""
     rank = [0] * len(graph.values)
     for tail, head in graph.edges:  # edges are ordered by head, so the tail's rank is final
         rank[head] = max(rank[head], rank[tail] + 1)

@@ -1,8 +1,8 @@
 """A traced program as one native function: eight samples at a time, forward and backward in one pass.
 
-Values and cotangents of a block of samples stay in a scratch area that fits the first-level cache; what
-does not vary between samples is computed once. The text below is written in the form it should run in, so
-no optimiser runs over it, and compiling takes time proportional to its length (20 µs a step or so).
+Values and cotangents of a block of samples stay in a scratch area that fits the first-level cache; steps that
+do not vary between samples are computed once. The emitted text is already in its final form, so no optimiser
+runs on it, and compiling takes time proportional to its length (about 20 µs per step).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Number:
 
 @dataclass
 class _Emitter:
-    """The `m` of the rules, writing for `type`: a block of samples or a single number."""
+    """The `m` of the rules, emitting code for `type`: a block of samples or a single number."""
 
     type: str = "double"
     lines: list[str] = field(default_factory=list)
@@ -186,7 +186,7 @@ class _Writer:
         self.place = {i: k for group in (varying, self.fixed) for k, i in enumerate(group)}
         sizes = (LANES * len(varying), LANES * len(varying), LANES * len(self.fixed), len(self.fixed), len(self.fixed))
         self.offsets = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
-        self.started: set[int] = set()  # steps whose cotangent holds something
+        self.started: set[int] = set()  # steps whose cotangent is initialised
 
     @property
     def scratch(self) -> int:
@@ -235,7 +235,7 @@ class _Writer:
         return m.splat(number) if m.type == VECTOR else number
 
     def forward(self, m: _Emitter) -> None:
-        """Compute every step of the kind that m writes: varying ones in vectors, the others in numbers."""
+        """Compute every step that m emits: varying ones as vectors, the others as single numbers."""
         for i, step in enumerate(self.steps):
             if step.varying != (m.type == VECTOR) or step.op == "constant":
                 continue
@@ -285,14 +285,14 @@ class _Writer:
         """Add to the cotangent of step i."""
         in_loop = "cots" if self.steps[i].varying else "sums"
         area = in_loop if m.type == VECTOR else "once_cots"
-        if area != "cots" or i in self.started:  # the other two start at zero, or at the loop's total
+        if area != "cots" or i in self.started:  # the other areas start at zero, or at the loop's total
             share = m.load(m.type, area, self.place[i]) + share
         self.started.add(i)
         m.store(m.type, share, area, self.place[i])
 
 
 class _Loaded(Sequence[_Number]):
-    """The arguments of a step, loaded when a rule asks for them: most pulls need one of many."""
+    """The arguments of a step, loaded when a rule reads them: most pulls need one of many."""
 
     def __init__(self, writer: _Writer, m: _Emitter, step: Instruction) -> None:
         self.writer, self.m, self.step = writer, m, step
@@ -305,7 +305,7 @@ class _Loaded(Sequence[_Number]):
 
 
 def _declarations() -> str:
-    """The C library's functions, and each of them over a block, lane by lane."""
+    """Declarations of the C library's functions, and each of them over a block, lane by lane."""
     out = [
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         f"declare double @llvm.vector.reduce.fadd.v{LANES}f64(double, {VECTOR})",
@@ -364,7 +364,7 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
         samples = seeds.size
         blocks = -(-samples // LANES)
         padded = blocks * LANES
-        # The last sample fills the last block; its copies share its seed, so that they change nothing.
+        # Copies of the last sample fill the last block; they share its seed, so that gradients stay the same.
         rows = np.empty((max(len(columns), 1), padded))
         weights = np.empty(padded)
         for row, column in zip(rows, columns, strict=False):

@@ -15,7 +15,7 @@ HEADER = "def program(columns, leaves, seeds):"
 
 
 class _Text:
-    """A piece of source that stands for a number."""
+    """A piece of source that represents a number."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -91,7 +91,7 @@ def _backward(program: Program, names: list[_Text], m: _Functions) -> list[str]:
             if not (step.active and steps[arg].active):
                 continue
             share = str(RULES[step.op].pull(m, index, _Text(f"d{i}"), names[i], step.number, args))
-            if step.varying and not steps[arg].varying:  # one leaf acts on every sample
+            if step.varying and not steps[arg].varying:  # one leaf affects every sample
                 share = f"np.sum({share})"
             out.append(f"    d{arg} = {f'd{arg} + ' if arg in started else ''}{share}")
             started.add(arg)
@@ -106,7 +106,7 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
     run = names["program"]
 
     def quiet(columns: Any, leaves: Any, seeds: Any) -> Any:
-        with np.errstate(all="ignore"):  # as a Value computes: no warnings
+        with np.errstate(all="ignore"):  # no warnings, as a Value computes
             return run(columns, leaves.tolist(), seeds)
 
     return quiet, source

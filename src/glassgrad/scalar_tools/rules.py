@@ -1,8 +1,7 @@
-"""What each op of `scalar.py` computes and what it sends back, for any kind of number.
+"""The forward and backward rule of each op of `scalar.py`, for any kind of number.
 
-The emitters hand in objects whose `+ - * /` write code: source text of NumPy in one, LLVM instructions
-in the other. `m` holds the functions that have no operator (`m.exp`, `m.where`, ...), `g` is the
-cotangent of the result `y`.
+The emitters pass objects whose `+ - * /` emit code: NumPy source in one, LLVM instructions in the other. `m` holds
+the functions that have no operator (`m.exp`, `m.where`, ...), `g` is the cotangent of the result `y`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _function(forward: Callable[..., Any], pull: Callable[..., Any]) -> Rule:
 
 
 def _power(m: Any, k: float, x: Any) -> Any:
-    """x**k; small whole exponents by multiplication, which every machine does faster than pow."""
+    """x**k; small integer exponents by multiplication, which is faster than pow."""
     if k in {1, 2, 3, 4}:
         y = x
         for _ in range(int(k) - 1):

@@ -1,6 +1,6 @@
 """From a Python function on Values to a flat program: run it once on the first sample and keep the graph.
 
-What the function does must not depend on the numbers, or the graph of one sample would be wrong for the
+The control flow of the function must not depend on values, or the graph of one sample would be wrong for the
 next. So while it runs, comparing Values and reading `.data` outside `scalar.py` are errors.
 """
 
@@ -59,7 +59,7 @@ def trace(function: Callable[..., Any], row: Row) -> Program:
 
 
 def trace_expression(result: Value, inputs: Sequence[Value]) -> Program:
-    """Take an expression that exists already; every leaf that is not an input is captured."""
+    """Trace an existing expression; every leaf that is not an input is captured."""
     return _flatten(result, list(inputs), result._seq)
 
 
@@ -87,7 +87,7 @@ def _flatten(result: Value, columns: list[Value], start: int) -> Program:
 
 
 def _ancestors(result: Value, stop: dict[Value, int]) -> list[Value]:
-    """Everything that `result` was made from, oldest first, not looking behind the inputs."""
+    """All values that `result` was computed from, oldest first, stopping at the inputs."""
     reached, stack = {result}, [result]
     while stack:
         value = stack.pop()
@@ -99,7 +99,7 @@ def _ancestors(result: Value, stop: dict[Value, int]) -> list[Value]:
 
 @contextmanager
 def _watched() -> Iterator[None]:
-    """Refuse comparisons and reads of `.data` in the code under trace, in this thread only."""
+    """Refuse comparisons and reads of `.data` in the traced code, in this thread only."""
     thread = threading.get_ident()
     slot = vars(Value)["data"]
 

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils`: data sets and loaders, and checkpoints that compute again what they forgot."""
+"""PyTorch's `torch.utils`: data sets and loaders, and checkpoints that recompute."""
 
 from __future__ import annotations
 

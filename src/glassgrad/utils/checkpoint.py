@@ -1,4 +1,4 @@
-"""`torch.utils.checkpoint`: computing again in the backward pass what was not kept."""
+"""`torch.utils.checkpoint`: recomputation of saved values in the backward pass."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """Return the states of the generators of other devices on which arguments are: none."""
+    """Return the generator states of other devices that hold arguments: there are none."""
     return [], []
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
-    """Do nothing: there are no states of other devices."""
+    """Do nothing: there are no other devices."""
 
 
 __all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]

@@ -34,7 +34,7 @@ from glassgrad.utils.sampling import (
 )
 from glassgrad.utils.workers import WorkerInfo, Workers, get_worker_info
 
-_ENDLESS = 1 << 24  # from here on the order of an epoch is drawn as it is needed
+_ENDLESS = 1 << 24  # for longer samplers, the order of an epoch is drawn as it is needed
 _BLOCK = 32_768  # examples gathered at once by the fast path, so that a batch costs a slice
 
 
@@ -94,29 +94,29 @@ class _Fetch:
 class DataLoader:
     """Batches of a data set, shuffled or in order.
 
-    A `TensorDataset` (or a `Subset` of one) is sliced without any Python for each example. The order of an epoch
-    depends only on the state of the generator when it begins, not on workers. `state_dict()` taken within an epoch
-    makes another loader go on after the same batch.
+    A `TensorDataset` (or a `Subset` of one) is sliced without Python code per example. The order of an epoch
+    depends only on the generator's state at its beginning, not on workers. With `load_state_dict`, a loader continues
+    after the batch at which `state_dict()` was taken.
 
     Args:
-        dataset: examples by number, or an `IterableDataset`.
-        batch_size: examples a batch; None to give single examples as they are.
-        shuffle: whether every epoch has an order of its own.
-        sampler: the order instead, an iterable of indices.
-        batch_sampler: the batches instead, an iterable of lists of indices.
+        dataset: a map-style data set, or an `IterableDataset`.
+        batch_size: examples per batch; None for single examples without collating.
+        shuffle: whether every epoch has a new random order.
+        sampler: an iterable of indices that defines the order instead.
+        batch_sampler: an iterable of lists of indices that defines the batches instead.
         num_workers: processes that load ahead; 0 loads here.
         collate_fn: makes a batch of a list of examples; `default_collate` by default.
-        pin_memory: accepted for PyTorch's sake.
+        pin_memory: accepted for compatibility with PyTorch.
         drop_last: leave out a last batch that is not full.
-        timeout: accepted for PyTorch's sake.
-        worker_init_fn: called with its number in each process.
+        timeout: accepted for compatibility with PyTorch.
+        worker_init_fn: called in each process with the process's number.
         multiprocessing_context: how processes are started.
-        generator: what draws the order; the default one by default.
+        generator: the random generator that draws the order; the global one by default.
         prefetch_factor: batches that each process loads ahead, 2 by default; only with `num_workers`.
         persistent_workers: keep the processes for the next epoch; only with `num_workers`.
 
     Raises:
-        ArgumentError: an empty data set, a loader that would never give a batch, or options that exclude each other.
+        ArgumentError: an empty data set, a loader that would give no batch, or mutually exclusive options.
 
     Example:
         >>> import glassgrad as gg
@@ -214,7 +214,7 @@ class DataLoader:
         )
 
     def _is_endless(self) -> bool:
-        """Tell a sampler of so many indices that they are not drawn in advance."""
+        """Tell whether a sampler has too many indices to draw them in advance."""
         return type(self.sampler) is RandomSampler and self.sampler.num_samples > _ENDLESS
 
     def __len__(self) -> int:
@@ -311,19 +311,19 @@ class DataLoader:
                 pool.close()
                 self._pool = None
 
-    # --- going on within an epoch -----------------------------------------------------------------------
+    # --- resuming within an epoch -----------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where this epoch is: its seed and how many batches were given."""
+        """Return the position in this epoch: its seed and the number of batches given."""
         return {"seed": self._seed, "given": self._given}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Let the next iteration go on where `state_dict()` was taken."""
+        """Make the next iteration continue where `state_dict()` was taken."""
         self._resume = dict(state_dict) if state_dict["seed"] is not None else None
 
 
 def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
-    """Return the tensors of a data set in memory, and which rows are meant (None: all)."""
+    """Return the tensors of a data set in memory, and the selected rows (None: all)."""
     if type(dataset) is TensorDataset:
         return dataset.tensors, None
     if type(dataset) is Subset:
@@ -334,7 +334,7 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
     return None
 
 
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
     "distributed": "one process computes here; the order of a DataLoader depends on its seed alone.",
     "DistributedSampler": "one process computes here; the order of a DataLoader depends on its seed alone.",

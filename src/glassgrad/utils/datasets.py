@@ -1,4 +1,4 @@
-"""Data sets: examples by number, or one after the other."""
+"""Map-style and iterable data sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glassgrad.utils.sampling import new_seed
 
 
 class Dataset:
-    """Base of data sets: ``dataset[i]`` is an example and ``len(dataset)`` how many there are.
+    """Base of map-style data sets: ``dataset[i]`` is an example and ``len(dataset)`` their number.
 
     Example:
         >>> from glassgrad.utils.data import DataLoader, Dataset
@@ -39,7 +39,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Base of data sets that only give one example after the other.
+    """Base of data sets that can only be iterated.
 
     Example:
         >>> from glassgrad.utils.data import DataLoader, IterableDataset
@@ -58,7 +58,7 @@ class IterableDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Several data sets that give one example after the other, one data set after the other.
+    """The concatenation of several iterable data sets.
 
     Example:
         >>> from glassgrad.utils.data import ChainDataset
@@ -121,7 +121,7 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several data sets, one after the other.
+    """The concatenation of several map-style data sets.
 
     Example:
         >>> from glassgrad.utils.data import ConcatDataset
@@ -158,7 +158,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Generator | 
     sizes = [int(n) for n in lengths]
     if any(isinstance(n, float) for n in lengths) and abs(sum(lengths) - 1) < 1e-6:
         sizes = [int(count * share) for share in lengths]
-        for at in range(count - sum(sizes)):  # what rounding has left goes round
+        for at in range(count - sum(sizes)):  # distribute the remainder of rounding
             sizes[at % len(sizes)] += 1
     if sum(sizes) != count:
         raise errors.SPLIT_SIZES(given=list(lengths), total=sum(sizes), count=count, where=provenance.here())

@@ -1,4 +1,4 @@
-"""Samplers: in which order a loader takes the examples of a data set."""
+"""Samplers: the order in which a loader takes the examples of a data set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _BLOCK = 65_536  # indices that a random sampler draws at once
 
 
 def new_seed(generator: Generator | None = None) -> int:
-    """Draw a seed: what an epoch's order depends on, and nothing else."""
+    """Draw a seed, which alone determines an epoch's order."""
     return int((generator or default_generator).rng.integers(1 << 62))
 
 
 class Sampler:
-    """Base of samplers: iterating gives indices, `len` says how many."""
+    """Base of samplers: iteration yields indices, `len` is their number."""
 
     def __iter__(self) -> Iterator[Any]:
         raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__iter__(self)")
@@ -68,7 +68,7 @@ class RandomSampler(Sampler):
             raise errors.NO_EXAMPLES(owner="RandomSampler", where=provenance.here())
 
     def indices(self, seed: int) -> np.ndarray[Any, Any]:
-        """Return the order that belongs to a seed."""
+        """Return the order for a seed."""
         rng = np.random.Generator(np.random.PCG64(seed))
         size = len(self.data_source)
         if self.replacement:
@@ -78,7 +78,7 @@ class RandomSampler(Sampler):
         return order[: self.num_samples]
 
     def stream(self, seed: int) -> Iterator[int]:
-        """Yield the same order a block at a time: an endless sampler has 10**10 indices, of which few are used."""
+        """Yield the same order block by block, for samplers of up to 10**10 indices of which few are used."""
         rng = np.random.Generator(np.random.PCG64(seed))
         size, left = len(self.data_source), self.num_samples
         while left > 0:

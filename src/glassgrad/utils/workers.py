@@ -17,7 +17,7 @@ from glassgrad.engine.random import manual_seed
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a data set can ask about the process it is read in: `get_worker_info()`.
+    """Information about the worker process that reads a data set: `get_worker_info()`.
 
     Attributes:
         id: number of the process, from 0.
@@ -33,18 +33,18 @@ class WorkerInfo:
 
 
 class _Process:
-    """What a process knows: set once when it starts."""
+    """State of a worker process, set once when it starts."""
 
     fetch: Callable[[Any], Any]
     info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return what is known about this process; None in the one that trains.
+    """Return information about this worker process; None in the main process.
 
     Example:
         >>> from glassgrad.utils.data import get_worker_info
-        >>> print(get_worker_info())  # in the process that trains
+        >>> print(get_worker_info())  # in the main process
         None
     """
     return _Process.info
@@ -59,11 +59,11 @@ def _start(fetch: Any, dataset: Any, workers: int, numbers: Any, prepare: Callab
 
 
 def _load(seed: int, indices: Any) -> Any:
-    """Load one batch. Random numbers depend on the batch, not on which process has it."""
+    """Load one batch. Random numbers depend on the batch, not on the process."""
     info = _Process.info
     assert info is not None
     random.seed(seed)
-    np.random.seed(seed % (1 << 32))  # noqa: NPY002 - data sets may use the old generator
+    np.random.seed(seed % (1 << 32))  # noqa: NPY002 - data sets may use the legacy generator
     manual_seed(seed)
     _Process.info = WorkerInfo(info.id, info.num_workers, seed, info.dataset)
     return _Process.fetch(indices)
@@ -74,9 +74,9 @@ class Workers:
 
     Args:
         fetch: indices -> batch; runs in the processes.
-        dataset: what `get_worker_info` shows.
+        dataset: the data set that `get_worker_info` returns.
         count: processes.
-        context: how they are started ("fork", "spawn", "forkserver"), or what `multiprocessing` calls a context.
+        context: how they are started ("fork", "spawn", "forkserver"), or a context of `multiprocessing`.
         prepare: called with the number of each process when it starts.
     """
 

@@ -440,3 +440,11 @@ def test_fork_rng() -> None:
     with gg.random.fork_rng():
         first = gg.rand(3)
     assert gg.equal(gg.rand(3), first)
+
+
+def test_dtypes_answer_under_the_name_torch_only() -> None:
+    assert not hasattr(np.dtype, "is_floating_point")
+    with compat.as_torch():
+        assert np.dtype("f8").is_floating_point
+        assert np.zeros(1, "c8").dtype.is_complex
+    assert not hasattr(np.dtype, "is_floating_point")

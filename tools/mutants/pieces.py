@@ -22,6 +22,11 @@ class Piece:
         return sorted({path.relative_to(base).as_posix() for one in self.sources for path in base.glob(one)})
 
 
+OPTIMIZERS = (
+    "optimizer", "sgd", "adam", "adadelta", "adafactor", "adagrad", "adamax", "asgd", "lbfgs", "lion", "muon", "nadam",
+    "radam", "rmsprop", "rprop", "sparse_adam", "accumulate", "ema", "swa_utils",
+)  # fmt: skip  # a table
+
 # The tests are the few fast ones that are about these files; what only the whole suite would notice counts as survived.
 PIECES = {
     "tape": Piece(
@@ -38,7 +43,10 @@ PIECES = {
             *("-k", "not 200000 and not memory_is_flat"),
         ),
     ),
-    "rules": Piece(("ops/elementwise.py", "ops/reduce.py", "ops/shape.py"), ("tests/ops/test_primitives.py",)),
+    "rules": Piece(
+        ("ops/elementwise.py", "ops/reduce.py", "ops/shape.py"),
+        ("tests/ops/test_primitives.py",),
+    ),
     "fusion": Piece(
         ("compile/plan/fusion.py",),
         (
@@ -56,8 +64,12 @@ PIECES = {
             "tests/compile/front/test_state_and_guards.py",
         ),
     ),
+    "equations": Piece(
+        ("engine/terms.py", "optim/equations.py", "optim/in_place.py"),
+        ("tests/optim/test_rules.py",),
+    ),
     "optimizers": Piece(
-        ("optim/*.py",),
+        tuple(f"optim/{name}.py" for name in OPTIMIZERS),
         (
             "tests/optim/test_optimizers_against_torch.py",
             "tests/optim/test_signatures_against_torch.py",

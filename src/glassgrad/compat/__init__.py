@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import amp, errors, provenance, serialization
-from glassgrad.compat import torch_names
+from glassgrad.compat import dtypes, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import creation, devices, random
 from glassgrad.engine.mode import no_grad
@@ -116,12 +116,14 @@ class Stand:
         for owner, name, value in _patches():
             self._patched.append((owner, name, vars(owner).get(name, _MISSING)))
             setattr(owner, name, value)
+        dtypes.attach()
 
     def undo(self) -> None:
         """Give the name `torch` back to whatever had it; a second call does nothing."""
         if self._finder not in sys.meta_path:
             return
         sys.meta_path.remove(self._finder)
+        dtypes.undo()
         for owner, name, before in reversed(self._patched):
             if before is _MISSING:
                 delattr(owner, name)
@@ -318,6 +320,8 @@ def _typed(name: str, dtype: Any) -> Any:
 
 class _NoDtype:
     """A dtype that PyTorch has and NumPy has not: it can be named and compared, not used."""
+
+    is_floating_point, is_complex, is_signed, itemsize = True, False, True, 2
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -2,6 +2,7 @@
 
 A module has no registries beside its attributes. What is a `Parameter`, a `Buffer` or a `Module` among
 them, in the order of assignment, is its state; so reading `self.weight` costs a plain attribute lookup.
+A method keeps its name, as in PyTorch: what is assigned there is part of the state and not seen otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import builtins
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -77,6 +79,12 @@ class Module:
                 value.owner = weakref.ref(self)
             elif owner is not self and not isinstance(self.__dict__.get(name), Buffer):
                 value = make(value.array, value.node, value._tracks)
+        elif isinstance(value, Module | Parameter) and isinstance(
+            getattr(type(self), name, None), FunctionType | MethodType
+        ):
+            from glassgrad.nn.utils import computed
+
+            computed.keep_method(self, name)
         object.__setattr__(self, name, value)
 
     # --- state --------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ Forwards get NumPy arrays and may work in place on what they allocated themselve
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.core import Array, fused
+from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels.choose import max_over
 from glassgrad.ops.linalg import matmul
@@ -64,7 +64,7 @@ def _sum_columns(x: Array) -> Array:
     return x.dot(_ones(x.shape[1], x.dtype))
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _ones(count: int, dtype: Any) -> Array:
     return np.ones(count, dtype)
 
@@ -80,6 +80,57 @@ linear_p = fused(
     samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
+
+# --- half precision in single ---------------------------------------------------------------------
+
+_HALF = np.dtype(np.float16)
+
+
+def fused_in_single(
+    name: str, forward: Rule, *, joint_vjp: Rule, decompose: Rule, companions: int = 0, **facts: Any
+) -> Fused:
+    """Enter a fused primitive that computes half precision in single and rounds once, where it returns.
+
+    Squares, and the 1 / std**3 that the derivative of 1 / std holds, soon leave the range of half precision, and
+    little is left of a row's variance in it.
+    """
+
+    @functools.wraps(forward)
+    def in_single(xp: Any, x: Array, *parts: Array, **params: Any) -> tuple[Any, Any]:
+        if x.dtype != _HALF:
+            return forward(xp, x, *parts, **params)  # type: ignore[no-any-return]  # as fused primitives do
+        found, residuals = forward(xp, *map(_single, (x, *parts)), **params)
+        return _rounded(found, x, parts), residuals
+
+    @functools.wraps(joint_vjp)
+    def vjp_in_single(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, **params: Any) -> Any:
+        if x.dtype != _HALF:
+            return joint_vjp(g, needs, residuals, x, *parts, **params)
+        found = joint_vjp(_single(g), needs, residuals, *map(_single, (x, *parts)), **params)
+        return tuple(c if c is None else astype(c, to.dtype) for c, to in zip(found, (x, *parts), strict=True))
+
+    @functools.wraps(decompose)
+    def decomposed_in_single(x: Array, *parts: Array, **params: Any) -> Any:
+        if x.dtype != _HALF:
+            return decompose(x, *parts, **params)
+        return _rounded(decompose(*map(_single, (x, *parts)), **params), x, parts)
+
+    return fused(
+        name, in_single, joint_vjp=vjp_in_single, decompose=decomposed_in_single, companions=companions, **facts
+    )
+
+
+def _single(x: Array) -> Array:
+    return astype(x, np.float32) if x.dtype == _HALF else x
+
+
+def _rounded(found: Any, x: Array, parts: Sequence[Array]) -> Any:
+    """Return a result in the dtype that its arguments have together, and statistics beside it in that of the input."""
+    dtype = np.result_type(x.dtype, *(part.dtype for part in parts))
+    if type(found) is tuple:
+        return astype(found[0], dtype), *(astype(one, x.dtype) for one in found[1:])
+    return astype(found, dtype)
+
 
 # --- batch normalisation --------------------------------------------------------------------------
 
@@ -135,27 +186,20 @@ def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *
     return (dx, dw, db) if x.ndim == 2 else (dx, dw.reshape(-1), db.reshape(-1))
 
 
-def widened(x: Array) -> Array:
-    """Widen half precision to single: 1 / std**3, in the derivative of 1 / std, easily overflows it."""
-    return astype(x, np.float32) if x.dtype == np.float16 else x
-
-
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
     axes, beside = _channel(x)
     share = x.shape[1] / max(math.prod(x.shape), 1)
-    wide = widened(x)
-    mean = sum_p(wide, axis=axes, keepdims=True) * share
-    centred = wide - mean
+    mean = sum_p(x, axis=axes, keepdims=True) * share
+    centred = x - mean
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
     normal = centred * inverse_std
-    scale = reshape_p(weight, shape=beside)
-    y = astype(normal, x.dtype) * scale + reshape_p(bias, shape=beside)
+    y = normal * reshape_p(weight, shape=beside) + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
-    return y, astype(reshape_p(mean, shape=flat), x.dtype), astype(reshape_p(var, shape=flat), x.dtype)
+    return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
 
 
-batch_norm_p = fused(
+batch_norm_p = fused_in_single(
     "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, companions=2,
     formula="(x - mean) / sqrt(var + eps) * w + b", derivative="w / std * (g - mean(g) - n * mean(g * n))",
     samples=(S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)),
@@ -220,7 +264,7 @@ def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: 
     return d, None
 
 
-@lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=16)
 def _starts(rows: int, width: int) -> Array:
     """Return the positions of the rows' first elements in the flattened matrix."""
     return np.arange(0, rows * width, width)

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.core import Array, fused
-from glassgrad.ops.fused import _ones, _sum_rows, widened
+from glassgrad.ops.core import Array
+from glassgrad.ops.fused import _ones, _sum_rows, fused_in_single
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
-from glassgrad.ops.shape import astype
 
 
 def _rows(x: Array, dims: int) -> Array:
@@ -93,18 +92,16 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
     share = _share(x, axes)
-    wide = widened(x)
-    centred = wide - sum_p(wide, axis=axes, keepdims=True) * share
+    centred = x - sum_p(x, axis=axes, keepdims=True) * share
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
-    normal = centred * inverse_std
-    y = astype(normal, x.dtype)
+    normal = y = centred * inverse_std
     if parts:
-        y = y * parts[0]
+        y = normal * parts[0]
     return y + parts[1] if len(parts) > 1 else y
 
 
-layer_norm_p = fused(
+layer_norm_p = fused_in_single(
     "layer_norm", _layer_norm, joint_vjp=_layer_norm_vjp, decompose=_layer_norm_decomposed,
     formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
     derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
@@ -142,14 +139,12 @@ def _rms_norm_vjp(
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
-    wide = widened(x)
-    inverse_rms = ew.rsqrt(sum_p(ew.square(wide), axis=axes, keepdims=True) * _share(x, axes) + eps)
-    normal = wide * inverse_rms
-    y = astype(normal, x.dtype)
-    return y * parts[0] if parts else y
+    inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
+    normal = x * inverse_rms
+    return normal * parts[0] if parts else normal
 
 
-rms_norm_p = fused(
+rms_norm_p = fused_in_single(
     "rms_norm", _rms_norm, joint_vjp=_rms_norm_vjp, decompose=_rms_norm_decomposed,
     formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
     samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),

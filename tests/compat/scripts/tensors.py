@@ -114,3 +114,8 @@ print(
     torch.diag(b).tolist(),
     b.diagonal().sum().item(),
 )
+
+kinds = (torch.float32, torch.half, torch.double, torch.int64, torch.bool, torch.uint8, torch.complex64, torch.bfloat16)
+print([(one.is_floating_point, one.is_complex, one.is_signed, one.itemsize) for one in kinds])
+averaged = [name for name, value in torch.nn.BatchNorm1d(2).state_dict().items() if value.dtype.is_floating_point]
+print(averaged, torch.cpu.is_available(), torch.cpu.device_count())

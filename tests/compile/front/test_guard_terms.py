@@ -6,6 +6,7 @@ import contextvars
 import enum
 import math
 import types
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_which_gradient_a_leaf_has(before: Any, after: Any, said: str, named: bo
 NAN = float("nan")
 CONSTANTS = [
     True, 1, 1.0, 1j, "1", b"1", None, ..., np.float32(1), np.dtype("f4"), Colour.RED, slice(1), range(3),
-    (1, (2, "x")), frozenset({1}), (0,) * LONG,
+    (1, (2, "x")), frozenset({1}), frozenset({True}), slice(True), (0,) * LONG,
 ]  # fmt: skip  # a table
 
 
@@ -240,6 +241,36 @@ def test_a_constant_is_the_same_as_its_like_only(value: Any) -> None:
     assert is_constant(value)
     for other in CONSTANTS:
         assert same(other, value) == (other is value)
+
+
+CONTAINERS = {
+    "list": lambda value: [value] * 100,
+    "deque": lambda value: deque([value] * 100),
+    "dict": lambda value: {f"k{at}": value for at in range(100)},
+    "keys": lambda value: {value: "same", **{f"k{at}": "same" for at in range(99)}},
+    "set": lambda value: {value, "else"},
+    "frozenset": lambda value: [frozenset({value, "else"})] * 100,
+}
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_a_container_as_a_whole_tells_equal_constants_apart(make: Any) -> None:
+    values = [1, 1.0, True, np.float32(1), (1,), (1.0,), 0.0, -0.0]
+    for before in values:
+        held = make(before)
+        edge = Edge("x", "content", held, None, held.copy())
+        check = Guards([edge], [], []).compiled()
+        for now in values:
+            changed = make(now)
+            held.clear()
+            (held.update if isinstance(held, dict | set) else held.extend)(changed)
+            assert check() is edge.holds() is (now is before), (before, now)
+
+
+def test_a_long_tuple_is_no_obstacle() -> None:
+    many = (*range(100), 2.0)
+    step = gg.compile(lambda x: x * many[-1] + len(many), backend="numpy", strict=True)
+    assert step(gg.ones(1)).tolist() == [103.0]
 
 
 def test_what_is_equal_and_apart_is_the_same() -> None:

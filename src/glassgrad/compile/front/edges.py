@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,9 @@ class Edge(NamedTuple):
             now = self.now()
         except (LookupError, AttributeError):
             return False
-        return bool(now == self.value) if self.kind in {"content", "keys"} else same(now, self.value)
+        if self.kind == "content":
+            return same_content(now, self.value)
+        return bool(now == self.value) if self.kind == "keys" else same(now, self.value)
 
 
 def is_constant(value: Any) -> bool:
@@ -75,10 +78,39 @@ def same(now: Any, before: Any) -> bool:
         return True
     if type(now) is not type(before) or not is_constant(before):
         return False
-    if isinstance(before, tuple):
-        return len(now) == len(before) and all(map(same, now, before))
+    if isinstance(before, tuple | frozenset):
+        return same_content(now, before)
+    if isinstance(before, slice):
+        return same((now.start, now.stop, now.step), (before.start, before.stop, before.step))
     equal = bool(now == before)
     if equal and before:
         return True
     # Zeros of both signs are equal, and NaN is not even equal to itself.
     return (equal or bool(before != before)) and repr(now) == repr(before)  # noqa: PLR0124 - how NaN is told
+
+
+def same_content(now: Any, before: Any) -> bool:
+    """Compare a container of constants with a copy made before: 1, 1.0 and True are three constants."""
+    if len(now) != len(before):
+        return False
+    if isinstance(before, dict) and not same_content(now.values(), before.values()):
+        return False
+    # Most often they hold the same objects, which is seen soonest.
+    if all(map(is_, now, before)):
+        return True
+    if isinstance(before, set | frozenset):
+        return set(map(_told_apart, now)) == set(map(_told_apart, before))
+    return all(map(same, now, before))
+
+
+def is_text(container: Any) -> bool:
+    """Tell whether a container holds text alone, which is equal to nothing else."""
+    values = container.values() if isinstance(container, dict) else ()
+    return {*map(type, container), *map(type, values)} <= {str}
+
+
+def _told_apart(value: Any) -> tuple[Any, ...]:
+    """Return what is equal for the same constants only, and can lie in a set."""
+    if isinstance(value, tuple | frozenset):
+        return type(value), type(value)(map(_told_apart, value))
+    return type(value), repr(value)

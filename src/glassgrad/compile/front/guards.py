@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassgrad.compile.front.edges import Edge, is_constant, same
+from glassgrad.compile.front.edges import Edge, is_constant, is_text, same, same_content
 from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.engine.tensor import Tensor
 
@@ -19,7 +19,8 @@ Check = Callable[[], bool]
 _WHOLE = {
     "length": "len({holder}) == v{number}",
     "keys": "tuple({holder}) == v{number}",
-    "content": "{holder} == v{number}",
+    "content": "same_content({holder}, v{number})",
+    "text": "{holder} == v{number}",  # a content of text alone: far sooner
     "bytes": "{holder}.tobytes() == v{number}",
     "absent": "k{number} not in {holder}",
 }
@@ -53,7 +54,7 @@ class Guards:
 
     def terms(self, space: dict[str, Any]) -> list[str]:
         """Return the conditions as Python expressions over names that are put into `space`."""
-        space["same"] = same
+        space["same"], space["same_content"] = same, same_content
         return [*self._edge_terms(space), *self._tensor_terms(space)]
 
     def _edge_terms(self, space: dict[str, Any]) -> Iterable[str]:
@@ -64,7 +65,8 @@ class Guards:
             space[f"v{number}"] = edge.value
             if edge.kind in _WHOLE:
                 space[f"k{number}"] = edge.key
-                yield _WHOLE[edge.kind].format(holder=holder, number=number)
+                kind = "text" if edge.kind == "content" and is_text(edge.value) else edge.kind
+                yield _WHOLE[kind].format(holder=holder, number=number)
                 continue
             match edge.kind:
                 case "cell":

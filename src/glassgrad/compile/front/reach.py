@@ -430,7 +430,8 @@ class _Walk:
             self.holder(path, "list" if ordered else "set", items)
         constant = all(is_constant(value) for value in items)
         if constant and (len(items) > LONG or not ordered):
-            self.as_a_whole(path, items)
+            if not isinstance(items, tuple | frozenset):  # which never change
+                self.as_a_whole(path, items)
             return
         self.note(f"len({path})", "length", items, None, len(items))
         for position, value in enumerate(list(items)):

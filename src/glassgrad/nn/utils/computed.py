@@ -70,6 +70,25 @@ def compute(module: Any, name: str, rule: Rule, prefix: str = "") -> None:
     _reclass(module, prefix)
 
 
+class _Method(Rule):
+    """The method of the class, beside which a layer or a parameter of the same name is kept."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self, module: Any) -> Any:
+        return getattr(super(type(module), module), self.name)
+
+    def write(self, module: Any, name: str, value: Any) -> None:
+        module.__dict__[name] = value
+
+
+def keep_method(module: Any, name: str) -> None:
+    """Let the name of a method go on to mean it; what is assigned to the name is kept with the module's state."""
+    module.__dict__.pop(name, None)  # what is no state hides a method; state takes its place
+    compute(module, name, _Method(name))
+
+
 def settle(module: Any, name: str) -> Rule:
     """Undo `compute`; return the rule. The attribute is missing afterwards."""
     held = module.__dict__[_HELD]
@@ -86,4 +105,4 @@ def _reclass(module: Any, prefix: str) -> None:
     object.__setattr__(module, "__class__", _class_with(base, names, prefix) if names else base)
 
 
-__all__ = ["Rule", "base_of", "compute", "rules_of", "settle"]
+__all__ = ["Rule", "base_of", "compute", "keep_method", "rules_of", "settle"]

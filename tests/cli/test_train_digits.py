@@ -55,6 +55,9 @@ def test_digits_from_beginning_to_end_and_again(folder: Path, glassgrad: Call) -
         "loss.png",
         "metrics.jsonl",
         "model.safetensors",
+        "report.html",
+        "run.json",
+        "samples.json",
         "state.safetensors",
     ]
     final = records(run)[-1]

@@ -63,6 +63,9 @@ def test_a_run_from_beginning_to_end(folder: Path, glassgrad: Call) -> None:
         "loss.png",
         "metrics.jsonl",
         "model.safetensors",
+        "report.html",
+        "run.json",
+        "samples.json",
         "state.safetensors",
     ]
     assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")

@@ -253,6 +253,7 @@ def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
         "metrics.jsonl",
         "model.safetensors",
+        "run.json",
         "state.safetensors",
     ]
     assert display.stopped

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, sample
+from glassgrad.cli import doctor, explain, report, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -23,6 +23,7 @@ for _kind in task_kinds():
 app.command("sample")(sample.sample)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
+app.command("report")(report.report)
 
 
 def _version(wanted: bool) -> None:

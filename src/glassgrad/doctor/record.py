@@ -50,7 +50,8 @@ class MonitorData:
         loss, total_norm, total_norm_clipped: (S,).
         gradient_mean, gradient_std, gradient_norm, gradient_abs_mean, gradient_abs_max, gradient_zeros,
             gradient_nonfinite: (S, P).
-        gradient_counts: (S, P, B); gradient_signed: (S, P, 40), between four deviations below the mean and four above.
+        gradient_counts: (S, P, B).
+        gradient_signed, parameter_signed: (S, P, 40), between four deviations below the mean and four above.
         parameter_mean, parameter_std, parameter_norm, parameter_abs_max: (S, P).
         update_norm: (S, P) how far the step moved each parameter.
         activation_mean, activation_std, activation_abs_max, activation_nonfinite, activation_dead,
@@ -80,6 +81,7 @@ class MonitorData:
     gradient_nonfinite: Array
     gradient_counts: Array
     gradient_signed: Array
+    parameter_signed: Array
     parameter_mean: Array
     parameter_std: Array
     parameter_norm: Array

@@ -123,7 +123,8 @@ def measured(named: Parameters, *, statistics: bool = True, counts: bool = True)
     """
     names = (*gradients.FIELDS, *parameters.FIELDS)
     table = {entry.name: np.full(len(named), np.nan) for entry in names}
-    histogram = [np.zeros((len(named), bins), np.uint32) for bins in (BINS, histograms.SIGNED_BINS)]
+    bins = {"bins": BINS, "signed": histograms.SIGNED_BINS}
+    histogram = {entry.name: np.zeros((len(named), bins[entry.kind]), np.uint32) for entry in histograms.FIELDS}
     held = []
     with np.errstate(all="ignore"):  # a NaN is something to record
         for at, (_, parameter) in enumerate(named):
@@ -131,18 +132,16 @@ def measured(named: Parameters, *, statistics: bool = True, counts: bool = True)
             found = (_statistics if statistics else _sizes)(library.values(parameter), g)
             for name, value in found.items():
                 table[name][at] = value
-            if g is None:
-                continue
-            held.append(at)
+            if g is not None:
+                held.append(at)
             if counts:
-                both = histograms.measure(g, found["gradient_mean"], found["gradient_std"])
-                for whole, one in zip(histogram, both, strict=True):
-                    whole[at] = one
+                for name, one in histograms.measure(g, library.values(parameter), found).items():
+                    histogram[name][at] = one
     entries: dict[str, Array] = dict(table)
     if held:
         entries["total_norm"] = np.float64(norms.total(table["gradient_norm"][held]))
     if counts:
-        entries |= {entry.name: whole for entry, whole in zip(histograms.FIELDS, histogram, strict=True)}
+        entries |= histogram
     return entries
 
 

@@ -47,6 +47,12 @@ RUN_EXISTS = Message(
 RUN_NOT_EMPTY = Message(InputError, "{path} exists and is not an empty directory; give another --run-dir")
 RUN_NOT_WRITABLE = Message(InputError, "cannot make the run directory {path}: {reason}")
 RUN_MISSING = Message(InputError, "no run at {path}: {reason}")
+REPORT_NO_RUNS = Message(InputError, "{owner}: no runs to report on; name at least one run directory")
+REPORT_NOT_WRITTEN = Message(InputError, "cannot write the report {path}: {reason}")
+REPORT_NO_DIRECTORY = Message(
+    InputError,
+    "{owner}: a report is made from a run directory, and this run keeps none; train with TrainingConfig(run_dir=...)",
+)
 RUN_LOCKED = Message(InputError, "{path} is being trained by another process")
 RUN_FOREIGN = Message(InputError, "{path} was not written by glassgrad's training: it has no description of a run")
 RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")

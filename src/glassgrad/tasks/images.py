@@ -20,6 +20,7 @@ from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_an
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
 from glassgrad.train.config import option
+from glassgrad.train.kept.samples import wrong_images
 from glassgrad.train.learner import Learner
 
 Array = Any
@@ -147,6 +148,12 @@ class ImagesTask(CommandTask):
             lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK
         )
         return final_measures(train, self.evaluate())
+
+    def samples(self) -> dict[str, Any]:
+        """Return the test images that are put into a wrong class."""
+        inputs = self._test.inputs
+        logits = [self.learner.logits(inputs[at : at + _CHUNK]) for at in range(0, len(inputs), _CHUNK)]
+        return wrong_images(np.concatenate(logits), self.data.test_images, self.data.test_labels)
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and accuracies."""

@@ -16,6 +16,7 @@ from glassgrad.tasks.drawing import SampleOptions, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
 from glassgrad.train.config import Layer, check_divides, name_of, option
+from glassgrad.train.kept.samples import texts
 from glassgrad.train.learner import Learner, measure
 
 Array = Any
@@ -209,9 +210,15 @@ class NamesTask(CommandTask):
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and generated words."""
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
-        options = SampleOptions(count=SAMPLES, seed=self.config.seed)
-        for word in sample_words(self.learner, self.description(), options):
+        for word in self._words():
             yield f"  {word}"
+
+    def _words(self) -> Iterator[str]:
+        return sample_words(self.learner, self.description(), SampleOptions(count=SAMPLES, seed=self.config.seed))
+
+    def samples(self) -> dict[str, Any]:
+        """Return words of the model's own making."""
+        return texts("Words of the model's own making", self._words())
 
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the command that draws more words."""

@@ -19,6 +19,7 @@ from glassgrad.train.config import Layer, command_line, flag, read_toml, rules, 
 from glassgrad.train.kept import rundir
 from glassgrad.train.kept.metrics import MetricsLog
 from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.picture import draw_loss
@@ -137,6 +138,7 @@ class _Session:
             task.save_model(run)
         except OSError as error:
             raise loop.not_saved(run, error) from None
+        self._keep_samples()
         steps, seconds = loop.step - self.begun[0], loop.seconds - self.begun[1]
         if steps and seconds:
             say(f"\n{steps:,} steps in {duration(seconds)} ({speed(steps / seconds)})")
@@ -144,8 +146,24 @@ class _Session:
             say(line)
         say(f"\nsaved      {run.model}")
         say(f"           {self._draw()}")
+        say(f"           {self._report()}")
         for line in task.farewell(run.path):
             say(line)
+
+    def _keep_samples(self) -> None:
+        samples = self.task.samples()
+        if samples is not None:
+            with self.loop.saving(self.run):
+                write_samples(self.run.path, samples)
+
+    def _report(self) -> str:
+        """Write the page and return its path, or why there is none."""
+        from glassgrad.train.show.run_page import write_report
+
+        try:
+            return str(write_report(self.run.path))
+        except errors.InputError as error:
+            return f"no report: {error}"
 
     def _draw(self) -> str:
         """Draw the picture and return its path, or the reason why not: a run succeeds without it."""

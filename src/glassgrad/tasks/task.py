@@ -69,6 +69,10 @@ class CommandTask(Task, ABC):
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the lines with the results."""
 
+    def samples(self) -> dict[str, Any] | None:
+        """Return what samples.json shows: what the model puts out, or gets wrong; None for nothing."""
+        return None
+
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the lines with commands for the finished run."""
         yield from ()

@@ -17,6 +17,7 @@ from glassgrad.tasks.drawing import SampleOptions, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import KEPT, CommandTask, TaskKind, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
+from glassgrad.train.kept.samples import texts
 from glassgrad.train.learner import Learner, measure
 
 TASK = "text"
@@ -131,9 +132,16 @@ class TextTask(CommandTask):
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and generated texts."""
         yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}"
-        options = SampleOptions(count=SAMPLES, length=SAMPLE_LENGTH, temperature=0.8, seed=self.config.seed)
-        for text in sample_texts(self.learner, self.description(), options):
+        for text in self._texts():
             yield f"\n{text}"
+
+    def _texts(self) -> Iterator[str]:
+        options = SampleOptions(count=SAMPLES, length=SAMPLE_LENGTH, temperature=0.8, seed=self.config.seed)
+        return sample_texts(self.learner, self.description(), options)
+
+    def samples(self) -> dict[str, Any]:
+        """Return texts of the model's own making."""
+        return texts("Text of the model's own making", self._texts())
 
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the command that draws more text."""

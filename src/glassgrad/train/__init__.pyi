@@ -12,6 +12,7 @@ from glassgrad.train.loop import *
 from glassgrad.train.meters import *
 from glassgrad.train.rate_finder import *
 from glassgrad.train.show.monitoring import *
+from glassgrad.train.show.run_page import *
 from glassgrad.train.signals import *
 from glassgrad.train.stopping import *
 from glassgrad.train.task import *

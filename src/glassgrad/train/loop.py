@@ -23,6 +23,7 @@ from glassgrad.train.kept import rundir
 from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
 from glassgrad.train.kept.metrics import Logger, MetricsLog, drop_after, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.kept.sessions import session
 from glassgrad.train.show.display import Display
 from glassgrad.train.show.progress import History, Progress, Speedometer
 from glassgrad.train.signals import StopSignals
@@ -150,10 +151,25 @@ class Loop:
                         loggers = [stack.enter_context(MetricsLog(run.metrics)), *loggers]
                 stack.enter_context(np.errstate(all="ignore"))  # a non-finite loss ends the run with a message
                 last = self.task.steps if until is None else min(until, self.task.steps)
+                told = stack.enter_context(self._session(run))
                 _Running(self, run, display, stop, loggers, last).go()
+                told["ended"] = "finished" if self.finished else "stopped"
         finally:
             display.stop()
         return self.finished
+
+    @contextlib.contextmanager
+    def _session(self, run: RunDirectory | None) -> Iterator[dict[str, Any]]:
+        """Have run.json tell of this process."""
+        if run is None:
+            yield {}
+            return
+        facts = {"steps": self.task.steps, "held_out": self.task.held_out}
+        with session(run.path, facts, self.step) as told:
+            try:
+                yield told
+            finally:
+                told["step"] = self.step
 
     def progress(self, steps_per_second: float | None = None) -> Progress:
         """Return the progress of the run."""

@@ -301,6 +301,24 @@ class Trainer(Task):
             signal.raise_signal(stop.requested)
         return self._result(finished)
 
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write one HTML file about the run: what is wrong first, then curves and settings; layers, if it was watched.
+
+        Args:
+            path: where to write it; without it report.html in the run directory.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            errors.InputError: the run keeps no directory, or has none yet, or the file cannot be written.
+        """
+        if not self.config.run_dir:
+            raise errors.REPORT_NO_DIRECTORY(owner="Trainer.report")
+        from glassgrad.train.show.run_page import write_report
+
+        return write_report(self.config.run_dir, path=path)
+
     def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:
         """Make the run directory or open it, and lock it."""
         if not self.config.run_dir:

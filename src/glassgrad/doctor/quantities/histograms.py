@@ -1,6 +1,8 @@
-"""How a gradient's entries are distributed: magnitudes in bins that never change, signed ones in deviations."""
+"""How the entries of gradients and weights are distributed: magnitudes in fixed bins, signed ones in deviations."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,11 +17,12 @@ _PART = 1 << 13
 FIELDS = (
     Field("gradient_counts", "bins", "entries of |gradient| per bin of `bin_edges`", dtype=np.uint32),
     Field("gradient_signed", "signed", "entries of the gradient per bin of `signed_edges`", dtype=np.uint32),
+    Field("parameter_signed", "signed", "values per bin of `signed_edges`", dtype=np.uint32),
 )
 
 
 def signed_edges(mean: float, std: float) -> Array:
-    """Return the edges of the signed bins of a gradient: from four deviations below its mean to four above it.
+    """Return the edges of the signed bins of an array: from four deviations below its mean to four above it.
 
     Example:
         >>> signed_edges(0.0, 1.0)[[0, 20, 40]]
@@ -60,8 +63,13 @@ def signed(gradient: Array, mean: float | None = None, std: float = 0.0) -> tupl
     return counts, edges
 
 
-def measure(gradient: Array, mean: float, std: float) -> tuple[Array, Array]:
-    """Return the counts of one parameter's gradient: by magnitude, shape (57,), and signed, shape (40,)."""
-    if gradient.dtype.kind == "c":
-        return magnitudes(gradient), np.zeros(SIGNED_BINS, np.int64)
-    return magnitudes(gradient), signed(gradient, mean, std)[0]
+def measure(gradient: Array | None, values: Array, found: Mapping[str, float]) -> dict[str, Array]:
+    """Return the counts of one parameter: by magnitude, shape (57,), and signed, shape (40,), its values too.
+
+    `found` has the means and deviations of both. A gradient that is not there has no counts.
+    """
+    counts = {} if gradient is None else {"gradient_counts": magnitudes(gradient)}
+    for kind, array in (("gradient", gradient), ("parameter", values)):
+        if array is not None and array.dtype.kind != "c":
+            counts[f"{kind}_signed"] = signed(array, found[f"{kind}_mean"], found[f"{kind}_std"])[0]
+    return counts

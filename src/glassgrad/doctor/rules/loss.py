@@ -95,7 +95,8 @@ def _flat(run: Run) -> Iterator[Seen]:
 def _spikes(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     found = []
-    for at in range(10, len(curve)):
+    lows = [curve[max(at - 20, 0) : at, 1].min() for at in range(10, len(curve))]  # no median is below its minimum
+    for at in 10 + np.flatnonzero(curve[10:, 1] > SPIKE * np.array(lows)):
         window = curve[max(at - 20, 0) : at, 1]
         middle = float(np.median(window))
         spread = float(np.median(np.abs(window - middle)))

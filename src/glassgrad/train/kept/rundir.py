@@ -2,9 +2,12 @@
 
 config.toml          every hyperparameter, commented; can be given to --config
 metrics.jsonl        one record per line, written during the run
+run.json             how long the run is, and each process that worked on it (see sessions.py)
 model.safetensors    the weights, readable by PyTorch; enough to sample from
 state.safetensors    everything needed to resume bit for bit
 loss.png             the loss over the steps, drawn at the end
+samples.json         what the trained model puts out, or gets wrong (see samples.py)
+report.html          all of it as one page, written at the end
 best/                weights of the best validations, if a run keeps any
 monitor.npz          statistics of the gradients, if a run is watched, and four pictures of it (see monitoring.py)
 """
@@ -15,6 +18,7 @@ import contextlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,7 @@ CONFIG, METRICS, MODEL, STATE, PICTURE = (
 )
 
 BEST = "best"
+REPORT = "report.html"
 
 _LOCK = ".lock"
 _HELD: set[int] = set()
@@ -45,6 +50,22 @@ def _let_go() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process trains in the directory now."""
+    try:
+        descriptor = os.open(path / _LOCK, os.O_RDWR | BINARY)
+    except OSError:
+        return False
+    try:
+        _take(descriptor)
+        _release(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class RunDirectory:
@@ -81,10 +102,8 @@ class RunDirectory:
         except OSError as error:
             raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror, kept="") from None
         try:
-            try:
-                _take(descriptor)
-            except OSError:
-                raise errors.RUN_LOCKED(path=self.path) from None
+            if not _taken(descriptor):
+                raise errors.RUN_LOCKED(path=self.path)
             _HELD.add(descriptor)
             for folder in (self.path, self.path / BEST):
                 sweep(folder, alone=True)
@@ -94,6 +113,19 @@ class RunDirectory:
             with contextlib.suppress(OSError):  # closing releases it all the same
                 _release(descriptor)  # also for a process that was just forked
             os.close(descriptor)
+
+
+def _taken(descriptor: int) -> bool:
+    """Lock a file and return whether that could be done; `is_held` of another process may hold it for an instant."""
+    for wait in (0.02, 0.1, None):
+        try:
+            _take(descriptor)
+        except OSError:
+            if wait is not None:
+                time.sleep(wait)
+        else:
+            return True
+    return False
 
 
 def _take(descriptor: int) -> None:

@@ -1,0 +1,38 @@
+"""Numbers as the page takes them: arrays in base64, and lone numbers as JSON can say them."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+_KINDS = {"f4": "<f4", "f8": "<f8", "u2": "<u2"}
+
+
+def packed(array: Array, kind: str = "f4") -> dict[str, str]:
+    """Return the numbers of an array, NaN and infinities too, as little-endian `f4`, `f8` or `u2`.
+
+    Example:
+        >>> packed([1.0])
+        {'f4': 'AACAPw=='}
+    """
+    with np.errstate(over="ignore"):  # what single precision cannot hold is drawn as infinite
+        held = np.ascontiguousarray(array, _KINDS[kind])
+    return {kind: base64.b64encode(held.tobytes()).decode()}
+
+
+def number(value: Any) -> float | str | None:
+    """Return a number for JSON: NaN as None, infinities as text.
+
+    Example:
+        >>> number(0.5), number(float("nan")), number(float("-inf"))
+        (0.5, None, '-inf')
+    """
+    value = float(value)
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")

@@ -1,0 +1,101 @@
+"""samples.json: what a trained model puts out, or gets wrong, so that a person sees what the numbers mean.
+
+`{"title": ..., "texts": [...]}` holds texts, `{"title": ..., "size": [height, width], "images": [...]}` pictures in
+grey: `pixels` in hexadecimal, two digits each, with `target`, `predicted` and `probability`, that of the prediction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad.data.atomic import write_atomically
+
+Array = Any
+
+SAMPLES = "samples.json"
+
+_MOST, _LONGEST, _LARGEST = 60, 4_000, 64 * 64
+
+
+def texts(title: str, found: Iterable[str]) -> dict[str, Any]:
+    """Return samples that are texts, those too long cut short."""
+    return {"title": title, "texts": [text[:_LONGEST] for text in list(found)[:_MOST]]}
+
+
+def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
+    """Return the images that are put into a wrong class, the surest mistakes first.
+
+    Args:
+        logits: (n, classes).
+        images: (n, height, width), of any range.
+        labels: (n,) the right classes.
+
+    Example:
+        >>> import numpy as np
+        >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+        >>> found = wrong_images(logits, np.ones((3, 1, 2)), np.array([0, 0, 1]))
+        >>> found["title"], [one["target"] for one in found["images"]]
+        ('2 of 3 test images put into the wrong class', [1, 0])
+    """
+    shifted = np.exp(logits - logits.max(1, keepdims=True))
+    probability = shifted / shifted.sum(1, keepdims=True)
+    predicted = logits.argmax(1)
+    wrong = np.flatnonzero(predicted != labels)
+    sure = wrong[np.argsort(-probability[wrong, predicted[wrong]], kind="stable")]
+    low, high = float(images.min(initial=0)), float(images.max(initial=0))
+    kept = sure[:_MOST] if images[0].size <= _LARGEST else sure[:0]
+    grey = np.rint((images[kept] - low) * (255 / ((high - low) or 1.0))).astype(np.uint8)
+    return {
+        "title": f"{len(wrong):,} of {len(labels):,} test images put into the wrong class",
+        "size": list(images.shape[1:]),
+        "images": [
+            {
+                "pixels": picture.tobytes().hex(),
+                "target": int(labels[at]),
+                "predicted": int(predicted[at]),
+                "probability": round(float(probability[at, predicted[at]]), 4),
+            }
+            for at, picture in zip(kept, grey, strict=True)
+        ],
+    }
+
+
+def write_samples(path: Path, samples: dict[str, Any]) -> None:
+    """Keep samples in the run directory at `path`. Raises `OSError`."""
+    write_atomically(path / SAMPLES, json.dumps(samples).encode() + b"\n")
+
+
+def read_samples(path: Path) -> dict[str, Any] | None:
+    """Return the samples of a run directory; None where there are none, or none that can be shown."""
+    try:
+        found = json.loads((path / SAMPLES).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    title = str(found.get("title", ""))
+    if isinstance(found.get("texts"), list):
+        return texts(title, map(str, found["texts"]))
+    try:
+        height, width = (int(number) for number in found["size"])
+        shown = [_image(one, height * width) for one in found["images"][:_MOST]]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return {"title": title, "size": [height, width], "images": shown}
+
+
+def _image(one: dict[str, Any], pixels: int) -> dict[str, Any]:
+    held = bytes.fromhex(one["pixels"])
+    if len(held) != pixels:
+        raise ValueError("the picture has another size")
+    named: Sequence[str] = ("target", "predicted")
+    return {
+        "pixels": held.hex(),
+        "probability": float(one["probability"]),
+        **{key: one[key] if isinstance(one[key], int) else str(one[key]) for key in named},
+    }

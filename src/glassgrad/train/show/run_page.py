@@ -1,0 +1,77 @@
+"""`glassgrad report`: runs as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from glassgrad import errors
+from glassgrad._version import __version__
+from glassgrad.data.atomic import write_atomically
+from glassgrad.report.page import html_page
+from glassgrad.train.kept.rundir import REPORT
+from glassgrad.train.show.run_data import run_data
+
+
+def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
+    """Write one HTML file about runs, from their directories alone: what is wrong first, then curves and layers.
+
+    The file needs no network and no server, and shows several runs over each other.
+
+    Args:
+        runs: run directories.
+        path: where to write it; without it report.html in the directory of the one run, or in this one for several.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        errors.InputError: a directory that holds no run, no runs at all, a file that cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = Path(folder, "metrics.jsonl").write_text('{"event": "train", "step": 1, "loss": 2.5}')
+        >>> write_report(folder).name
+        'report.html'
+    """
+    if not runs:
+        raise errors.REPORT_NO_RUNS(owner="write_report")
+    target = Path(path) if path is not None else (Path(runs[0]) / REPORT if len(runs) == 1 else Path(REPORT))
+    content = report_html([Path(run) for run in runs]).encode()
+    try:
+        write_atomically(target, content)
+    except OSError as error:
+        raise errors.REPORT_NOT_WRITTEN(path=target, reason=error.strerror or error) from None
+    return target
+
+
+def report_html(runs: Sequence[Path]) -> str:
+    """Return the page about runs. Raises `errors.InputError` where there is none."""
+    return html_page(_title(runs), page_data([run_data(run) for run in runs]))
+
+
+def page_data(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the page is given: the runs, each under a name of its own."""
+    names = [run["name"] for run in runs]
+    for run in runs:
+        if names.count(run["name"]) > 1:
+            run["name"] = run["path"]
+    return {
+        "format": 1,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "runs": runs,
+    }
+
+
+def _title(runs: Sequence[Path]) -> str:
+    names = [run.resolve().name for run in runs]
+    return (
+        names[0] if len(names) == 1 else f"{len(names)} runs: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}"
+    )
+
+
+__all__ = ["write_report"]

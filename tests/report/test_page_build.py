@@ -1,0 +1,75 @@
+"""The built page: is it made of its sources, does it need nothing else, and may nothing else run in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from glassgrad.report.page import FOLDER, built, escaped, html_page
+
+WEB = Path(__file__).parents[2] / "web"
+BUILT = ("page.js", "page.css", "LICENSES.txt")
+
+
+def test_the_built_program_has_the_hash_of_its_sources() -> None:
+    names = [f"src/{path.name}" for path in (WEB / "src").iterdir()]
+    names += ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"]
+    found = hashlib.sha256()
+    for name in sorted(names):
+        found.update(f"{name}\0".encode() + (WEB / name).read_bytes() + b"\0")
+    said = re.match(r"/\* built from web/, sha256 ([0-9a-f]{64})", built("page.js"))
+    assert said, "page.js does not say what it was built from"
+    assert said[1] == found.hexdigest(), "web/ has changed: npm ci && npm run build"
+
+
+@pytest.mark.slow
+def test_a_build_gives_the_same_files(tmp_path: Path) -> None:
+    if shutil.which("node") is None or not (WEB / "node_modules" / "esbuild").is_dir():
+        pytest.skip("node or web/node_modules is not there: npm ci in web/")
+    folder = tmp_path / "src" / "glassgrad" / "report" / "page"
+    folder.mkdir(parents=True)
+    shutil.copytree(WEB, tmp_path / "web", symlinks=True)
+    for command in (["npm", "run", "-s", "check"], ["npm", "run", "-s", "build"]):
+        done = subprocess.run(command, cwd=tmp_path / "web", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for name in BUILT:
+        assert (folder / name).read_bytes() == (FOLDER / name).read_bytes(), name
+
+
+def test_versions_are_pinned_and_the_lock_file_holds_no_addresses() -> None:
+    package = json.loads((WEB / "package.json").read_text())
+    versions = [*package["dependencies"].values(), *package["devDependencies"].values()]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions)
+    lock = (WEB / "package-lock.json").read_text()
+    assert '"resolved"' not in lock
+    assert "integrity" in lock
+    licenses = (FOLDER / "LICENSES.txt").read_text()
+    for name, version in package["dependencies"].items():
+        assert f"{name} {version}" in licenses
+
+
+def test_the_page_is_small_and_allows_nothing_but_itself() -> None:
+    page = html_page("a <title>", {"runs": []})
+    assert len(page) < 500_000
+    assert "<title>a &lt;title&gt;</title>" in page
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy
+    assert policy[1].startswith("default-src 'none'")
+    assert "unsafe" not in policy[1]
+    assert "connect-src" not in policy[1]
+    assert "connect-src 'self'" in html_page("live", {}, live=True)
+    assert not re.search(r"<(script|link|img|iframe)[^>]*\s(src|href)=", page)
+    assert "</script" not in built("page.js").lower()
+
+
+def test_data_cannot_end_their_element() -> None:
+    data = {"name": "</script><!-- <script>&\u2028", "number": 1.5}
+    text = escaped(data)
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == data

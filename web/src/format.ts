@@ -1,0 +1,42 @@
+// Numbers as people read them.
+
+export function short(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  let text: string;
+  if (Number.isInteger(value) && size < 1e7) text = size.toLocaleString("en-US");
+  else if (size >= 1e5 || size < 1e-3) text = size.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
+  else text = String(Number(size.toPrecision(4)));
+  return (value < 0 ? "−" : "") + text;
+}
+
+export function percent(value: number): string {
+  return `${(100 * value).toFixed(value < 0.1 ? 1 : 0)} %`;
+}
+
+export function whole(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds)) return "";
+  if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function axisNumbers(_: unknown, splits: (number | null)[]): string[] {
+  return splits.map((value) => (value === null ? "" : short(value)));
+}
+
+export function words(name: string): string {
+  return name.replaceAll("_", " ");
+}
+
+export function heading(name: string): string {
+  const text = words(name);
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

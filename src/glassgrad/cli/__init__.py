@@ -1,4 +1,4 @@
-"""The command `glassgrad`. This file turns every way a command can end into output and an exit code.
+"""The command `glassgrad`. This file turns every outcome of a command into output and an exit code.
 
 Exit codes: 0 done, 1 a run failed, 2 the input cannot be used, 128 + n stopped by signal n (130 for Ctrl-C).
 """
@@ -16,12 +16,12 @@ __all__ = ["main", "run"]
 def main() -> None:
     """Run the command line and exit."""
     code = run(sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: one more Ctrl-C shall not spoil the goodbye
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: ignore a further Ctrl-C during exit
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line with arguments and return its exit code; errors that were foreseen are one line on stderr.
+    """Run the command line with arguments and return its exit code; expected errors are one line on stderr.
 
     Example:
         >>> run(["--version"])
@@ -30,13 +30,13 @@ def run(arguments: Sequence[str]) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a name in another alphabet must not end a run on an old terminal
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character must not end a run
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
         return _complain("interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
-        # The reader of a pipe has gone; Python would complain at exit about what is still buffered for it.
+        # The reader of the pipe is gone; Python would complain at exit about the buffered output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + 13
     except MemoryError:
@@ -54,11 +54,11 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except GlassgradError as error:
         return _complain(f"error: {error}", 1)
     except Exception as error:
-        # The parser's own errors come from typer or from click, depending on its version; both have these two.
+        # Parser errors come from typer or from click, depending on the version; both have these two attributes.
         if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
             raise
         message = " ".join(str(error.format_message()).split()).rstrip(".")
-        if not message:  # a command group called bare: its help was shown
+        if not message:  # a command group without a command: its help was shown
             return int(error.exit_code)
         return _complain(f"error: {message[0].lower()}{message[1:]}", int(error.exit_code))
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""The typer application: which commands there are."""
+"""The typer application with its commands."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Rule, flag, rules
 from glassgrad.train.show.monitoring import RECORD, Monitoring, draw
 
-_METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}  # short, so that 80 columns have room for the words
+_METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}  # short, so that the help fits 80 columns
 
 
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read hyperparameters from a TOML file.")]
-Resume = Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was stopped.")]
+Resume = Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Continue a run that was stopped.")]
 RunDir = Annotated[
     Path | None,
     typer.Option(
@@ -33,9 +33,9 @@ RunDir = Annotated[
 def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command one option per field of `config`.
 
-    The command takes them as its first argument, a dictionary in which None stands for an option that was not given;
-    that is how an option on the command line is told from a default, which a configuration file may override. What
-    every run can have besides, such as --monitor, is in there too, for `train_or_resume` to take out.
+    The command takes them as its first argument, a dictionary in which None means that an option was not given; this
+    distinguishes an option on the command line from a default, which a configuration file may override. Options of
+    every run, such as --monitor, are included, and `train_or_resume` takes them out.
     """
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
@@ -47,7 +47,7 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         generated = [_parameter(entry, *rules(config)[entry.name]) for entry in dataclasses.fields(config)]
         parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *_WATCHING, *generated)]
-        # typer reads the signature and the annotations, and checks that they agree.
+        # typer reads the signature and the annotations, which have to agree.
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # set at run time
         command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
         command.__doc__ = function.__doc__
@@ -95,7 +95,7 @@ _WATCHING = (
 
 
 def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:
-    """Take the options of watching out of the others; a run that was watched goes on being watched."""
+    """Separate the options of watching from the others; a resumed run that was watched stays watched."""
     wanted, every = options.pop("monitor", None), options.pop("monitor_every", None)
     if options.pop("doctor", None):
         wanted = True
@@ -108,7 +108,7 @@ def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | No
 
 @contextmanager
 def _watched(watching: Monitoring | None, doctor: bool) -> Iterator[list[int]]:
-    """Keep the record however the run ends; draw it, and judge it, when it is done or has gone wrong."""
+    """Keep the record however the run ends; draw and diagnose it when the run is done or has failed."""
     codes: list[int] = []
     try:
         yield codes
@@ -117,7 +117,7 @@ def _watched(watching: Monitoring | None, doctor: bool) -> Iterator[list[int]]:
         raise
     finally:
         if watching is not None and watching.directory is not None:
-            with suppress(OSError):  # a full disk has been complained of
+            with suppress(OSError):  # a full disk was already reported
                 watching.close()
                 if codes == [0]:
                     _tell_of_pictures(watching.directory)
@@ -145,7 +145,7 @@ def train_or_resume(
     run_dir: Path | None,
     callbacks: Sequence[Callback] = (),
 ) -> int:
-    """Begin a run of a task, or go on with the one that `resume` names; return the exit code."""
+    """Start a run of a task, or resume the one that `resume` names; return the exit code."""
     from glassgrad.tasks import runner
 
     doctor = bool(options.get("doctor"))

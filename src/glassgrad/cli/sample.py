@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-# The bounds of the numbers are those of `train.sample.SampleOptions`, whose messages tell NaN as well.
+# `tasks.drawing.SampleOptions` checks the bounds of the numbers, since its messages cover NaN as well.
 
 
 def sample(
@@ -19,7 +19,9 @@ def sample(
     prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="What each word or text begins with.")] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(metavar="X", help="0 takes the most likely character each time; 1 is the model's own mind."),
+        typer.Option(
+            metavar="X", help="0 takes the most likely character each time; 1 keeps the model's probabilities."
+        ),
     ] = None,
     top_k: Annotated[
         int | None, typer.Option(metavar="N", help="Draw from the N most likely characters only; 0 for all.")
@@ -32,7 +34,7 @@ def sample(
         int | None, typer.Option(metavar="N", help="The same seed prints the same words (default: 1).")
     ] = None,
 ) -> int:
-    """Print words or text that a trained model makes up."""
+    """Print words or text that a trained model generates."""
     from glassgrad.tasks.sample import load_model
     from glassgrad.tasks.sample import sample as lines
 

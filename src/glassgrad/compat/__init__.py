@@ -1,4 +1,4 @@
-"""Running scripts that were written for PyTorch: ``as_torch()``, and the names they use beside tensors and layers."""
+"""Running scripts that were written for PyTorch: ``as_torch()``, and names besides tensors and layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from glassgrad.engine.tensor import Size, Tensor
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives `torch.a.b` the module `glassgrad.a.b`, as it is, and notes what stood in its place."""
+    """Loads `glassgrad.a.b` as `torch.a.b`, and records the module that it replaces."""
 
     def __init__(self, patched: list[tuple[Any, str, Any]]) -> None:
         self._patched = patched
@@ -32,9 +32,9 @@ class _Loader(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system takes what stands in sys.modules when this returns.
+        # The import system uses the entry of sys.modules when this returns.
         twin = sys.modules[module.__name__] = _twin(module.__name__)
-        # It also sets the module as an attribute of the one above, where a function may have the same name.
+        # It also sets the module as an attribute of its parent, where a function may have the same name.
         above, _, name = module.__name__.rpartition(".")
         owner = sys.modules[above]
         before = vars(owner).get(name, _MISSING)
@@ -43,7 +43,7 @@ class _Loader(importlib.abc.Loader):
             if callable(before):
                 twin.stand_for(before)
         if isinstance(twin, ModuleType) and not hasattr(twin, "__path__"):
-            twin.__path__ = []  # what is a file here may be a package there: torch.utils.data.dataset
+            twin.__path__ = []  # a file here may be a package in PyTorch: torch.utils.data.dataset
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -59,13 +59,13 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _twin(name: str) -> Any:
-    """Return what `torch...` stands for: a module, or a namespace inside of one."""
+    """Return the counterpart of `torch...`: a module, or a namespace inside of one."""
     home = home_of(name.removeprefix("torch").lstrip("."))
     if home is not None:
         return home
     own = "glassgrad" + name.removeprefix("torch")
     parent, _, last = own.rpartition(".")
-    if parent.removeprefix("glassgrad.") in HOMES:  # a name that a namespace has not: it says why
+    if parent.removeprefix("glassgrad.") in HOMES:  # a name that a namespace lacks: its error says why
         return _inside(parent, last)
     try:
         return importlib.import_module(own)
@@ -83,7 +83,7 @@ def _inside(parent: str, name: str) -> Any:
 
 
 def home_of(path: str) -> Any:
-    """Return the namespace for a module of PyTorch's that we have under another name, None for all others."""
+    """Return the namespace for a PyTorch module that has another name here; None for all others."""
     home = HOMES.get(path)
     above = path
     while home is None and "." in above:
@@ -95,7 +95,7 @@ def home_of(path: str) -> Any:
 
 
 def find_spec_of(path: str) -> bool:
-    """Tell whether there is a file of ours under a path."""
+    """Tell whether glassgrad has a module under a path."""
     try:
         return importlib.util.find_spec(f"glassgrad.{path}") is not None
     except ModuleNotFoundError:
@@ -103,10 +103,10 @@ def find_spec_of(path: str) -> bool:
 
 
 class Stand:
-    """What `as_torch` returns: `undo()` takes the name away again. Also a context manager."""
+    """The result of `as_torch`: `undo()` removes the name again. Also a context manager."""
 
     def __init__(self) -> None:
-        self._patched: list[tuple[Any, str, Any]] = []  # whose attributes are others now, and what they were
+        self._patched: list[tuple[Any, str, Any]] = []  # (owner, attribute, original value)
         self._finder = _Finder(self._patched)
         self._before = _torch_modules()
         for name in self._before:
@@ -119,7 +119,7 @@ class Stand:
         dtypes.attach()
 
     def undo(self) -> None:
-        """Give the name `torch` back to whatever had it; a second call does nothing."""
+        """Restore the name `torch` to its previous module, if any; a second call does nothing."""
         if self._finder not in sys.meta_path:
             return
         sys.meta_path.remove(self._finder)
@@ -144,11 +144,11 @@ _MISSING = object()
 
 
 def _patches() -> list[tuple[Any, str, Any]]:
-    """Return what is different while glassgrad stands in for PyTorch: (owner, name, value)."""
+    """Return the changes while glassgrad stands in for PyTorch: (owner, name, value)."""
     front = importlib.import_module("glassgrad")
     patches: list[tuple[Any, str, Any]] = [
         (front, "__version__", torch_names.VERSION),
-        # Programs call `self.__getattr__(name)`. A class that has it looks every attribute up more slowly.
+        # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
         (Tensor, "__init__", _tensor_of_default),
     ]
@@ -160,7 +160,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
             and (isinstance(home, Namespace) or not find_spec_of(path))
         ):
             owner = importlib.import_module(f"glassgrad.{parent}")
-            if isinstance(vars(owner).get(name), ModuleType | None):  # what else there is, PyTorch has there too
+            if isinstance(vars(owner).get(name), ModuleType | None):  # any other attribute exists in PyTorch, too
                 patches.append((owner, name, home_of(path)))
     return patches
 
@@ -169,7 +169,7 @@ _INIT = Tensor.__init__
 
 
 def _tensor_of_default(self: Tensor, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
-    """Read an array that a program gives to `torch.Tensor` as PyTorch does: a copy, of the default dtype."""
+    """Read an array passed to `torch.Tensor` as PyTorch does: copied, with the default dtype."""
     if isinstance(data, np.ndarray):
         caller = str(sys._getframe(1).f_globals.get("__name__"))
         if caller.partition(".")[0] != "glassgrad":
@@ -188,9 +188,9 @@ def _torch_modules() -> dict[str, ModuleType]:
 
 
 def as_torch() -> Stand:
-    """Let ``import torch`` and everything below it give glassgrad, in this process, until `undo()`.
+    """Make ``import torch`` and its submodules give glassgrad, in this process, until `undo()`.
 
-    PyTorch itself need not be installed; if it is loaded already, modules that have it keep it.
+    PyTorch need not be installed; if it is loaded already, modules that have imported it keep it.
 
     Example:
         >>> import glassgrad as gg
@@ -203,7 +203,7 @@ def as_torch() -> Stand:
     return Stand()
 
 
-# --- names beside tensors and layers --------------------------------------------------------------
+# --- names besides tensors and layers -------------------------------------------------------------
 
 
 class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
@@ -238,7 +238,7 @@ def get_default_dtype() -> np.dtype[Any]:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Set the dtype of new tensors of Python's numbers, of random ones and of layers: float32, float64 or float16.
+    """Set the dtype of new tensors from Python numbers, of random tensors and of layers: float32, float64 or float16.
 
     Compiled functions keep the dtype that they were traced with.
     """
@@ -252,7 +252,7 @@ set_default_tensor_type = set_default_dtype
 
 
 def _dtype_named(d: Any) -> Any:
-    """Return the dtype of a dtype, of a kind of tensor, or of the name of one, such as "torch.DoubleTensor"."""
+    """Return the dtype of a dtype, a tensor type, or a tensor type's name such as "torch.DoubleTensor"."""
     if isinstance(d, str) and d.endswith("Tensor"):
         d = NAMES[d.rpartition(".")[2]]
     return getattr(d, "dtype", d) if isinstance(d, TypedTensor) else d
@@ -273,7 +273,7 @@ def set_printoptions(
 
 
 def set_default_device(device: Any) -> None:
-    """Accept the cpu, which it is; raise on others."""
+    """Accept the cpu; raise for any other device."""
     devices.check(device)
 
 
@@ -283,7 +283,7 @@ def get_default_device() -> devices.device:
 
 
 def get_num_threads() -> int:
-    """Return how many cores this process may use; a compiled step takes as many of them as are worth it."""
+    """Return how many cores this process may use; a compiled step may use fewer."""
     from glassgrad.compile.native.runtime import available_cores
 
     return available_cores()
@@ -296,11 +296,11 @@ def typename(obj: Any) -> str:
 
 
 def _accepted(*_args: Any, **_kwargs: Any) -> None:
-    """Do nothing: it tunes PyTorch's own kernels."""
+    """Do nothing: this tunes PyTorch's own kernels."""
 
 
 class TypedTensor(type):
-    """PyTorch's older name of a dtype: makes tensors, stands for the dtype, and tells tensors of it by isinstance."""
+    """PyTorch's older tensor type: makes tensors, is accepted as a dtype, and supports isinstance."""
 
     dtype: np.dtype[Any]
 
@@ -319,7 +319,7 @@ def _typed(name: str, dtype: Any) -> Any:
 
 
 class _NoDtype:
-    """A dtype that PyTorch has and NumPy has not: it can be named and compared, not used."""
+    """A dtype that NumPy lacks: it can be named and compared, but not used."""
 
     is_floating_point, is_complex, is_signed, itemsize = True, False, True, 2
 
@@ -361,7 +361,7 @@ NAMES: dict[str, Any] = {
     "strided": "strided",
 }  # fmt: skip  # a table
 
-# What PyTorch has and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 INSTEAD = {
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
     "library": "autograd.Function and custom_vjp make ops of your own.",

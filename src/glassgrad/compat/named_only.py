@@ -1,4 +1,4 @@
-"""What PyTorch programs name at their top and need later or never: it can be named, and says why when it is called."""
+"""Names that PyTorch programs import but may never use: a call raises and explains why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRAPH = "compiled.stats has the operations and bytes of a compiled function."
 
 
 def refused(module: str, name: str, why: str) -> Any:
-    """Return a class of this name, which raises when it is called; so `isinstance` may ask for it."""
+    """Return a class of this name that raises when it is called, so that it also works in `isinstance`."""
 
     def stop(_cls: Any, *_args: Any, **_kwargs: Any) -> Any:
         raise missing(f"glassgrad.{module}", name, (), {name: why})
@@ -34,7 +34,7 @@ def _refused(module: str, names: str, why: str) -> dict[str, Any]:
 
 
 class ReduceOp(enum.Enum):
-    """Names of the ways in which processes add up."""
+    """Names of the reductions between processes."""
 
     SUM = 0
     AVG = 1
@@ -72,7 +72,7 @@ distributed = Namespace("distributed", {
 
 @contextmanager
 def record_function(name: str, args: str | None = None) -> Iterator[None]:
-    """Give a stretch of a profile a name, which nothing here reads."""
+    """Do nothing: there is no profiler that reads the name."""
     yield
 
 

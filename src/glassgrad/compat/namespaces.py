@@ -1,4 +1,4 @@
-"""A module made of a table; and the functions that say no, do nothing, or return what they are given."""
+"""Modules made from tables, and functions that return False, do nothing, or return their argument."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from glassgrad.errors.missing import missing
 
-# Modules of PyTorch, and which of ours has their names; a name ending in a dot stands for all below it.
+# PyTorch's modules -> the module here with their names; a name ending in a dot covers all submodules.
 HOMES: dict[str, Any] = {}
 
 
@@ -16,7 +16,7 @@ class Namespace(ModuleType):
     """A module made of a table; other names are looked up in a second module, or refused with advice (`otherwise`)."""
 
     def __init__(self, name: str, names: dict[str, Any], home: str = "", otherwise: str = "") -> None:
-        # `from torch.a import b` looks for torch.a.b next, under the name that it finds here.
+        # `from torch.a import b` next imports torch.a.b, by the name set here.
         super().__init__(f"torch.{name}", f"What programs look for in torch.{name}.")
         self.__path__: list[str] = []
         self._home, self._otherwise = home, otherwise
@@ -24,7 +24,7 @@ class Namespace(ModuleType):
         self.__dict__.update(names)
 
     def stand_for(self, function: Any) -> None:
-        """Be called as the function of this name, which an import of the module of this name hides."""
+        """Act as the function of this name when called, since importing the module of this name hides the function."""
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +50,7 @@ class Namespace(ModuleType):
             raise
 
 
-# Bases of layers that programs ask with isinstance, and where ours are.
+# Base classes of layers that programs use in isinstance, and their modules here.
 _BASES = {
     "_BatchNorm": "norm:_BatchNorm", "_NormBase": "norm:_Tracked", "_InstanceNorm": "norm:_InstanceNorm",
     "_ConvNd": "conv:_Conv", "_ConvTransposeNd": "conv:_ConvTranspose", "_Loss": "losses:_Loss",
@@ -59,16 +59,16 @@ _BASES = {
 
 
 def no(*_args: Any, **_kwargs: Any) -> bool:
-    """Say no."""
+    """Return False."""
     return False
 
 
 def nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Do nothing: there is nothing to switch here."""
+    """Do nothing: the switch has no effect here."""
 
 
 def same(thing: Any = None, *_args: Any, **_kwargs: Any) -> Any:
-    """Return a function or module as it is, or a decorator that does."""
+    """Return a function or module unchanged, or a decorator that does so."""
     return (lambda function: function) if thing is None else thing
 
 

@@ -1,4 +1,4 @@
-"""Small modules that PyTorch programs name in passing: switches of other devices, of its compiler, and helpers."""
+"""Small modules that PyTorch programs mention: switches of other devices and of its compiler, and helpers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
 
-# What programs that compare `torch.__version__` are told, so that they take their newer branches.
+# `torch.__version__` for programs that compare it, so that they take their newer branches.
 VERSION = "2.5.0+glassgrad"
 
 
@@ -33,7 +33,7 @@ def _zero(*_args: Any, **_kwargs: Any) -> int:
 
 
 def _device(name: str, **names: Any) -> Namespace:
-    """Return the namespace of a kind of device that is not there, with more names of it."""
+    """Return the namespace of an absent device type, with additional names."""
     return Namespace(name, {
         "is_available": no, "is_built": no, "device_count": _zero, "synchronize": nothing,
         "empty_cache": nothing, "manual_seed": nothing, "manual_seed_all": nothing, "seed": nothing, **names,
@@ -41,7 +41,7 @@ def _device(name: str, **names: Any) -> Namespace:
 
 
 def current_accelerator(check_available: bool = False) -> None:
-    """Return None: there is only the processor."""
+    """Return None: there is only the CPU."""
 
 
 def _no_gpu(*_args: Any) -> None:
@@ -73,7 +73,7 @@ def _sdp_kernel(
     yield  # attention has one implementation here
 
 
-# Switches for hardware that is not used here: they can be read and set, and change nothing.
+# Switches for hardware that is not used here: they can be read and set, without effect.
 backends = Namespace("backends", {
     "cuda": SimpleNamespace(
         matmul=SimpleNamespace(allow_tf32=False), is_built=no, sdp_kernel=_sdp_kernel, enable_flash_sdp=nothing,
@@ -94,7 +94,7 @@ def _annotate(_kind: Any, value: Any) -> Any:
 
 
 class TracerWarning(Warning):
-    """What PyTorch's tracer warns with; nothing warns with it here."""
+    """The category of PyTorch's tracer warnings, which are never issued here."""
 
 
 jit = Namespace("jit", {
@@ -118,7 +118,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> Any:
-    """Call ``fn(rank, *args)`` in processes of their own."""
+    """Call ``fn(rank, *args)`` in `nprocs` new processes."""
     context: Any = multiprocessing.get_context(start_method)
     processes = [context.Process(target=fn, args=(rank, *args), daemon=daemon) for rank in range(nprocs)]
     for process in processes:
@@ -137,7 +137,7 @@ def spawn(
 
 
 class SDPBackend(enum.Enum):
-    """Names of PyTorch's implementations of attention; there is one here."""
+    """Names of PyTorch's implementations of attention; there is only one here."""
 
     ERROR = -1
     MATH = 0
@@ -161,7 +161,7 @@ def tree_flatten(value: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: Any) -> Any:
-    """Put leaves together again."""
+    """Rebuild nested containers from leaves."""
     return tree.unflatten(treespec, leaves)
 
 
@@ -220,7 +220,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, 
 
 
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of one element of each vector, (n, number of vectors)."""
+    """The Cartesian product of vectors, (n, number of vectors)."""
     if len(tensors) == 1:
         return tensors[0]
     grids = PUBLIC["meshgrid"](*tensors, indexing="ij")
@@ -228,7 +228,7 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All ways to take `r` elements of a vector, in order, (n, r)."""
+    """All combinations of `r` elements of a vector, in order, (n, r)."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.asarray(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
     return input[creation.tensor(places)]
@@ -240,7 +240,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def detach(input: Any) -> Tensor:
-    """Return the same values, without their history."""
+    """Return the same values, detached."""
     return input.detach()  # type: ignore[no-any-return]  # a tensor
 
 
@@ -252,7 +252,7 @@ def fill(input: Any, value: Any) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return data as a tensor; `copy=True` never shares its memory, `copy=False` raises where it had to."""
+    """Convert data to a tensor; `copy=True` never shares its memory, `copy=False` raises if a copy is needed."""
     result = creation.as_tensor(obj, dtype, device)
     held = obj.array if isinstance(obj, Tensor) else obj
     shared = isinstance(held, np.ndarray) and np.may_share_memory(held, result.array)
@@ -264,7 +264,7 @@ def asarray(
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """Return where flat indices are in an array of this shape, one tensor an axis; they begin anew behind its end."""
+    """Convert flat indices into an array of this shape to one index tensor per axis; indices wrap around at its end."""
     sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
     places = np.asarray(concrete(indices, "unravel_index"))
     if places.dtype.kind not in "iu":
@@ -280,7 +280,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 def triangular_solve(
     b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
-    """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer order of arguments."""
+    """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
     matrix = A.mT if transpose else A
     lower = upper if transpose else not upper
     solved = linalg.solve_triangular(matrix, b, upper=not lower, unitriangular=unitriangular)
@@ -341,7 +341,7 @@ def _assert_close(
         )
 
 
-# Names below torch that no module of ours has: where programs find them.
+# Names below torch that no module here has: where programs find them.
 NAMES: dict[str, Any] = {
     "jit": jit, "compiler": compiler, "accelerator": _device("accelerator", current_accelerator=current_accelerator),
     "mps": _device("mps"), "xpu": _device("xpu"), "cuda": cuda, "backends": backends,

@@ -1,7 +1,7 @@
 """Probability distributions with `torch.distributions`' names: samples, log-probabilities, entropies, divergences.
 
-A distribution holds tensors and is itself none; what it returns is differentiable with respect to them. `rsample`
-lets gradients through the samples as well, `sample` does not. In a compiled step the draws are new in every call.
+A distribution holds tensors, and its results are differentiable with respect to them. `rsample` lets gradients
+through the samples as well, `sample` does not. A compiled step draws new samples in every call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from glassgrad.errors.missing import getter
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
     "ContinuousBernoulli": _OWN, "FisherSnedecor": _OWN, "GeneralizedPareto": _OWN, "Kumaraswamy": _OWN,

@@ -1,4 +1,4 @@
-"""Distributions over classes: one of k, as its number or as a vector with one 1, and counts of them."""
+"""Distributions over classes: one of k, as its index or as a one-hot vector, and counts of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Categorical(OfClasses):
 
 
 class OneHotCategorical(OfClasses):
-    """One of k classes as a vector with one 1.
+    """One of k classes as a one-hot vector.
 
     Example:
         >>> import glassgrad as gg
@@ -172,7 +172,7 @@ class OneHotCategorical(OfClasses):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """`OneHotCategorical` whose samples pass gradients to the probabilities as they are (Bengio et al. 2013).
+    """`OneHotCategorical` with straight-through gradients from samples to probabilities (Bengio et al. 2013).
 
     Example:
         >>> import glassgrad as gg
@@ -226,7 +226,7 @@ class Multinomial(OfClasses):
             return make(np.asarray(counts, self._given.dtype), None, False)
 
     def entropy(self) -> Any:
-        # Of n log p(x) - log x! + log n!, the expectation: each count is binomial.
+        # The expectation of sum log x! - log n! - sum x log p, in which each count x is binomial.
         n, p = self.total_count, self.probs
         counts = creation.arange(n + 1, dtype=p.dtype).reshape(-1, *(1,) * len(p.shape))
         share = Binomial(n, probs=p, validate_args=False).log_prob(counts).exp()

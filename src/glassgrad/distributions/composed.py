@@ -1,4 +1,4 @@
-"""Distributions made of others: independent ones as one, mixtures, transformed ones."""
+"""Distributions composed of others: independent ones, mixtures, transformed ones."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def support(self) -> constraints.Constraint | None:
-        return None  # a bound of the components would need their number
+        return None  # bounds of the support may differ between components
 
     def _weights(self) -> Any:
         probs = self._mixture_distribution.probs
@@ -151,7 +151,7 @@ class TransformedDistribution(Distribution):
     """The distribution of ``transform(x)`` where x is a sample of another one.
 
     Args:
-        base_distribution: where x comes from.
+        base_distribution: the distribution of x.
         transforms: a transform, or several, applied in their order.
         validate_args: whether values are checked.
 

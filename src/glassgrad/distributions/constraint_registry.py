@@ -1,6 +1,6 @@
-"""From all real numbers to those that satisfy a constraint: `biject_to` one to one, `transform_to` as is convenient.
+"""Transforms from real numbers to values that satisfy a constraint: `biject_to` bijective, `transform_to` any.
 
-Optimizers and samplers move freely over real numbers; the transform of a constraint takes them to where it holds.
+Optimizers and samplers work on unconstrained real numbers; the transform of a constraint maps these to valid values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ConstraintRegistry:
         self._factories: dict[Any, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Say what makes the transform for a constraint: of a class of one's own, or of one of ours.
+        """Register the factory of the transform for a constraint, of your own class or of one of ours.
 
         Args:
             constraint: a constraint, the function that makes such ones, or a subclass of `Constraint`.

@@ -1,4 +1,4 @@
-"""Constraints: what values a parameter or a sample may have.
+"""Constraints: the sets of valid values of parameters and samples.
 
 A constraint is checked elementwise, or over the last `event_dim` dimensions together.
 """
@@ -19,8 +19,8 @@ class Constraint:
     Attributes:
         is_discrete: whether it is a set of whole numbers.
         event_dim: how many of the last dimensions are one value.
-        kind: what the registries of transforms know it by: the name of it, or of the function that made it.
-        given: what that function was called with.
+        kind: its key in the registries of transforms: its name, or that of the function that made it.
+        given: the arguments of that function.
 
     Example:
         >>> import glassgrad as gg

@@ -244,7 +244,7 @@ class Pareto(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors with a sum of 1: normal numbers through `StickBreakingTransform`.
+    """Vectors with a sum of 1: normal vectors through `StickBreakingTransform`.
 
     Example:
         >>> import glassgrad as gg
@@ -261,7 +261,7 @@ class LogisticNormal(TransformedDistribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A Bernoulli variable made smooth: the sigmoid of logistic noise around its logits over a temperature.
+    """A relaxed Bernoulli variable: the sigmoid of (logits + logistic noise) / temperature.
 
     Source: Maddison, Mnih and Teh 2017 (the concrete distribution).
 
@@ -292,7 +292,7 @@ class RelaxedBernoulli(TransformedDistribution):
 
 
 class RelaxedOneHotCategorical(Distribution):
-    """A one-hot vector made smooth: the softmax of logits with Gumbel noise over a temperature.
+    """A relaxed one-hot vector: the softmax of (logits + Gumbel noise) / temperature.
 
     Sources: Jang, Gu and Poole 2017; Maddison, Mnih and Teh 2017.
 

@@ -17,13 +17,13 @@ from glassgrad.ops.names import PUBLIC
 
 
 def inside_unit(probs: Any) -> Any:
-    """Keep probabilities one rounding away from 0 and 1, so that their logarithms are finite."""
+    """Clip probabilities to an epsilon away from 0 and 1, so that their logarithms are finite."""
     eps = float(np.finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
 
 
 def drawn(name: str, dtype: Any, *parameters: Any) -> Tensor:
-    """Return what NumPy's generator draws for tensors of parameters, all of the shape of the result."""
+    """Draw by a method of NumPy's generator, given parameter tensors of the result's shape."""
     arrays = [concrete(parameter.detach(), f"a sample ({name})") for parameter in parameters]
     values = getattr(random._rng(None), name)(*arrays)
     return make(np.asarray(values, dtype), None, False)
@@ -53,7 +53,7 @@ class OfTwo(ExponentialFamily):
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
 
     def _surprise(self, value: Any) -> Any:
-        """Return -log of the probability of 0 or 1, and of a mixture of the two for values between."""
+        """Return -log of the probability of 0 or 1, interpolated for values in between."""
         return PUBLIC["softplus"](self.logits) - self.logits * value
 
 

@@ -1,4 +1,4 @@
-"""Distribution: shapes, validation and what follows from `log_prob` and `rsample`."""
+"""The base class: shapes, validation, and methods that follow from `log_prob` and `rsample`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Constraints = Mapping[str, Constraint]
 
 
 def spread(*values: Any) -> tuple[Tensor, ...]:
-    """Return numbers and tensors as tensors of one shape; a number takes the dtype of the tensors beside it."""
+    """Broadcast numbers and tensors to tensors of one shape; numbers take the tensors' dtype."""
     kinds = [value.dtype for value in values if isinstance(value, Tensor) and value.dtype.kind == "f"]
     dtype = kinds[0] if kinds else creation.DEFAULT
     tensors = [value if isinstance(value, Tensor) else creation.tensor(value, dtype=dtype) for value in values]
@@ -42,13 +42,13 @@ def given_one(owner: str, **choices: Any) -> None:
 class Distribution:
     """A probability distribution, or a batch of them.
 
-    A subclass names its parameters and what they have to satisfy in `arg_constraints`. A sample has the shape
+    A subclass names its parameters and their constraints in `arg_constraints`. A sample has the shape
     `sample_shape + batch_shape + event_shape`, a log-probability the same without the event.
 
     Attributes:
         batch_shape: shape of the batch of distributions.
         event_shape: shape of one draw from one of them.
-        support: what its samples satisfy.
+        support: the constraint of its samples.
         has_rsample: whether gradients flow from samples to parameters.
     """
 
@@ -73,7 +73,7 @@ class Distribution:
     # --- checks -------------------------------------------------------------------------------------
 
     def _constraints(self) -> Constraints:
-        """Return what this distribution's parameters have to satisfy, beside one another if need be."""
+        """Return the constraints of the parameters, which may depend on one another."""
         return self.arg_constraints
 
     def _check_parameters(self) -> None:
@@ -114,7 +114,7 @@ class Distribution:
                     owner=owner, method=method, expected=support, where=where, given=_worst(value, result)
                 )
 
-    # --- what it is ---------------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------------
 
     @property
     def batch_shape(self) -> Shape:
@@ -215,7 +215,7 @@ class Distribution:
 
 
 def _worst(value: Tensor, valid: Any) -> str:
-    """Show the first of the values that are not valid."""
+    """Describe the first invalid value."""
     array = value.detach().array
     shape = np.broadcast_shapes(valid.shape, array.shape[: valid.ndim]) if valid.shape else ()
     if not shape:
@@ -226,9 +226,9 @@ def _worst(value: Tensor, valid: Any) -> str:
 
 
 class OfParameters(Distribution):
-    """A distribution of single numbers whose parameters broadcast with one another."""
+    """A distribution of scalars whose parameters broadcast with one another."""
 
-    if TYPE_CHECKING:  # the parameters
+    if TYPE_CHECKING:  # declares the parameters
 
         def __getattr__(self, name: str) -> Any: ...
 

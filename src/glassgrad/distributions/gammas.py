@@ -1,4 +1,4 @@
-"""Distributions built of the gamma distribution, with gradients through their samples.
+"""Distributions based on the gamma distribution, with gradients through their samples.
 
 A sample of the standard gamma distribution depends on its shape through ``F(x; a) = u``, with F its distribution
 function and u a uniform number. So ``dx/da = -(dF/da) / p(x; a)``: implicit reparameterisation, Figurnov, Mohamed and
@@ -31,10 +31,10 @@ def _scipy() -> Any:
 
 
 def log_gamma_slope(shape: Any, log_x: Any) -> Any:
-    """Return d log(x) / d shape of standard gamma samples x, in float64, where the uniform number behind them stays.
+    """Return d log(x) / d shape of standard gamma samples x, in float64, for fixed underlying uniform numbers.
 
-    The distribution function is differentiated by a difference of fourth order, the smaller tail of the two. Below
-    1e-6 it is ``x**a / Gamma(a + 1)`` to six digits, and the derivative of that is known.
+    The distribution function is differentiated by a fourth-order difference, on the smaller of the two tails. Below
+    1e-6 it is ``x**a / Gamma(a + 1)`` to six digits, which has a known derivative.
     """
     special = _scipy()
     a, log_x = np.broadcast_arrays(np.asarray(shape, np.float64), np.asarray(log_x, np.float64))
@@ -52,11 +52,11 @@ def log_gamma_slope(shape: Any, log_x: Any) -> Any:
     near = (special.digamma(a + 1) - log_x) / a
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(small, near, -difference / density)
-    return np.where(np.isfinite(slope), slope, 0.0)  # so far in a tail that nothing is left of it
+    return np.where(np.isfinite(slope), slope, 0.0)  # so far in a tail that it underflows
 
 
 class _LogGamma(Function):
-    """Logarithms of standard gamma samples, whose gradient is the implicit one."""
+    """Logarithms of standard gamma samples, with the implicit gradient."""
 
     @staticmethod
     def forward(ctx: Any, shape: Any) -> Any:
@@ -316,7 +316,7 @@ class Beta(ExponentialFamily):
 
 
 class StudentT(ExponentialFamily):
-    """Student's t distribution with `df` degrees of freedom, moved by `loc` and stretched by `scale`.
+    """Student's t distribution with `df` degrees of freedom, shifted by `loc` and scaled by `scale`.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergence: ``KL(p || q) = E_p[log p(x) - log q(x)]``, by the formulas that are known."""
+"""Kullback-Leibler divergence: ``KL(p || q) = E_p[log p(x) - log q(x)]``, in closed form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EULER = 0.57721566490153286
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Decorate a function of two distributions as the divergence between those of two classes.
+    """Register the decorated function as the divergence of two classes of distributions.
 
     Example:
         >>> import glassgrad as gg
@@ -47,7 +47,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """Return the divergence of q from p, of their batch shape, with gradients to the parameters of both.
+    """Return KL(p || q), of their batch shape, with gradients to the parameters of both.
 
     Raises:
         NoFormulaError: there is no formula for these two.
@@ -111,7 +111,7 @@ def _uniform_normal(p: Any, q: Any) -> Any:
 
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Any, q: Any) -> Any:
-    # E|x - m| of a normal x is the mean of the folded normal distribution.
+    # E|x - m| for a normal x is the mean of the folded normal distribution.
     apart = p.loc - q.loc
     z = apart / p.scale
     folded = p.scale * math.sqrt(2 / math.pi) * (-0.5 * z.square()).exp() + apart * (z / math.sqrt(2)).erf()
@@ -130,7 +130,7 @@ def _exponential_gamma(p: Any, q: Any) -> Any:
     return -q.concentration * ratio.log() + ratio + q.concentration.lgamma() + q.concentration * _EULER - (1 + _EULER)
 
 
-@register_kl(InverseGamma, InverseGamma)  # a divergence does not change under a bijection
+@register_kl(InverseGamma, InverseGamma)  # the divergence is invariant under bijections
 @register_kl(Gamma, Gamma)
 def _gammas(p: Any, q: Any) -> Any:
     a, b = p.concentration, q.concentration
@@ -169,7 +169,7 @@ def _bernoullis(p: Any, q: Any) -> Any:
 
 
 def _coin(probs: Any, logits: Any, q: Any) -> Any:
-    """Return the divergence of coins; infinite where q rules out what p does not."""
+    """Return the divergence of Bernoulli variables; infinite where q has probability 0 and p has not."""
     softplus = PUBLIC["softplus"]
     one = probs * (softplus(-q.logits) - softplus(-logits))
     zero = (1 - probs) * (softplus(q.logits) - softplus(logits))

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors."""
+"""The multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MultivariateNormal(Distribution):
         loc: mean, (..., k).
         covariance_matrix: (..., k, k), positive definite.
         precision_matrix: its inverse instead.
-        scale_tril: its lower triangular factor instead, the form it is computed with.
+        scale_tril: the lower Cholesky factor of the covariance instead, which is used internally.
         validate_args: whether parameters and values are checked.
 
     Example:

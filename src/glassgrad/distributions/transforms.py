@@ -1,4 +1,4 @@
-"""Transforms of random variables: invertible functions that know how they change a volume.
+"""Transforms of random variables: invertible functions with their log-determinants.
 
 Source: Papamakarios et al., Normalizing Flows for Probabilistic Modeling and Inference, 2021, equation 2:
 ``log p(y) = log p(x) - log |det dy/dx|``.
@@ -20,10 +20,10 @@ from glassgrad.ops.names import PUBLIC
 
 
 class Transform:
-    """Base of transforms: `_call`, `_inverse` and `log_abs_det_jacobian` say what one does.
+    """Base of transforms: a subclass defines `_call`, `_inverse` and `log_abs_det_jacobian`.
 
     Attributes:
-        bijective: whether it can be undone.
+        bijective: whether it is invertible.
         event_dim: how many of the last dimensions are transformed together.
     """
 
@@ -59,7 +59,7 @@ class Transform:
         raise errors.TRANSFORM_NO_INVERSE(owner=type(self).__name__, where=provenance.here())
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Return ``log |det dy/dx|`` at x, where the transform gives y."""
+        """Return ``log |det dy/dx|`` at x, given y = f(x)."""
         raise errors.TRANSFORM_NO_INVERSE(owner=type(self).__name__, where=provenance.here())
 
     @property
@@ -71,7 +71,7 @@ class Transform:
         return 1
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Return the transform with or without a memory of its last argument."""
+        """Return the transform with or without a cache of its last argument."""
         import copy
 
         twin = copy.copy(self)
@@ -122,7 +122,7 @@ class _Inverse(Transform):
 
 
 class ComposeTransform(Transform):
-    """Several transforms, the first of the list first.
+    """The composition of several transforms, applied in order.
 
     Example:
         >>> import glassgrad as gg
@@ -296,7 +296,7 @@ class SoftplusTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """``y = tanh(x)``; give it ``cache_size=1`` where a log-probability of its own samples is wanted.
+    """``y = tanh(x)``; use ``cache_size=1`` for log-probabilities of its own samples.
 
     Example:
         >>> import glassgrad as gg
@@ -322,7 +322,7 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """``y = |x|``, which cannot be undone.
+    """``y = |x|``, which is not invertible.
 
     Example:
         >>> import glassgrad as gg
@@ -341,7 +341,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """``y = softmax(x)`` over the last dimension, undone up to a constant.
+    """``y = softmax(x)`` over the last dimension, invertible up to a constant.
 
     Example:
         >>> import glassgrad as gg
@@ -362,7 +362,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """k numbers as k + 1 positive ones with a sum of 1: each breaks its share off what is left of a stick.
+    """k numbers to k + 1 positive ones with a sum of 1: each breaks its share off the rest of a stick.
 
     Example:
         >>> import glassgrad as gg
@@ -399,7 +399,7 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """A square matrix as a lower triangular one with a positive diagonal, by exp.
+    """A square matrix to a lower triangular one, with exp on its diagonal.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""`explain`: a function at a point as a worked example, forward and backward, step by step."""
+"""`explain`: the derivative of a function at a point as a worked example, step by step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Edge", "Explanation", "Input", "Record", "Step", "explain"]
 
 
 class Explanation:
-    """What `explain` returns: printed it is text, in a notebook tables; `record` holds it as plain data."""
+    """The result of `explain`: it prints as text, shows tables in a notebook, and holds plain data in `record`."""
 
     def __init__(self, data: Record) -> None:
         self.record = data
@@ -50,10 +50,10 @@ class Explanation:
 def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explanation:
     """Explain the derivative of `function` at the given arguments.
 
-    Numbers, floating-point arrays and Tensors among the arguments are what it is differentiated with
-    respect to, and so are the parameters of modules among them; the result has to be one number. Every op
-    is a step: its formula, its value (or shape), the user's line, and on the way back its cotangent, the
-    local derivative for each argument and what that adds to the argument's gradient.
+    It is differentiated with respect to numbers, floating-point arrays and Tensors among the arguments, and
+    the parameters of modules among them; the result has to be one number. Every op is a step: its formula, its
+    value (or shape), the user's line, and in the backward pass its cotangent, the local derivative for each
+    argument and the term that it adds to the argument's gradient.
 
         >>> def f(x, w, b):
         ...     return (x * w + b) ** 2

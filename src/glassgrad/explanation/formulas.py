@@ -1,4 +1,4 @@
-"""Formulas as text: the table's, with the names of the case put in, simplified a little, and in LaTeX."""
+"""Formulas as text and LaTeX: those of the op table with actual names substituted, simplified slightly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def expression(prim: Primitive, arguments: Sequence[str], params: Mapping[str, Any]) -> str:
-    """What a step computes: its formula with the arguments put in, or name(arguments) where it is no expression."""
+    """A step's formula with the arguments substituted, or name(arguments) if the formula is prose."""
     text = _substituted(prim.formula, prim, arguments, None)
     if text is not None:
         return text
@@ -36,7 +36,7 @@ def _worth_showing(value: Any) -> bool:
 
 
 def derivative(prim: Primitive, position: int, arguments: Sequence[str], result: str) -> str:
-    """The local derivative with respect to one argument, or the table's words for what is sent back."""
+    """The local derivative with respect to one argument, or the table's description of the cotangent."""
     parts = _split(prim.derivative)
     text = parts[position] if position < len(parts) else prim.derivative
     replaced = _substituted(text, prim, arguments, result)
@@ -44,7 +44,7 @@ def derivative(prim: Primitive, position: int, arguments: Sequence[str], result:
 
 
 def _split(text: str) -> list[str]:
-    """Cut at the commas outside brackets; remarks after a semicolon are left out."""
+    """Split at commas outside brackets; drop remarks after a semicolon."""
     parts, depth, start = [], 0, 0
     text = text.partition(";")[0]
     for i, character in enumerate(text):
@@ -56,7 +56,7 @@ def _split(text: str) -> list[str]:
 
 
 def _argument_names(prim: Primitive, count: int) -> list[str]:
-    """The letters that stand for the arguments in the table's formulas."""
+    """The letters of the arguments in the table's formulas."""
     for rule in getattr(prim, "partials", ()):
         target = getattr(rule, "mask", rule)
         if callable(target):
@@ -67,7 +67,7 @@ def _argument_names(prim: Primitive, count: int) -> list[str]:
 
 
 def _substituted(text: str, prim: Primitive, arguments: Sequence[str], result: str | None) -> str | None:
-    """Put names into a formula; None if it is prose rather than an expression."""
+    """Substitute names in a formula; None if it is prose rather than an expression."""
     # The table writes |x| for abs(x) and xT for the transpose of x.
     tree = _parse(re.sub(r"\b([abgwxy])T\b", r"\1.T", re.sub(r"\|(\w+)\|", r"abs(\1)", text)))
     if tree is None:
@@ -102,7 +102,7 @@ class _Replace(ast.NodeTransformer):
 
 
 class _Simplify(ast.NodeTransformer):
-    """2 - 1 is 1, x**1 is x, 1 * x is x: what remains of a general formula when numbers are put in."""
+    """Simplify the results of substituting numbers: 2 - 1 is 1, x**1 is x, 1 * x is x."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         node.left, node.right = self.visit(node.left), self.visit(node.right)
@@ -156,7 +156,7 @@ def name_latex(name: str) -> str:
 
 
 def _latex(node: ast.expr) -> tuple[str, int]:
-    """Return LaTeX and how tightly it binds."""
+    """Return LaTeX and its operator precedence."""
     match node:
         case ast.Name(id=name):
             return (r"\pi" if name == "pi" else name_latex(name)), 4

@@ -1,4 +1,4 @@
-"""What `explain` shows, as plain data: every op of a function with its value, local derivatives and cotangent."""
+"""The data of `explain`: every op of a function with its value, local derivatives and cotangent."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from glassgrad.verify.truth import Recorder, walked
 
 @dataclass
 class Edge:
-    """The derivative of a step with respect to one of its arguments, and what is sent back along it.
+    """The derivative of a step with respect to one of its arguments, and the cotangent sent along it.
 
-    `local` is the formula of the derivative, `number` its value where the step is a number.
+    `local` is the formula of the derivative, `number` its value if the step is a number.
     """
 
     name: str
     local: str
     number: float | None
     sent: Any
-    products: int  # multiplications that one sweep makes here
+    products: int  # multiplications of one sweep at this edge
 
 
 @dataclass
@@ -46,17 +46,17 @@ class Step:
     source: str
     cotangent: Any = None
     edges: list[Edge] = field(default_factory=list)
-    tangents: dict[str, float] | None = None  # d(step)/d(input) by forward mode, where everything is a number
+    tangents: dict[str, float] | None = None  # d(step)/d(input) by forward mode, if everything is a number
 
 
 @dataclass
 class Input:
-    """An argument that a derivative is taken of, with its gradient."""
+    """A differentiated argument with its gradient."""
 
     name: str
     value: Any
     gradient: Any
-    products: int = 0  # of one forward-mode sweep that starts here
+    products: int = 0  # multiplications of one forward-mode sweep that starts here
 
 
 @dataclass
@@ -88,7 +88,7 @@ class _Applied:
 
 
 class _Spy(Watcher):
-    """Sees every recorded op with its arguments and result."""
+    """Observes every recorded op with its arguments and result."""
 
     def __init__(self) -> None:
         self.applied: list[_Applied] = []
@@ -108,7 +108,7 @@ class _Spy(Watcher):
 
 
 def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Record:
-    """Run a function forward and backward and return what happened. Raises unless its result is one number."""
+    """Run a function forward and backward and return the record. Raises unless its result is one number."""
     named = _bind(function, args, options)
     inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
     with _Spy() as spy, enable_grad():
@@ -169,7 +169,7 @@ def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
 
 
 class _Names:
-    """Names of nodes and leaves: the user's where there are some, else v1, v2, ..."""
+    """Names of nodes and leaves: the user's if there are any, else v1, v2, ..."""
 
     def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[_Applied], last: Node) -> None:
         self.of: dict[Any, str] = {leaf: name for name, leaf in leaves.items()}
@@ -190,7 +190,7 @@ class _Names:
             self.of[entry.node] = variable
 
     def argument(self, entry: _Applied, position: int) -> str:
-        """How an argument is written: by its name, as a number, as the user wrote it, or by its shape."""
+        """The text of an argument: its name, a number, the user's own text, or its shape."""
         node = entry.node
         parent = node.parents[position] if position < len(node.parents) else None
         if parent is not None and parent in self.of:
@@ -236,7 +236,7 @@ def _step(entry: _Applied, names: _Names, seen: Recorder) -> Step:
 
 
 def _slope(prim: Primitive, position: int, entry: _Applied) -> float | None:
-    """The local derivative as a number, where the step is one."""
+    """The local derivative as a number, if the step is a number."""
     if not isinstance(prim, Elementwise) or np.ndim(entry.value) != 0 or prim.vjps is None:
         return None
     rule = prim.vjps[position]
@@ -245,7 +245,7 @@ def _slope(prim: Primitive, position: int, entry: _Applied) -> float | None:
 
 
 def _products(prim: Primitive, entry: _Applied) -> int:
-    """Multiplications by the local derivative: one per number, or per pair of numbers in a matrix product."""
+    """Multiplications by the local derivative: one per element, or per pair of elements in a matrix product."""
     sizes = [int(np.size(arg)) for arg in entry.args]
     result = int(np.size(entry.value)) if not prim.multiple else sum(int(np.size(part)) for part in entry.value)
     if prim.name in {"matmul", "linear"}:
@@ -254,7 +254,7 @@ def _products(prim: Primitive, entry: _Applied) -> int:
 
 
 def _count_forward(inputs: list[Input], steps: list[Step]) -> None:
-    """Count the products of a forward-mode sweep from each input: those of the edges that it reaches."""
+    """Count the products of a forward-mode sweep from each input, over the edges that it reaches."""
     for entry in inputs:
         reached = {entry.name}
         for step in steps:
@@ -265,7 +265,7 @@ def _count_forward(inputs: list[Input], steps: list[Step]) -> None:
 
 
 def _push_tangents(inputs: list[Input], steps: list[Step]) -> None:
-    """Forward mode by hand: the tangent of a step is the sum of local derivative times tangent over its arguments."""
+    """Run forward mode: a step's tangent is the sum over its arguments of local derivative times tangent."""
     tangents: dict[str, dict[str, float]] = {
         entry.name: {entry.name: 1.0} for entry in inputs if np.ndim(entry.value) == 0
     }

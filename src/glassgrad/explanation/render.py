@@ -1,4 +1,4 @@
-"""An explanation as text, Markdown, LaTeX and HTML: the same tables each time."""
+"""The tables of an explanation as text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad.explanation import formulas
 from glassgrad.explanation.record import Edge, Record, Step
 
-FEW = 4  # arrays of up to so many numbers are written out
+FEW = 4  # arrays of up to this many elements are written out
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _backward_rows(step: Step) -> list[tuple[str, ...]]:
 
 
 def cost_text(record: Record) -> str:
-    """How much work the two modes are for this function."""
+    """The cost of both modes for this function."""
     sweeps = record.forward_sweeps
     return (
         f"Cost of the gradient: reverse mode 1 sweep, {_count(record.reverse_products, 'product')}; "
@@ -138,7 +138,7 @@ def as_html(record: Record) -> str:
 
 
 def as_latex(record: Record) -> str:
-    """Two aligned blocks as a textbook sets them: values going down, derivatives coming back."""
+    """Two aligned blocks as in a textbook: values forward, derivatives backward."""
     forward = [
         rf"{formulas.name_latex(step.name)} &= {formulas.latex(step.expression)} &&= {_value_latex(step.value)} \\"
         for step in record.steps

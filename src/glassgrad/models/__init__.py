@@ -1,4 +1,4 @@
-"""Models that `glassgrad train` offers, written as anyone would write them for PyTorch."""
+"""The models of `glassgrad train`, written in PyTorch's style."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Bigram(nn.Module):
     def __init__(self, tokens: int = 27, generator: Generator | None = None) -> None:
         super().__init__()
         self.logits = nn.Embedding(tokens, tokens)
-        nn.init.zeros_(self.logits.weight)  # every character equally likely: nothing has to be unlearnt
+        nn.init.zeros_(self.logits.weight)  # every character is equally likely at the start
 
     def forward(self, tokens: Tensor) -> Tensor:
         logits: Tensor = self.logits(tokens[:, -1])

@@ -19,13 +19,13 @@ CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class CharRNN(nn.Module):
-    """Predicts the next token at every place of a sequence from a state that each token changes.
+    """Predicts the next token at every place of a sequence from a recurrent state.
 
     The state is that of a plain recurrent network (Elman 1990), an LSTM (Hochreiter and Schmidhuber 1997) or a GRU
     (Cho et al. 2014); see Graves, "Generating Sequences With Recurrent Neural Networks" (2013).
 
-    Arguments: the number of tokens; the cell, "rnn", "lstm" or "gru"; numbers per embedding and of the state; layers;
-    the probability of dropout, in training, before every layer and the output.
+    Arguments: the number of tokens; the cell, "rnn", "lstm" or "gru"; the width of the embedding and of the state;
+    layers; the probability of dropout, in training, before every layer and the output.
 
     Shapes: tokens (batch, length) of int64 to logits (batch, length, tokens).
 
@@ -54,7 +54,7 @@ class CharRNN(nn.Module):
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
-        """Draw the initial weights: unit embeddings, the network as PyTorch does, and small logits to begin with."""
+        """Draw the initial weights: unit embeddings, PyTorch's initialisation of the network, and small logits."""
         nn.init.normal_(self.embedding.weight, generator=generator)
         bound = self.network.hidden_size**-0.5
         for parameter in self.network.parameters():
@@ -67,7 +67,7 @@ class CharRNN(nn.Module):
         return self.read(tokens, None)[0]
 
     def read(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Read tokens (batch, length) from a state, None for the first one; return logits and the state after them."""
+        """Read tokens (batch, length) from a state (None initially); return logits and the state after them."""
         outputs, state = self.network(self._dropped(self.embedding(tokens)), state)
         return self.output(self._dropped(outputs)), state
 
@@ -94,7 +94,7 @@ class CharRNNDecoder:
         return found
 
     def keep(self, rows: Array) -> None:
-        """Go on with these of the sequences only."""
+        """Keep only these rows of the sequences."""
         parts = self._state if isinstance(self._state, tuple) else (self._state,)
         kept = tuple(from_numpy(np.ascontiguousarray(part.numpy()[:, rows])) for part in parts)
         self._state = kept if isinstance(self._state, tuple) else kept[0]

@@ -1,4 +1,4 @@
-"""Drawing sequences from a model of the next token."""
+"""Sampling sequences from a next-token model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def generate(
     prompt: Sequence[int] = (),
     sampling: Sampling = AS_IT_IS,
 ) -> Iterator[list[int]]:
-    """Yield `count` token sequences, drawn one token at a time until `end` comes or `longest` tokens are there.
+    """Yield `count` token sequences, drawn one token at a time until `end` or until `longest` tokens are drawn.
 
     `model` has a method `decoder`, as `GPT` and `CharRNN` do, or maps tokens (batch, context) to logits
-    (batch, tokens), and the context begins filled with `end`. While sequences are drawn it is in evaluation mode, and
-    afterwards in the one it was in. Sequences begin with `end` and the tokens of `prompt`. Sequence k depends on the
-    seed and k, not on `count`.
+    (batch, tokens), with the context initially filled with `end`. It is in evaluation mode during sampling, and in its
+    previous mode afterwards. Sequences begin with `end` and the tokens of `prompt`. Sequence k depends on the seed
+    and k, not on `count`.
     """
 
     def logits(tokens: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A GPT of characters, and the cache that lets it write without reading everything again for every character."""
+"""A character-level GPT with a key-value cache for sampling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = Any
 
 
 class Memory:
-    """Keys and values of the places that a block has read, with room for `context` of them."""
+    """The key-value cache of a block, with room for `context` places."""
 
     def __init__(self, context: int) -> None:
         self.length = 0
@@ -37,13 +37,13 @@ class Memory:
         return seen_keys, seen_values
 
     def keep(self, rows: Array) -> None:
-        """Forget all sequences but these."""
+        """Keep only these rows of the sequences."""
         if self._rooms is not None:
             self._rooms = self._rooms[0][rows], self._rooms[1][rows]
 
 
 class Block(nn.Module):
-    """Attention and a hidden layer of four times the width, each behind a layer norm and added to the stream.
+    """Attention and an MLP of four times the width, each after a layer norm and added to the residual stream.
 
     Shapes: (batch, length, width) to the same.
     """
@@ -60,7 +60,7 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * width, width)
 
     def attend(self, x: Tensor, memory: Memory | None = None) -> Tensor:
-        """Return what each place takes from itself and those before it, in `memory` as well if there is one."""
+        """Return causal self-attention over the places of x and, if given, of `memory`."""
         batch, length, width = x.shape
         parts = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
         queries, keys, values = parts.permute(2, 0, 3, 1, 4)
@@ -87,10 +87,10 @@ class GPT(nn.Module):
     """Predicts the next token at every place of a sequence from the tokens up to there.
 
     Radford et al., "Language Models are Unsupervised Multitask Learners" (2019): learnt positions, layer norms before
-    attention and hidden layer, GELU. The head is a matrix of its own. With the defaults it has 818,176 parameters.
+    attention and MLP, GELU. The head is not tied to the embedding. With the defaults it has 818,176 parameters.
 
-    Arguments: the number of tokens; the context, the most places it sees; the width of its stream; heads (a divisor of
-    the width) and layers; the probability of dropout in training.
+    Arguments: the number of tokens; the context length; the width of the residual stream; heads (a divisor of the
+    width) and layers; the probability of dropout in training.
 
     Shapes: tokens (batch, length) of int64, length at most the context, to logits (batch, length, tokens).
 
@@ -121,7 +121,7 @@ class GPT(nn.Module):
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
-        """Draw the weights with a deviation of 0.02, and less the more of them add to the stream."""
+        """Draw the weights with a standard deviation of 0.02, scaled down by depth where they add to the stream."""
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
@@ -143,7 +143,7 @@ class GPT(nn.Module):
         return logits
 
     def memories(self) -> list[Memory]:
-        """Return an empty memory for each block, to be given to `forward` with the tokens one after another."""
+        """Return an empty cache for each block, to pass to `forward` with successive tokens."""
         return [Memory(self.context) for _ in self.blocks]
 
     def decoder(self) -> GPTDecoder:
@@ -152,11 +152,11 @@ class GPT(nn.Module):
 
 
 def first_seen(length: int, context: int) -> int:
-    """Return the first place of a text of that length that is still seen.
+    """Return the first place of a text of that length that is still in the context.
 
-    Positions count from the first place seen, so that nothing kept of a place is of use once that first place moves.
-    It therefore moves by half a context at once: on average three quarters of the context are seen, and reading them
-    again costs one pass in context / 2 tokens.
+    Positions count from this first place, so the cache becomes invalid whenever it moves. It therefore moves by half a
+    context at once: on average three quarters of the context are used, and rereading costs one pass per context / 2
+    tokens.
 
     Example:
         >>> [first_seen(length, 8) for length in (1, 8, 9, 12, 13)]
@@ -167,7 +167,7 @@ def first_seen(length: int, context: int) -> int:
 
 
 class GPTDecoder:
-    """Reads each token once, with the keys and values of those before it kept, for as long as the context lasts."""
+    """Reads each token once, with cached keys and values, until the context is full."""
 
     def __init__(self, model: GPT) -> None:
         self._model = model
@@ -187,7 +187,7 @@ class GPTDecoder:
         return logits[:, -1]
 
     def keep(self, rows: Array) -> None:
-        """Go on with these of the sequences only."""
+        """Keep only these rows of the sequences."""
         self._text = self._text[rows]
         for memory in self._memories:
             memory.keep(rows)

@@ -38,7 +38,7 @@ class NamesMLP(nn.Module):
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
-        """Draw the initial weights: unit embeddings, a gain of 5/3 before the tanh, and small logits to begin with."""
+        """Draw the initial weights: unit embeddings, a gain of 5/3 before the tanh, and small logits."""
         nn.init.normal_(self.embedding.weight, generator=generator)
         nn.init.normal_(self.hidden.weight, std=5 / 3 / self.hidden.in_features**0.5, generator=generator)
         nn.init.normal_(self.output.weight, std=0.1, generator=generator)

@@ -1,4 +1,4 @@
-"""Optimizers and schedules with PyTorch's names; each file reads like its paper and is loaded when it is first used."""
+"""Optimizers and schedules with PyTorch's names; each file reads like its paper and is loaded on first use."""
 
 from __future__ import annotations
 

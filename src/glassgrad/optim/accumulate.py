@@ -23,21 +23,21 @@ class NormStatistics(NamedTuple):
 
 
 class GradientAccumulator:
-    """Makes one optimizer step of every `steps` micro-batches, with the gradient of all of them together.
+    """Makes one optimizer step from every `steps` micro-batches, with their combined gradient.
 
     Losses are means over their batch, so the gradients are averaged: by the sizes of the micro-batches where they are
     given, equally otherwise. Used around each backward pass, or through `backward`.
 
     Args:
-        optimizer: steps after the last micro-batch; its gradients are then cleared.
-        steps: micro-batches to a step.
+        optimizer: steps after the last micro-batch; then its gradients are cleared.
+        steps: micro-batches per step.
         max_norm: clip the gradients of a step to this norm.
-        skip_nonfinite: leave out a step whose gradients hold NaN or inf, and count it in `skipped`.
+        skip_nonfinite: skip a step whose gradients hold NaN or inf, and count it in `skipped`.
 
     Attributes:
         stepped: whether the last micro-batch completed a step.
         norms: the gradient norm of every step, before clipping.
-        skipped: steps left out.
+        skipped: the number of skipped steps.
 
     Example:
         >>> import glassgrad as gg
@@ -75,27 +75,27 @@ class GradientAccumulator:
 
         Args:
             loss: the mean over the micro-batch.
-            size: how many examples it has, where that differs between micro-batches.
+            size: its number of examples, if that differs between micro-batches.
         """
         weight = 1.0 if size is None else float(size)
         (loss if weight == 1 else loss * weight).backward()
         return self._added(weight)
 
     def flush(self) -> bool:
-        """Make a step of what is there, at the end of an epoch; return whether there was anything."""
+        """Make a step from the gradients so far, at the end of an epoch; return whether there were any."""
         if self._count == 0:
             return False
         self._step()
         return True
 
     def added(self, size: float = 1.0) -> bool:
-        """Say that a gradient, already times `size`, was added by other means; return whether that completed a step."""
+        """Count a micro-batch whose gradient, times `size`, was added elsewhere; return whether a step was made."""
         return self._added(float(size))
 
     # --- around a backward pass -----------------------------------------------------------------------
 
     def __call__(self, size: float | None = None) -> Self:
-        """Say how many examples the micro-batch of the next block has: ``with accumulator(len(x)): ...``."""
+        """Set the number of examples of the next block's micro-batch: ``with accumulator(len(x)): ...``."""
         self._size = size
         return self
 
@@ -113,7 +113,7 @@ class GradientAccumulator:
         self._added(1.0 if size is None else float(size))
 
     def _scale_new(self, weight: float) -> None:
-        """Multiply what the block has added to the gradients."""
+        """Scale the gradients that the block has added."""
         for parameter in self._parameters():
             g = parameter._grad
             if g is not None:

@@ -14,12 +14,12 @@ class Adadelta(Optimizer):
     """p -= lr * d with d = sqrt(u + eps) / sqrt(v + eps) * g, v and u running means of g**2 and d**2.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters or parameter groups.
         lr: factor of the step.
-        rho: share of the running means that is kept.
+        rho: decay rate of the running means.
         eps: added under the roots.
         weight_decay: multiple of p added to g.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""Adafactor: Adam's mean square from sums over rows and columns alone (Shazeer and Stern 2018)."""
+"""Adafactor: Adam's mean square factorised into rows and columns (Shazeer and Stern 2018)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Adafactor(Optimizer):
     """p -= a * u / max(1, rms(u) / d) with u = g / sqrt(v), a = max(eps2, rms(p)) * min(lr, 1 / sqrt(t)).
 
     For matrices (the last two dimensions) v is the product of running means of g**2 over rows and over columns,
-    divided by their mean: so n + m numbers of state in place of n * m.
+    divided by their mean: n + m numbers of state in place of n * m.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters or parameter groups.
         lr: the largest relative rate.
-        beta2_decay: the running means take a share t**beta2_decay of each new value.
+        beta2_decay: at step t the running means weigh the new value by t**beta2_decay.
         eps: floor of sqrt(v), by default the smallest step of the dtype, and of rms(p).
         d: the largest root mean square of a step.
         weight_decay: decoupled decay.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg
@@ -97,7 +97,7 @@ def mean_square(g: Array, state: Any, new: Any, least: Any) -> Array:
 
 
 def running(mean: Array, value: Array, new: Any) -> Array:
-    """Return a running mean after taking a value in."""
+    """Return a running mean updated with a value."""
     return mean + new * (value - mean)
 
 

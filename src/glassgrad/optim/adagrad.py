@@ -17,13 +17,13 @@ class Adagrad(Optimizer):
     """p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps) with s the sum of all g**2.
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
+        params: parameters or parameter groups.
+        lr: learning rate.
         lr_decay: how fast the rate falls with the number of steps.
         weight_decay: multiple of p added to g.
-        initial_accumulator_value: what s starts at.
-        eps: added to the root.
-        maximize: climb instead.
+        initial_accumulator_value: the initial value of s.
+        eps: added to the denominator.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

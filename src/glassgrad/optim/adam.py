@@ -11,7 +11,7 @@ from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]:
-    """Return m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means that Adam and its kin keep."""
+    """Return m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means of Adam and its variants."""
     b1, b2 = betas
     state.exp_avg = m = b1 * state.exp_avg + (1 - b1) * g
     state.exp_avg_sq = v = b2 * state.exp_avg_sq + (1 - b2) * g**2
@@ -28,7 +28,7 @@ def decayed(p: Array, g: Array, group: Any, lr: Any) -> tuple[Array, Array]:
 
 
 class _Adam(Optimizer):
-    """The rule that Adam and AdamW share, for a gradient and a parameter already decayed."""
+    """The common rule of Adam and AdamW, after the weight decay."""
 
     def limits(self) -> Any:
         return [
@@ -51,13 +51,13 @@ class Adam(_Adam):
     """Adam; `weight_decay` is added to the gradient (L2), see `AdamW` for the decoupled form.
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
-        betas: shares of the running mean and of the mean square that are kept.
-        eps: added to the root.
+        params: parameters or parameter groups.
+        lr: learning rate.
+        betas: decay rates of the running mean and of the mean square.
+        eps: added to the denominator.
         weight_decay: multiple of p added to g.
         amsgrad: use the largest mean square so far.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -14,12 +14,12 @@ class Adamax(Optimizer):
     """p -= lr / (1 - b1**t) * m / u with u = max(b2 * u, |g| + eps).
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
-        betas: shares of the running mean and of the largest gradient that are kept.
+        params: parameters or parameter groups.
+        lr: learning rate.
+        betas: decay rates of the running mean and of the largest gradient.
         eps: added to |g|.
         weight_decay: multiple of p added to g.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""ASGD: gradient descent with falling rate, and the average of where it has been (Polyak and Juditsky 1992)."""
+"""ASGD: gradient descent with a decaying rate, and the average of its iterates (Polyak and Juditsky 1992)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ASGD(Optimizer):
     eta is lr at first and lr / (1 + lambd * lr * t)**alpha after step t.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters or parameter groups.
         lr: rate of the first step.
         lambd: how fast the rate falls, and how much of p decays.
         alpha: power by which the rate falls.
         t0: step at which averaging begins.
         weight_decay: multiple of p added to g.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -20,7 +20,7 @@ from glassgrad.optim.in_place import InPlace
 
 
 def average(shadow: Array, weight: Array, _state: Any, group: Any) -> Array:
-    """Return the next average; a rule as those of optimizers are."""
+    """Return the next average; this is an update rule like an optimizer's."""
     return group.decay * shadow + (1 - group.decay) * weight
 
 
@@ -28,9 +28,9 @@ class EMA:
     """shadow = d * shadow + (1 - d) * weight, at every `update()` (Tarvainen and Valpola 2017).
 
     Args:
-        model: whose parameters are averaged.
-        decay: d, the share that is kept.
-        warmup: start with a smaller share, min(decay, (1 + n) / (10 + n)) at update n.
+        model: the model whose parameters are averaged.
+        decay: the decay rate d.
+        warmup: start with a lower decay rate, min(decay, (1 + n) / (10 + n)) at update n.
 
     Example:
         >>> import glassgrad as gg
@@ -54,7 +54,7 @@ class EMA:
         self.decay = decay
         self.warmup = warmup
         self._in_place = InPlace()
-        # Tensors, so that a compiled step finds and writes them.
+        # These are tensors so that a compiled step can update them.
         self._updates = make(np.zeros((), np.float64), None, False)
         self.shadow = {name: make(parameter.array.copy(), None, False) for name, parameter in model.named_parameters()}
 
@@ -68,7 +68,7 @@ class EMA:
         return [self._updates, *self.shadow.values()]
 
     def update(self) -> None:
-        """Take the weights of now into the average; also inside of a compiled step."""
+        """Update the average with the current weights; also inside of a compiled step."""
         count = self._updates.lifted()
         keep: Any = self.decay
         if self.warmup:
@@ -84,7 +84,7 @@ class EMA:
 
     @contextmanager
     def applied(self) -> Iterator[Module]:
-        """Let the model have the averaged weights within the block."""
+        """Give the model the averaged weights within the block."""
         trained = Snapshot(tensors=self.model.parameters())
         self._write(self._averages())
         try:
@@ -105,7 +105,7 @@ class EMA:
             MUTATIONS.record(parameter.array)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the averages, the share and the number of updates."""
+        """Return the averages, the decay rate and the number of updates."""
         return {"shadow": self._averages(), "decay": self.decay, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""How the equations of an update rule are evaluated: what a rule sees, and the evaluator for Symbols.
+"""Evaluation of update rules: the arguments of a rule, and the evaluator for Symbols.
 
-A rule ``update(p, g, state, group)`` is pure: it takes terms and returns the new value of p; what it assigns to `state`
-is stored when it is over. So the same text is computed at once (`Direct`: in a compiled step, where arrays are Symbols)
-or written out as a function that works in place (`glassgrad.optim.in_place`: everywhere else).
+A rule ``update(p, g, state, group)`` is pure: it takes terms and returns the new value of p; its assignments to
+`state` are stored at its end. So the same text can be computed directly (`Direct`: in a compiled step, where arrays are
+Symbols) or compiled to a function that works in place (`glassgrad.optim.in_place`: everywhere else).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Group:
 class State:
     """The state of a parameter as a rule sees it: ``state.exp_avg``, at first zeros in the parameter's shape.
 
-    A rule reads the value from before the step, or the one that it has assigned since.
+    A rule reads the value from before the step, or the one that it has assigned itself.
     """
 
     __slots__ = ("_run",)
@@ -50,7 +50,7 @@ class State:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Term:
-            self._run.array(name, value)  # so that it is there to be written to
+            self._run.array(name, value)  # so that it exists before it is written to
         else:
             self._run.stored(name, 0.0)
         self._run.news[name] = value
@@ -60,16 +60,16 @@ class State:
         return self._run.array(name, term)
 
     def number(self, name: str, start: float = 0.0) -> Any:
-        """Return the number `name`, which is `start` at first."""
+        """Return the number `name`, which is initially `start`."""
         return self._run.stored(name, start)
 
     def count(self) -> Any:
-        """Count the steps of the parameter; return the number of this one, from 1."""
+        """Count the parameter's steps; return the number of this one, from 1."""
         self.step = t = self.number("step") + 1
         return t
 
     def first(self, name: str) -> bool:
-        """Tell whether the array `name` is still to be made, for rules that begin differently."""
+        """Tell whether the array `name` does not exist yet, for rules whose first step differs."""
         return self._run.lacks(name)
 
 
@@ -81,7 +81,7 @@ class Run(Evaluator):
         values: the state of the parameter.
         group: the options.
         owner: the name of the optimizer, for messages.
-        news: what the rule has assigned to the state.
+        news: the assignments of the rule to the state.
     """
 
     p: Term
@@ -106,7 +106,7 @@ class Run(Evaluator):
         raise NotImplementedError
 
     def array(self, name: str, like: Term) -> Any:
-        """Return an array of the state, made like another one at first."""
+        """Return an array of the state, which is created like another one."""
         raise NotImplementedError
 
     def stored(self, name: str, start: float) -> Any:
@@ -119,7 +119,7 @@ class Run(Evaluator):
 
 
 class Direct(Immediate, Run):
-    """Computes at once, with whatever the tensors hold: the Symbols of a trace as a rule.
+    """Computes directly with the arrays of the tensors, usually the Symbols of a trace.
 
     Args:
         parameter: the parameter.
@@ -146,11 +146,11 @@ class Direct(Immediate, Run):
         self.moving = moving
 
     def step(self, update: Update) -> None:
-        """Run the rule and write what comes out."""
+        """Run the rule and write its results."""
         p = self.apply(update)
         written = [(self.values[name], value) for name, value in self.news.items()] + [(self.parameter, p)]
         memory = [tensor.array for tensor, _ in written]
-        # What is an array from before the step is copied before that is written to.
+        # A result that is itself an array from before the step is copied before that array is written.
         found = [copy_p(one.what) if any(one.what is array for array in memory) else one.what for _, one in written]
         for (tensor, term), value in zip(written, found, strict=True):
             if type(term) is Number:
@@ -160,7 +160,7 @@ class Direct(Immediate, Run):
 
     def option(self, name: str) -> Any:
         value = known = self.group[name]
-        # A momentum of 0 is one that is not there: the rule asks for that.
+        # Rules branch on a momentum of 0, so it stays a constant.
         moves = name == "lr" or (name in self.moving and bool(known))
         if moves and MODE.flags & TRACING and MODE.lift_number is not None:
             value = MODE.lift_number(self.group, name)
@@ -199,20 +199,20 @@ class Direct(Immediate, Run):
 def begin(
     values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype[Any], start: float = 0.0
 ) -> Tensor:
-    """Return the tensor of a state array, made of one number if there is none."""
+    """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
         values[name] = make(np.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
     return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
 
 
 def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Refuse an array of a state that was loaded and has another shape; it might broadcast."""
+    """Refuse a loaded state array of another shape, since it might broadcast."""
     if given != expected:
         raise errors.OPTIMIZER_SLOT_SHAPE(owner=owner, name=name, given=given, expected=expected)
 
 
 def _write(target: Tensor, value: Any) -> None:
-    """Write to the memory of a tensor, so that whoever shares it sees it; replace an array that cannot be written."""
+    """Write to the memory of a tensor, which others may share; replace an array that cannot be written."""
     array = target.array
     if type(array) is np.ndarray:
         array[...] = value

@@ -1,9 +1,9 @@
-"""Update rules written out as functions that work in place, one for each course that a rule takes.
+"""Update rules compiled to functions that work in place, one for each path through a rule.
 
-The first step of a parameter runs the rule on terms that only note what is computed. From the notes a function is
-written: numbers and conditions first, then one call of NumPy for each operator, with an array that is no longer needed
-to write to. Later steps call that function. It tells whether the conditions still hold, ``if group.weight_decay``,
-``t == 1``; where they do not, the rule is written out once more. `InPlace.sources` are the functions to read.
+The first step of a parameter runs the rule on terms that record the computation. From the record a function is
+generated: numbers and conditions first, then one NumPy call per operator, which writes to an array that is no longer
+needed. Later steps call that function. It checks whether the conditions still hold, such as ``if group.weight_decay``
+or ``t == 1``; if they do not, the rule is recorded again. `InPlace.sources` has the text of the functions.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from glassgrad.optim.equations import Run, Update, begin, check_shape
 
 Step = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
 
-_SMALL = 8192  # elements up to which a new array costs less than looking for one to use again
-_MOST = 16  # functions that are kept for one shape
+_SMALL = 8192  # elements up to which a new array costs less than reusing one
+_MOST = 16  # functions kept per shape
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 _WORDS = frozenset({"p", "g", "state", "group", "shape", "np", "begin", "as_number", "scratch", "min", "max", "bool"})
 
 
 class InPlace:
-    """The functions that the rule of one optimizer was written out as, and the memory that they share.
+    """The functions generated from one optimizer's rule, and the memory that they share.
 
-    A rule reads numbers from its group and its state. What it reads elsewhere is taken to be constant.
+    A rule reads numbers from its group and its state. Anything that it reads elsewhere is taken to be constant.
 
     Attributes:
         steps: the functions for each shape of a parameter, the latest first.
@@ -40,16 +40,16 @@ class InPlace:
 
     def __init__(self) -> None:
         self.steps: dict[tuple[int, ...], list[Step]] = {}
-        # Those that serve parameters of all shapes, small ones and others.
+        # Functions for parameters of any shape: for small ones, and for others.
         self._general: dict[bool, list[Step]] = {True: [], False: []}
         self._pools: dict[tuple[Any, int], Any] = {}
 
     def __reduce__(self) -> Any:
-        return InPlace, ()  # a copy writes its own
+        return InPlace, ()  # a copy generates its own functions
 
     @property
     def sources(self) -> list[str]:
-        """The functions that the rule was written out as."""
+        """The texts of the generated functions."""
         made = {id(step): step.__doc__ or "" for steps in self.steps.values() for step in steps}
         return list(made.values())
 
@@ -78,7 +78,7 @@ class InPlace:
     def _written(self, recorder: Recorder) -> Step:
         source, names = Writer(recorder).function()
         names["scratch"] = self.scratch
-        exec(_compiled(source), names)  # noqa: S102 - the text is our own
+        exec(_compiled(source), names)  # noqa: S102 - the text is generated here
         step: Step = names["step"]
         step.__doc__ = source
         return step
@@ -95,7 +95,7 @@ class InPlace:
 
 
 def is_small(p: Any) -> bool:
-    """Tell whether new arrays cost a parameter less than scratch memory; one without dimensions needs arrays."""
+    """Tell whether new arrays are cheaper than scratch memory for a parameter; 0-d ones need `out` arrays."""
     return bool(p.shape) and p.size < _SMALL
 
 
@@ -105,7 +105,7 @@ def _compiled(source: str) -> Any:
 
 
 class Value:
-    """An array in the notes: the variable that holds it from the start, or the call that makes it."""
+    """An array in the record: the variable that holds it from the start, or the call that makes it."""
 
     __slots__ = ("args", "dtype", "params", "prim", "shape", "variable")
 
@@ -126,19 +126,19 @@ class Value:
         self.params = params or {}
 
     def is_like(self, other: Value) -> bool:
-        """Tell whether one array could hold either."""
+        """Tell whether the same memory could hold both."""
         return self.shape == other.shape and self.dtype == other.dtype
 
 
 class Recorder(Run):
-    """Notes what a rule computes.
+    """Records the computation of a rule.
 
     Attributes:
-        lines: the part of the function about numbers and conditions, in order.
-        slots: name in the state -> the array that it holds at first.
+        lines: the lines of the function for numbers and conditions, in order.
+        slots: name in the state -> its array before the step.
         counts: name in the state -> the variable of the tensor of a number.
         computed: the arrays that the rule makes, in order.
-        of_one_shape: whether the notes hold for parameters of this shape alone.
+        of_one_shape: whether the record holds for parameters of this shape only.
         small: whether the function is for small parameters.
     """
 
@@ -159,7 +159,7 @@ class Recorder(Run):
             self.option("maximize")
 
     def shape(self, term: Term) -> tuple[int, ...]:
-        self.of_one_shape = True  # who asks will compute something else for another one
+        self.of_one_shape = True  # the rule may compute something else for another shape
         return super().shape(term)
 
     def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -181,7 +181,7 @@ class Recorder(Run):
         return self._named(text.format(*[_text(arg) for arg in args]), value)
 
     def _named(self, text: str, value: Any, name: str = "") -> Number:
-        """Return the number that a text computes, the same one if it was computed before."""
+        """Return the number that a text computes, reusing an earlier one of the same text."""
         if text not in self._numbers:
             variable = self._variable(name) if name else f"n{len(self._numbers)}"
             self.lines.append(f"{variable} = {text}")
@@ -189,7 +189,7 @@ class Recorder(Run):
         return self._numbers[text]
 
     def _variable(self, wanted: str) -> str:
-        """Return a name that nothing else in the function has; numbered names end in a letter and a number."""
+        """Return an unused variable name for the function; numbered names end in a letter and a number."""
         while wanted in self._taken or keyword.iskeyword(wanted) or re.fullmatch(r"\w*[a-z]\d+", wanted):
             wanted += "_"
         self._taken.add(wanted)
@@ -201,7 +201,7 @@ class Recorder(Run):
         return value
 
     def _demand(self, unfit: str) -> None:
-        """Let the function return where its notes do not hold."""
+        """Make the function return False if its record does not hold."""
         line = f"if {unfit}: return False"
         if line not in self.lines:
             self.lines.append(line)
@@ -262,7 +262,7 @@ class Recorder(Run):
 def _text(arg: Any) -> str:
     if type(arg) is Number:
         return str(arg.what)
-    number = float(arg) if isinstance(arg, float) else arg  # of NumPy's a plain one, which is weak
+    number = float(arg) if isinstance(arg, float) else arg  # NumPy scalars become Python floats, which promote weakly
     return repr(number) if number >= 0 else f"({number!r})"
 
 
@@ -272,10 +272,10 @@ def as_number(value: Any) -> float | None:
 
 
 class Writer:
-    """Writes the function of a recorder's notes, and decides which memory every array lies in.
+    """Generates the function of a record, and assigns memory to every array.
 
-    An operator writes to memory that nothing needs any more: the array of the state, or the parameter, whose new value
-    it is on the way to; else the memory of an operand; else scratch memory.
+    An operator writes to memory that is no longer needed: preferably the state array or parameter whose new value it
+    contributes to; else the memory of an operand; else scratch memory.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -295,24 +295,24 @@ class Writer:
         self.goals = self._goals()
         self.lines: list[str] = []
         self.slots: list[str] = []  # variables of scratch memory
-        self.free: list[str] = []  # those that nothing lies in
-        self.unused: list[str] = []  # variables of arrays that are not needed any more
+        self.free: list[str] = []  # unused ones among them
+        self.unused: list[str] = []  # variables of arrays that are no longer needed
         self.variable = {value: value.variable for value in (self.p, recorder.g.what, *recorder.slots.values())}
-        self.lies_in: dict[Value, str] = {}  # a value in scratch memory, or in an array of its own -> which
-        self.holds = {target: target for target, _ in self.targets}  # what the array of a target holds now
+        self.lies_in: dict[Value, str] = {}  # a value -> the variable of its memory
+        self.holds = {target: target for target, _ in self.targets}  # the current content of each target's array
 
     def function(self) -> tuple[str, dict[str, Any]]:
-        """Return the text of the function, and what its names stand for."""
+        """Return the text of the function, and its global names."""
         for at, value in enumerate(self.order):
             self._computed(at, value)
         self._stored()
         lines = [*self._checks(), *self.recorder.lines, *self._arrays(), *self._memory(), *self.lines, "return True"]
         return "def step(p, g, state, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
 
-    # --- how long values live -------------------------------------------------------------------------
+    # --- lifetimes of values --------------------------------------------------------------------------
 
     def _lives(self) -> tuple[list[Value], dict[Value, int]]:
-        """Return what has to be computed, and where each value is used for the last time."""
+        """Return the values to compute, and the last use of each."""
         needed = {new for _, new in self.targets}
         for value in reversed(self.recorder.computed):
             if value in needed:
@@ -326,7 +326,7 @@ class Writer:
         return order, last
 
     def _goals(self) -> dict[Value, Value]:
-        """Return the target that a value is on the way to, operator by operator."""
+        """Return for each value the target that it contributes to."""
         goals: dict[Value, Value] = {}
         for target, new in self.targets:
             if new.prim is not None and new.is_like(target):
@@ -350,7 +350,7 @@ class Writer:
         call = self._call(value, function, operands, out)
         over = [one for one in self.order[:at] if self.last[one] == at]
         names = dict.fromkeys([self.variable[one] for one in over if one not in self.goals])
-        if out is not None and out not in self.slots:  # memory that a variable stands for already
+        if out is not None and out not in self.slots:  # memory that already has a variable
             names.pop(out, None)
             self.variable[value] = out
         elif function is None and self._takes(value, at):
@@ -383,7 +383,7 @@ class Writer:
         return self.free.pop()
 
     def _takes(self, value: Value, at: int) -> bool:
-        """Let a value take the place of what it is on the way to replace, if nothing needs that any more."""
+        """Put a value into the memory of the target that it contributes to, if the old value is no longer needed."""
         target = self.goals.get(value)
         if target is None or self.last.get(self.holds[target], -1) > at:
             return False
@@ -414,7 +414,7 @@ class Writer:
         return ["shape = p.shape", f"if {' or '.join(tests)}: return False"]
 
     def _is_not(self, variable: str, value: Value) -> str:
-        """Test for another dtype; most often there is one object of each."""
+        """Return a test for another dtype; identity comes first, since most dtypes are singletons."""
         dtype = self._dtype(value)
         return f"({variable}.dtype is not {dtype} and {variable}.dtype != {dtype})"
 
@@ -437,14 +437,14 @@ class Writer:
         return lines
 
     def _memory(self) -> list[str]:
-        """Return the line that looks for scratch memory."""
+        """Return the line that gets scratch memory."""
         return [f"[{', '.join(self.slots)}] = scratch(p, {len(self.slots)})"] if self.slots else []
 
     def _stored(self) -> None:
-        """Write the lines that store what does not lie in its place yet, and the numbers."""
+        """Return the lines that store numbers, and arrays that are not in their place yet."""
         moved = [(target, new) for target, new in self.targets if self.holds[target] is not new]
         for at, (target, new) in enumerate(moved):
-            if any(new is other for other, _ in moved[:at]):  # it will have been overwritten
+            if any(new is other for other, _ in moved[:at]):  # it would be overwritten
                 self.lines.insert(0, f"k{at} = {new.variable}.copy()")
                 self.lines.append(f"{target.variable}[...] = k{at}")
             else:
@@ -459,7 +459,7 @@ def _arrays(value: Value) -> list[Value]:
 
 
 def _function(value: Value) -> Any:
-    """Return the function of NumPy that computes a value and can write it anywhere; None where there is none."""
+    """Return the NumPy function that computes a value and takes `out`; None if there is none."""
     assert value.prim is not None
     found = getattr(np, value.prim.forward, None) if isinstance(value.prim.forward, str) else None
     plain = all(arg.dtype.kind == "f" for arg in _arrays(value)) and not value.params

@@ -1,4 +1,4 @@
-"""L-BFGS: Newton steps from the last gradients (Nocedal and Wright 2006, chapters 3 and 7)."""
+"""L-BFGS: quasi-Newton steps from the last gradients (Nocedal and Wright 2006, chapters 3 and 7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Vector = np.ndarray[Any, Any]
 
 
 class Point(NamedTuple):
-    """What is known at a step length: the loss, the gradient, and its product with the direction."""
+    """The loss at a step length, its gradient, and the gradient's product with the direction."""
 
     step: float
     loss: float
@@ -34,13 +34,13 @@ class LBFGS(Optimizer):
 
     Args:
         params: parameters.
-        lr: step length, or with a line search where that starts.
+        lr: step length, or the initial one of the line search.
         max_iter: iterations in one call of `step`.
         max_eval: calls of the closure in one call of `step`, 1.25 * max_iter by default.
-        tolerance_grad: stop when no number of the gradient is larger.
+        tolerance_grad: stop when no element of the gradient is larger.
         tolerance_change: stop when neither parameters nor loss change by more.
-        history_size: pairs that are kept.
-        line_search_fn: None, or "strong_wolfe" to look for a step that satisfies both of Wolfe's conditions.
+        history_size: number of pairs of steps and gradient changes to keep.
+        line_search_fn: None, or "strong_wolfe" for a step that satisfies the strong Wolfe conditions.
 
     Example:
         >>> import glassgrad as gg
@@ -169,9 +169,9 @@ class LBFGS(Optimizer):
         return -r
 
     def _remember(self, memory: dict[str, Any], y: Vector, s: Vector) -> None:
-        """Take the last change of the gradient and the step that made it into the memory."""
+        """Store the last change of the gradient and its step in the memory."""
         curvature = float(y.dot(s))
-        if curvature <= 1e-10:  # H would not stay positive
+        if curvature <= 1e-10:  # H would not stay positive definite
             return
         kept = {"old_dirs": y, "old_stps": s, "ro": 1.0 / curvature}
         for name, value in kept.items():
@@ -183,12 +183,12 @@ class LBFGS(Optimizer):
     def _advance(
         self, closure: Callable[[], Any], here: Point, direction: Vector, slope: float, iteration: int, allowed: int
     ) -> tuple[Point, int]:
-        """Move along the direction; return where that leads and how often the closure was called."""
+        """Move along the direction; return the new point and the number of calls of the closure."""
         group = self.param_groups[0]
         length = self.state[self._parameters[0]]["t"]
         if group["line_search_fn"] is None:
             self._move(direction, length)
-            if iteration == group["max_iter"]:  # what comes out of the last move is for the next call to see
+            if iteration == group["max_iter"]:  # the next call evaluates the last move
                 return here._replace(step=length), 0
             return self._evaluate(closure, length, direction), 1
         before = Snapshot(tensors=self._parameters)
@@ -223,7 +223,7 @@ class Search:
     def __init__(self, at: Callable[[float], Point], origin: Point, size: float, allowed: int) -> None:
         self.at = at
         self.origin = origin
-        self.size = size  # the largest number of the direction
+        self.size = size  # the largest element of the direction
         self.allowed = allowed  # rounds
         self.rounds = 0
         self.evaluations = 0
@@ -272,7 +272,7 @@ class Search:
         return low
 
     def _trial(self, low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
-        """Return the next step to try; one that clings to the same end twice is moved inwards."""
+        """Return the next step to try; one that stays near the same end twice is moved inwards."""
         least, most = min(low.step, high.step), max(low.step, high.step)
         step = cubic(low, high, least, most)
         margin = 0.1 * (most - least)

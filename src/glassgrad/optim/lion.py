@@ -13,14 +13,14 @@ from glassgrad.optim.optimizer import Optimizer, betas
 class Lion(Optimizer):
     """p -= lr * (sign(b1 * m + (1 - b1) * g) + weight_decay * p), then m = b2 * m + (1 - b2) * g.
 
-    A rate three to ten times smaller than Adam's and a decay as much larger are usual.
+    The learning rate is usually three to ten times smaller than Adam's, and the decay larger by the same factor.
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
+        params: parameters or parameter groups.
+        lr: learning rate.
         betas: b1 for the step, b2 for the momentum.
         weight_decay: decoupled decay.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

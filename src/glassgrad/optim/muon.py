@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made nearly orthogonal before each step (Jordan et al. 2024)."""
+"""Muon: momentum whose matrices are nearly orthogonalised before each step (Jordan et al. 2024)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Muon(Optimizer):
 
     Args:
         params: two-dimensional parameters or groups of them.
-        lr: rate.
+        lr: learning rate.
         weight_decay: decoupled decay.
-        momentum: share of the running mean that is kept.
-        nesterov: mix the gradient in once more.
-        ns_coefficients: of the polynomial that is applied to the singular values.
-        eps: floor of the norm that is divided by.
+        momentum: decay rate of the running mean.
+        nesterov: use Nesterov's momentum.
+        ns_coefficients: coefficients of the polynomial that is applied to the singular values.
+        eps: lower bound of the norm in the denominator.
         ns_steps: how often the polynomial is applied.
         adjust_lr_fn: s is sqrt(max(1, rows / columns)) for None or "original", 0.2 * sqrt(max(rows, columns)) for
-            "match_rms_adamw", which lets AdamW's rates be kept.
-        maximize: climb instead.
+            "match_rms_adamw", with which AdamW's learning rates can be kept.
+        maximize: maximise the objective instead of minimising it.
 
     Raises:
-        ArgumentError: a parameter that is no matrix.
+        ArgumentError: a parameter is not a matrix.
 
     Example:
         >>> import glassgrad as gg

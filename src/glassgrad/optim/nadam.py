@@ -21,14 +21,14 @@ class NAdam(Optimizer):
     c_m = mu_(t+1) / (1 - mu_1 ... mu_(t+1)).
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
+        params: parameters or parameter groups.
+        lr: learning rate.
         betas: b1 and b2.
-        eps: added to the root.
+        eps: added to the denominator.
         weight_decay: multiple of p added to g, or with `decoupled_weight_decay` of p taken from p.
         momentum_decay: how fast mu grows.
         decoupled_weight_decay: see `weight_decay`.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -1,7 +1,7 @@
-"""What all optimizers share: parameter groups, state, and the walk over parameters.
+"""The base of all optimizers: parameter groups, state, and the loop over parameters.
 
 A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter, in its equations.
-Nothing in a rule says where results are kept: see `glassgrad.optim.equations`.
+A rule does not say where results are stored: see `glassgrad.optim.equations`.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Optimizer:
     """Base of the optimizers.
 
     Args:
-        params: tensors, or dictionaries of groups with "params" and options of their own.
+        params: tensors, or dictionaries of groups with "params" and their options.
         defaults: the options of groups that do not set them.
-        hints: PyTorch's advice on how to compute (`foreach`, `fused`, ...), which changes nothing here.
+        hints: PyTorch's implementation flags (`foreach`, `fused`, ...), which are ignored.
 
     Attributes:
         moving: options besides the rate that a schedule changes.
 
     Raises:
-        ArgumentError: no parameters, one that is not a leaf, or an impossible option.
+        ArgumentError: no parameters, one that is not a leaf, or an invalid option.
         KindError: an option that the optimizer does not have.
     """
 
@@ -78,7 +78,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters with options of its own."""
+        """Add a group of parameters with its own options."""
         group = {**self.defaults, **param_group}
         params = group["params"]
         group["params"] = [params] if isinstance(params, Tensor) else list(params)
@@ -107,7 +107,7 @@ class Optimizer:
         known.add(id(parameter))
 
     def limits(self) -> list[Limit]:
-        """Return (option, test, what was expected) for the checks of a group, of those options that it has."""
+        """Return (option, test, expectation) for the checks of a group's options."""
         return [
             ("lr", lambda v: v >= 0, "a rate of at least 0"),
             ("weight_decay", lambda v: v >= 0, "a decay of at least 0"),
@@ -116,12 +116,12 @@ class Optimizer:
     # --- the step -------------------------------------------------------------------------------------
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
-        """Return the new value of a parameter: the rule, a function without side effects but what it gives to `state`.
+        """Return the new value of a parameter: the rule, whose only side effects are assignments to `state`.
 
         Args:
             p: the parameter.
-            g: its gradient, of the other sign if the optimizer climbs.
-            state: arrays and numbers that the rule remembers, ``state.exp_avg``; see `equations.State`.
+            g: its gradient, negated with `maximize`.
+            state: arrays and numbers that persist between steps, ``state.exp_avg``; see `equations.State`.
             group: options, ``group.lr``.
         """
         raise errors.UPDATE_MISSING(owner=type(self).__name__)
@@ -148,7 +148,7 @@ class Optimizer:
                 if tracing or not type(p) is type(g) is np.ndarray:
                     Direct(parameter, g, state, group, self.moving, owner).step(self.update)
                     continue
-                # What fitted last is tried here, which saves small parameters a call.
+                # Try the function that matched last, which saves a call for small parameters.
                 known = steps.get(p.shape)
                 if not known or not known[0](p, g, state, group):
                     self._in_place.step(self.update, p, g, state, group, owner)
@@ -159,7 +159,7 @@ class Optimizer:
         return loss
 
     def _expect_writeable(self) -> None:
-        """Raise before anything is changed where a parameter with a gradient cannot be written."""
+        """Raise, before anything is changed, if a parameter with a gradient is read-only."""
         position = 0
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -172,7 +172,7 @@ class Optimizer:
                 position += 1
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters."""
+        """Clear the gradients of all parameters."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none or parameter._grad is None:
@@ -183,7 +183,7 @@ class Optimizer:
     # --- saving ---------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return state and groups, parameters named by their position, as PyTorch does."""
+        """Return state and groups, with parameters identified by position, as in PyTorch."""
         order = [parameter for group in self.param_groups for parameter in group["params"]]
         position = {id(parameter): at for at, parameter in enumerate(order)}
         return {
@@ -198,7 +198,7 @@ class Optimizer:
         """Take over a state from `state_dict()`; the parameters must have the same order and shapes.
 
         Raises:
-            ArgumentError: other groups, or options that this optimizer has are missing; nothing is changed then.
+            ArgumentError: the groups differ, or options of this optimizer are missing; nothing is changed then.
         """
         groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in groups]
@@ -209,7 +209,7 @@ class Optimizer:
                 expected=[len(group["params"]) for group in self.param_groups],
                 where=provenance.here(),
             )
-        # Switches came in over the years and have their defaults; numbers belong to the method.
+        # Flags were added over the years and have defaults; numbers are part of the method and required.
         numbers = {name for name, value in self.defaults.items() if value is not None and not isinstance(value, bool)}
         missing = sorted({name for given in groups for name in numbers if name not in given})
         if missing:
@@ -221,7 +221,7 @@ class Optimizer:
             raise errors.OPTIMIZER_STATE_PLACES(
                 owner=type(self).__name__, given=unknown, expected=len(order), where=provenance.here()
             )
-        # All of it is made before anything is changed.
+        # Prepare everything before anything is changed.
         states = {
             order[int(position)]: {name: _copied(value) for name, value in values.items()}
             for position, values in state_dict["state"].items()
@@ -241,7 +241,7 @@ class Optimizer:
 
 
 def _name_of(parameter: Tensor) -> str | None:
-    """Return a name that somebody has for a parameter, for messages: that of a module, or a global one."""
+    """Return a name of a parameter for messages: its name in a module, or a global variable."""
     holders = [holder for holder in gc.get_referrers(parameter) if isinstance(holder, dict)]
     names = (key for holder in holders for key, value in holder.items() if value is parameter and isinstance(key, str))
     return next((name for name in names if not name.startswith("_")), None)

@@ -1,4 +1,4 @@
-"""RAdam, Adam whose first steps are plain momentum until the variance is known (Liu et al. 2020)."""
+"""RAdam, Adam whose first steps are plain momentum until the variance is tractable (Liu et al. 2020)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from glassgrad.optim.optimizer import Optimizer, at_least, betas
 class RAdam(Optimizer):
     """p -= lr * m / (1 - b1**t) * r / (sqrt(v / (1 - b2**t)) + eps), without the fraction in the first steps.
 
-    r corrects the variance of the adaptive rate; it is known once rho_t, the length of the average, exceeds 5:
+    r corrects the variance of the adaptive rate, which is tractable once rho_t, the length of the average, exceeds 5:
     rho_t = rho - 2 t b2**t / (1 - b2**t), rho = 2 / (1 - b2) - 1,
     r**2 = (rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t).
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
+        params: parameters or parameter groups.
+        lr: learning rate.
         betas: b1 and b2.
-        eps: added to the root.
+        eps: added to the denominator.
         weight_decay: multiple of p added to g, or with `decoupled_weight_decay` of p taken from p.
         decoupled_weight_decay: see `weight_decay`.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg
@@ -69,7 +69,7 @@ class RAdam(Optimizer):
 
 
 def rectification(t: Any, b2: Any) -> tuple[Any, Any]:
-    """Return whether the variance is known at step t, and r**2."""
+    """Return whether the variance is tractable at step t, and r**2."""
     rho = 2 / (1 - b2) - 1
     rho_t = rho - 2 * t * b2**t / (1 - b2**t)
     return rho_t > 5, (rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)

@@ -14,14 +14,14 @@ class RMSprop(Optimizer):
     """p -= lr * g / (sqrt(v) + eps) with v = alpha * v + (1 - alpha) * g**2.
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
-        alpha: share of the running mean square that is kept.
-        eps: added to the root.
+        params: parameters or parameter groups.
+        lr: learning rate.
+        alpha: decay rate of the running mean square.
+        eps: added to the denominator.
         weight_decay: multiple of p added to g.
         momentum: if not 0, steps are accumulated, b = momentum * b + g / (sqrt(v) + eps).
         centered: subtract the squared running mean from v.
-        maximize: climb instead.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -16,14 +16,14 @@ _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "tw
 class Rprop(Optimizer):
     """p -= s * sign(g); s grows by eta+ where g kept its sign, and shrinks by eta- where it did not.
 
-    Where the sign changed, p stays for one step. For gradients of the whole batch.
+    Where the sign changed, p keeps its value for one step. It needs gradients of the full batch.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters or parameter groups.
         lr: the first s.
         etas: eta- and eta+.
-        step_sizes: the least and the largest s.
-        maximize: climb instead.
+        step_sizes: the smallest and the largest s.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

@@ -14,13 +14,13 @@ class SGD(Optimizer):
     """p -= lr * b with b = momentum * b + g, or without momentum p -= lr * g.
 
     Args:
-        params: parameters or groups of them.
-        lr: rate.
-        momentum: share of the previous step that is kept.
+        params: parameters or parameter groups.
+        lr: learning rate.
+        momentum: decay rate of b.
         dampening: 1 - the weight of a new gradient in b.
         weight_decay: multiple of p added to g.
-        nesterov: look ahead, g + momentum * b in place of b.
-        maximize: climb instead.
+        nesterov: Nesterov's momentum, g + momentum * b in place of b.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

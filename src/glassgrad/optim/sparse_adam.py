@@ -1,4 +1,4 @@
-"""SparseAdam: Adam for tables of which a step uses a few rows (Kingma and Ba 2015)."""
+"""SparseAdam: Adam for tables of which each step uses few rows (Kingma and Ba 2015)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from glassgrad.optim.optimizer import Optimizer, at_least, betas
 
 
 class SparseAdam(Optimizer):
-    """Adam that leaves rows of p, and what is known of them, as they are where the gradient of the row is 0.
+    """Adam that leaves rows of p and their state unchanged if the gradient of the row is 0.
 
-    Gradients are dense here, also those of `Embedding(sparse=True)`: a row counts as used if its gradient has a number
-    that is not 0. PyTorch's, which takes sparse gradients alone, also moves rows that were used with a gradient of 0.
+    Gradients are dense here, also those of `Embedding(sparse=True)`: a row counts as used if its gradient is not all 0.
+    PyTorch's SparseAdam, which takes sparse gradients only, also updates rows that were used with a gradient of 0.
 
     Args:
-        params: parameters or groups of them; the rows are those of the first dimension.
-        lr: rate.
-        betas: shares of the running mean and of the mean square that are kept.
-        eps: added to the root.
-        maximize: climb instead.
+        params: parameters or parameter groups; the rows are those of the first dimension.
+        lr: learning rate.
+        betas: decay rates of the running mean and of the mean square.
+        eps: added to the denominator.
+        maximize: maximise the objective instead of minimising it.
 
     Example:
         >>> import glassgrad as gg

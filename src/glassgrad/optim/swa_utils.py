@@ -1,4 +1,4 @@
-"""Averages of weights over a training: a running copy of a model (Izmailov et al. 2018; Polyak and Juditsky 1992)."""
+"""Averages of weights during training (Izmailov et al. 2018; Polyak and Juditsky 1992)."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class AveragedModel(Module):
 
     Args:
         model: the model; its copy is the attribute `module`.
-        device: accepted for PyTorch's sake.
+        device: accepted for compatibility with PyTorch.
         avg_fn: ``(averaged, current, number of averages so far) -> averaged``; the plain average by default.
-        multi_avg_fn: the same for lists of tensors, in place; it comes first.
+        multi_avg_fn: the same for lists of tensors, in place; it takes precedence.
         use_buffers: average running statistics too; otherwise they are copied.
 
     Example:
@@ -105,7 +105,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the average."""
+        """Update the average with the model's parameters."""
         pairs: list[Any] = list(zip(self.module.parameters(), model.parameters(), strict=True))
         buffers: list[Any] = list(zip(self.module.buffers(), model.buffers(), strict=True))
         count = int(self.n_averaged)
@@ -133,7 +133,7 @@ def _write(target: Any, value: Any) -> None:
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of batch norms anew, for averaged weights, over the inputs of a loader.
+    """Recompute the running statistics of batch norms for averaged weights, over the inputs of a loader.
 
     The loader may give inputs, or tuples that start with them.
 
@@ -162,7 +162,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From whatever the rate is to `swa_lr` in `anneal_epochs` steps, along a line or a cosine; then constant.
+    """From the current rate to `swa_lr` in `anneal_epochs` steps, linearly or along a cosine; then constant.
 
     Example:
         >>> import glassgrad as gg
@@ -206,7 +206,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else share
 
     def get_lr(self) -> list[float]:
-        # The rate before says where it started, which another schedule may have decided.
+        # The start follows from the previous rate, since another schedule may have set it.
         step = self.last_epoch if self.anneal_epochs else max(1, self.last_epoch)
         before, now = self._done(max(0, step - 1)), self._done(step)
         rates = []

@@ -1,4 +1,4 @@
-"""From gradients to new weights: scale, check, clip, step. The same lines eagerly and inside of a compiled step."""
+"""From gradients to new weights: scale, check, clip, step. The same code runs eagerly and in a compiled step."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 class Updated(NamedTuple):
-    """What came of an update: the norm of the gradients before clipping, and whether the step was made.
+    """The outcome of an update: the norm of the gradients before clipping, and whether the step was made.
 
-    Each a Tensor of no dimension, or None where nobody asked.
+    Each is a 0-d Tensor, or None if not requested.
     """
 
     norm: Tensor | None
@@ -28,7 +28,7 @@ class Updated(NamedTuple):
 
 
 def clip(parameters: Iterable[Tensor], max_norm: float | None, clip_value: float | None) -> Tensor:
-    """Clip gradients by their common norm, then one by one; return the norm before."""
+    """Clip gradients by their total norm, then elementwise; return the norm before."""
     listed = [parameter for parameter in parameters if parameter._grad is not None]
     norm = get_total_norm([parameter._grad for parameter in listed if parameter._grad is not None])
     if max_norm is not None:
@@ -48,19 +48,19 @@ def update(
     norm: bool = False,
     averages: Any = None,
 ) -> Updated:
-    """Make an optimizer step from the gradients there are.
+    """Make an optimizer step from the present gradients.
 
     Args:
-        optimizer: whose parameters have gradients.
-        factor: multiplies the gradients first: one over the number of micro-batches, one over the scale of the loss.
-        max_norm: clip the gradients to this common norm.
-        clip_value: clip every number of the gradients to this size.
+        optimizer: the optimizer of parameters with gradients.
+        factor: multiplies the gradients first: 1 / micro-batches, 1 / loss scale.
+        max_norm: clip the gradients to this total norm.
+        clip_value: clip every element of the gradients to this size.
         skip_nonfinite: leave weights, state and averages as they are if the norm is NaN or inf.
         norm: return the norm even if nothing needs it.
         averages: an `EMA` to update after the step.
 
-    Within a compiled step a step that is skipped is computed and thrown away, by a choice between old and new values;
-    so the optimizer's state must exist beforehand (see `has_state`).
+    In a compiled step, a skipped update is computed and discarded, by a select between old and new values; so the
+    optimizer's state must exist beforehand (see `has_state`).
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if not (isinstance(factor, float) and factor == 1.0):
@@ -86,7 +86,7 @@ def update(
 
 
 class Snapshot:
-    """The values of tensors at a moment, to go back to if a step turns out to be none; part of a compiled step, or not.
+    """The values of tensors, to restore if a step is skipped; it works eagerly and in a compiled step.
 
     Example:
         >>> import glassgrad as gg
@@ -99,13 +99,13 @@ class Snapshot:
     """
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:
-        # A Symbol changes its value when it is written to, so that the value before takes a copy (which costs nothing).
+        # A write changes the value of a Symbol, so the old value needs a copy (which costs nothing when compiled).
         self._kept = [
             (tensor, array := tensor.lifted(), getattr(array, "version", 0), copy_p(array)) for tensor in tensors
         ]
 
     def restore_unless(self, made: Tensor) -> None:
-        """Give every tensor its old value back if `made` is false."""
+        """Restore the old value of every tensor if `made` is false."""
         for tensor, array, version, old in self._kept:
             if type(array) is np.ndarray:
                 if not made:
@@ -116,7 +116,7 @@ class Snapshot:
 
 
 def has_state(optimizer: Optimizer) -> bool:
-    """Tell whether an optimizer has begun to remember something of its parameters."""
+    """Tell whether an optimizer has state for its parameters."""
     return any(bool(values) for values in optimizer.state.values())
 
 

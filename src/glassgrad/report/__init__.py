@@ -1,4 +1,4 @@
-"""Pictures and texts from what `glassgrad.doctor` has recorded; nothing is computed here that is not drawn."""
+"""Pictures and texts from records of `glassgrad.doctor`; this package only draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the layers put out, and what is lost on the way: dead units, saturated ones."""
+"""Outputs of the layers, and their dead and saturated units."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Array = Any
 
 
 def plot_activations(source: Any, activations: Sequence[str] | str | None = None) -> Any:
-    """Draw mean and spread of what each activation puts out, and beside it, over the steps, the share that is lost.
+    """Draw mean and spread of each activation's output, and beside it the share that is dead or saturated by step.
 
-    Lost is: for a ReLU the share of units that are zero for the whole batch (dead), for tanh, sigmoid and their like
-    the share of entries so close to a bound that hardly a gradient passes (saturated). The map should stay light.
+    A unit of a ReLU is dead if it is zero for the whole batch; an entry of tanh, sigmoid and similar functions is
+    saturated if it is so close to a bound that hardly any gradient passes. The map should stay light.
 
     Args:
         source: a `GradientMonitor` that watches activations, its data, or the path of its file.
-        activations: names of modules, or patterns; without them all activation functions, or where there are none all
-            modules.
+        activations: names of modules, or patterns; by default all activation functions, or all modules if there are
+            none.
 
     Returns:
         A matplotlib figure.

@@ -1,4 +1,4 @@
-"""`debug_training`: the check-up of one batch, printed so that a person sees at a glance where to look."""
+"""`debug_training`: a printed check-up of one batch."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def debug_training(
     optimizer: Any = None,
     file: TextIO | None = None,
 ) -> CheckUp:
-    """Print a check-up of one batch: inputs, forward pass, loss, gradients, what is wrong and what to do about it.
+    """Print a check-up of one batch: inputs, forward pass, loss, gradients, problems and remedies.
 
-    The model is left as it was: its weights, running statistics, gradients and the random generators.
+    The model's weights, running statistics and gradients, and the random state, are restored afterwards.
 
     Args:
-        model: a module of ours or of PyTorch.
-        batch: `(inputs, targets)`, tensors or arrays; a mapping is handed to the model as keywords.
-        loss_fn: called with output and targets; without it the model returns the loss, or an object that has it.
-        optimizer: the one the model is to be trained with, or several: see whether it fits.
-        file: where to print; the standard output if not given.
+        model: a module of glassgrad or PyTorch.
+        batch: `(inputs, targets)`, tensors or arrays; a mapping is passed to the model as keywords.
+        loss_fn: called with output and targets; by default the model returns the loss, or an object that has it.
+        optimizer: the optimizer of the training, or several, to be checked against the model.
+        file: where to print; standard output by default.
 
     Returns:
-        All that is printed and more as data; `findings` are the last part.
+        The printed facts and more as data; `findings` are the last part.
 
     Example:
         >>> import glassgrad as gg

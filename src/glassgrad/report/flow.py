@@ -1,4 +1,4 @@
-"""How large the gradients of the layers are, one row each; and the norm of all of them over the steps."""
+"""Gradient sizes by layer, one row each, and the total norm over the steps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Array = Any
 def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Any:
     """Draw mean, standard deviation and maximum of |gradient| for each parameter, in the model's order, on a log scale.
 
-    In a healthy net the dots stand more or less below each other. Dots that wander to the left by powers of ten towards
-    the first layers are a gradient that vanishes, to the right one that explodes. Behind them, pale, the first sample.
+    In a healthy net the dots are roughly aligned vertically. Dots that drift to the left by powers of ten towards the
+    first layers show a vanishing gradient, to the right an exploding one. The first sample is drawn pale behind them.
 
     Args:
         source: a `GradientMonitor`, its data, the path of its file, or a model after `backward()`.
-        step: the last sample up to this step; without it the last of all.
-        parameters: names, or patterns such as "*.weight"; without them all.
+        step: draw the last sample up to this step; by default the last of all.
+        parameters: names, or patterns such as "*.weight"; all by default.
 
     Returns:
         A matplotlib figure: `figure.savefig("flow.png")`.
@@ -55,7 +55,7 @@ def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequenc
 
 
 def visualize_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Any:
-    """Draw what `plot_gradient_flow` draws, under a name that many scripts use."""
+    """Alias of `plot_gradient_flow`, under a name that many scripts use."""
     return plot_gradient_flow(source, step, parameters)
 
 
@@ -91,7 +91,7 @@ def _present(axes: Any, places: Array, data: MonitorData, rows: list[int], at: i
 
 
 def _missing(axes: Any, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
-    """Say in words where there is no dot, and warn where there is one that leaves something out."""
+    """Label rows without a dot, and warn in rows whose dot omits non-finite entries."""
     for place, row in zip(places, rows, strict=True):
         bad = data.gradient_nonfinite[at, row]
         if np.isnan(bad):
@@ -108,12 +108,12 @@ def _missing(axes: Any, places: Array, data: MonitorData, rows: list[int], at: i
 
 
 def _positive(values: Array) -> Array:
-    """A log scale has no place for zero."""
+    """Replace zeros, which a log scale cannot show."""
     return np.where(values > 0, values, np.nan)
 
 
 def plot_total_norm(source: Any) -> Any:
-    """Draw the norm of all gradients together over the steps, before clipping and, where known, after it.
+    """Draw the total gradient norm over the steps, before clipping and, if known, after it.
 
     Args:
         source: a `GradientMonitor`, its data, or the path of its file.
@@ -139,7 +139,7 @@ def plot_total_norm(source: Any) -> Any:
             zorder=3,
             label="before clipping" if clipped.any() else "all gradients",
         )
-        if clipped.any():  # wider and below: where nothing was clipped the two are one
+        if clipped.any():  # wider and below, since the two coincide where nothing was clipped
             axes.plot(data.steps, after, color=style.ACCENT, linewidth=3, alpha=0.55, label="after clipping")
             cut = after[clipped] < before[clipped] * (1 - 1e-6)
             note = f"clipped in {cut.mean():.0%} of the sampled steps"

@@ -1,4 +1,4 @@
-"""How the magnitudes of gradients are spread, over the steps: one heat map a parameter."""
+"""Distributions of gradient magnitudes over the steps: one heat map per parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glassgrad.report.signed import plot_signed, plot_signed_steps
 Array = Any
 
 _FEW = 12
-"""Up to so many parameters each has its map; beyond, biases and the like are left out unless they are asked for."""
+"""Up to this many parameters all are drawn; beyond, only matrices unless others are named."""
 _MOST = 72
 
 
@@ -66,7 +66,7 @@ def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
     width, height = 0.7 + (10 if small else 7) + 0.9, 0.5 + (1.3 if small else 2.3) * rows + 0.45
     figure = style.new_figure(width, height, layout=None)
     norm = PowerNorm(0.6, 0, _densest(data, shown))
-    # Places in inches: to have them computed takes seconds for a large grid.
+    # Positions in inches: automatic layout takes seconds for a large grid.
     grid = figure.subplots(
         rows,
         columns,
@@ -100,7 +100,7 @@ def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
 
 
 def _ticks(axes: Any, data: MonitorData, shown: list[int], most: int) -> None:
-    """Set the range of the maps, which share their axes, and label powers of ten: the axis counts logarithms."""
+    """Set the common range of the maps and label powers of ten, since the axis is in logarithms."""
     low, high = np.log10(_range(data, shown))
     apart = max(1, math.ceil((high - low) / min(most, 8)))
     powers = np.arange(math.ceil(low), math.floor(high) + 1, apart)
@@ -114,7 +114,7 @@ def _share(data: MonitorData, place: int) -> Array:
 
 
 def _densest(data: MonitorData, shown: list[int]) -> float:
-    """Return the share that gets the darkest colour: few bins are fuller."""
+    """Return the share that gets the darkest colour; few bins exceed it."""
     fullest = [np.quantile(_share(data, place).filled(0).max(-1), 0.95) for place in shown]
     return max(float(max(fullest)), 0.01)
 
@@ -159,7 +159,7 @@ def _remarks(data: MonitorData, place: int) -> str:
 
 
 def _range(data: MonitorData, shown: list[int]) -> tuple[float, float]:
-    """Return the range that holds all but the thinnest tails of what is shown, so that the bands fill the maps."""
+    """Return the range of the shown data without its thinnest tails, so that the bands fill the maps."""
     counts = data.gradient_counts[:, shown, 1:-1].sum((0, 1)).astype(float)
     if not counts.any():
         return 1e-6, 1.0

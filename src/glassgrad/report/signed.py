@@ -1,4 +1,4 @@
-"""How the entries of gradients are spread around zero, now or over the steps: a grid, one cell a parameter."""
+"""Distributions of signed gradients, now or over the steps: a grid with one cell per parameter."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _steps(axes: Any, name: str, data: MonitorData, place: int) -> None:
 
 
 def common_edges(mean: Array, std: Array) -> Array:
-    """Return edges that hold most of what the samples hold; one step that is far larger than the others sticks out."""
+    """Return edges that cover most samples; one step that is far larger than the others may exceed them."""
     known = np.isfinite(mean + std)
     if not known.any():
         return signed_edges(0.0, 0.0)
@@ -87,7 +87,7 @@ def common_edges(mean: Array, std: Array) -> Array:
 
 
 def shared_out(counts: Array, edges: Array, others: Array) -> Array:
-    """Return which share of counted entries lies in each of other bins, each evenly spread over the bin it was in."""
+    """Rebin counts: return the share of entries in other bins, with entries evenly spread within their old bin."""
     below = np.concatenate([[0.0], np.cumsum(counts)]) / max(int(counts.sum()), 1)
     return np.diff(np.interp(others, edges, below))
 

@@ -1,4 +1,4 @@
-"""What a picture can be drawn from, as data; and which of its rows."""
+"""Data for a picture from all kinds of sources, and the choice of its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad.doctor import GradientMonitor, MonitorData, Watch
 
 
 def data_of(source: Any, owner: str) -> MonitorData:
-    """Return the data of a monitor or a watch, of its file, or of the gradients that a model has at this moment."""
+    """Return the data of a monitor or a watch, of its file, or of a model's current gradients."""
     if isinstance(source, str | Path):
         source = MonitorData.load(source)
     elif isinstance(source, GradientMonitor | Watch):
@@ -29,9 +29,9 @@ def data_of(source: Any, owner: str) -> MonitorData:
 
 
 def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str, what: str) -> list[int]:
-    """Return the places of the names that are wanted: by their own name or a pattern such as "*.weight"; None for all.
+    """Return the positions of the wanted names, given as names or patterns such as "*.weight"; None for all.
 
-    Raises `ArgumentError` for one that fits nothing.
+    Raises `ArgumentError` for one that matches nothing.
     """
     if wanted is None:
         return list(range(len(names)))
@@ -46,7 +46,7 @@ def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str,
 
 
 def at_step(data: MonitorData, step: int | None) -> int:
-    """Return the place of the last sample, or of the last one up to a step."""
+    """Return the position of the last sample, or of the last one up to a step."""
     if step is None:
         return len(data) - 1
     return max(int((data.steps <= step).sum()) - 1, 0)

@@ -1,4 +1,4 @@
-"""Mean, standard deviation and norm of gradients and weights, over the steps: one line a parameter."""
+"""Mean, standard deviation and norm of gradients and weights over the steps: one line per parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = Any
 
 _WHAT = (("mean", "mean"), ("std", "standard deviation"), ("norm", "norm"))
 _MOST = 12
-"""More lines cannot be told apart: of more parameters the matrices are drawn, evenly chosen."""
+"""More lines cannot be distinguished: of more parameters, evenly chosen matrices are drawn."""
 
 
 def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""How all pictures look: light, few colours, told apart by people who do not see all, names that can be read."""
+"""The style of all pictures: light, with few colours that colour-blind readers can distinguish, and legible names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 INK, ACCENT, PALE, GREY, LINE = "#22577a", "#c8553d", "#b9cfdd", "#666666", "#e6e6e6"
-"""Dark blue and brick differ in lightness as well as in hue; pale is the blue of what is past."""
+"""Dark blue and brick differ in lightness as well as in hue; pale blue marks the past."""
 
 LOST = "#8e3b6f"
-"""Marks what is broken: NaN, infinities, nothing where something should be."""
+"""Marks broken values: NaN, infinities, missing gradients."""
 
 SHARES = "GnBu"
-"""From near white to dark blue: a share, readable in grey."""
+"""The colour map of shares, from near white to dark blue; it stays readable in grey."""
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def _picture_class() -> Any:
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that a notebook shows by itself, without pyplot and its global list of figures."""
+        """A figure that a notebook displays without pyplot and its global list of figures."""
 
         def _repr_png_(self) -> bytes:
             import io
@@ -38,7 +38,7 @@ def _picture_class() -> Any:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in matplotlib's own style, whatever the user's is: theirs may be for slides."""
+    """Draw in matplotlib's default style, whatever the user's is."""
     import matplotlib as mpl
 
     with mpl.rc_context():
@@ -56,7 +56,7 @@ def new_figure(width: float, height: float, **options: Any) -> Any:
 
 
 def dress(axes: Any, grid: str = "both") -> None:
-    """Take away what is not needed and put a faint grid behind the rest."""
+    """Remove unneeded spines and put a faint grid behind the data."""
     axes.grid(visible=True, axis=grid, color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(colors=GREY, labelsize=8, length=0)
@@ -72,19 +72,19 @@ def headline(axes: Any, text: str, note: str = "") -> None:
 
 
 def row_height(rows: int) -> float:
-    """Return the height in inches of one row of a picture with so many: it shrinks, but never below its letters."""
+    """Return the height in inches of one of `rows` rows: it shrinks with their number, but never below its letters."""
     return float(np.clip(9 / max(rows, 1), 0.155, 0.34))
 
 
 def steps_axis(axes: Any, label: bool = True) -> None:
-    """Make the x axis one of training steps."""
+    """Format the x axis as training steps."""
     axes.xaxis.set_major_formatter("{x:,.0f}")
     if label:
         axes.set_xlabel("step", fontsize=8, color=GREY)
 
 
 def log_axis(axis: Any, ratio: float) -> None:
-    """Make an axis logarithmic, with numbers written out; over a short range (`ratio` of its ends) more of them."""
+    """Make an axis logarithmic with plain numbers, and more of them over a short range (`ratio` of its ends)."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis._set_axes_scale("log")
@@ -95,7 +95,7 @@ def log_axis(axis: Any, ratio: float) -> None:
 
 
 def share_bar(figure: Any, image: Any, label: str, **options: Any) -> None:
-    """Put the scale of a heat map of shares beside it; the options say where."""
+    """Put the scale of a heat map of shares beside it; the options give its position."""
     bar = figure.colorbar(image, **options)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     bar.ax.tick_params(labelsize=7, colors=GREY, length=0)

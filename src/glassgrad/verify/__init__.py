@@ -1,4 +1,4 @@
-"""Checks of gradients: against finite differences, against each other, and of derivations by hand."""
+"""Checks of gradients: against finite differences, against other gradients, and of hand-written derivations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check a backward pass that was derived by hand, line by line, and name the first line that is wrong."""
+"""Check a hand-written backward pass line by line, and name the first line that is wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from glassgrad.verify.truth import Gradient, Truth, find_truth
 
 @dataclass(frozen=True)
 class CheckedLine:
-    """A line that assigned a gradient, and how it compares; where it is not `complete`, later lines add the rest."""
+    """A line that assigned a gradient, and its comparison; unless it is `complete`, later lines add the rest."""
 
     line: int
     source: str
@@ -47,10 +47,10 @@ def _note(checked: CheckedLine, report: BackwardReport) -> str:
 
 @dataclass
 class BackwardReport:
-    """What `check_my_backward` found. True when every line is right.
+    """The result of `check_my_backward`. True if every line is right.
 
     `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None
-    when there is none. `missing` are inputs whose gradient was not derived.
+    if there is none. `missing` are inputs whose gradient was not derived.
     """
 
     lines: list[CheckedLine] = field(default_factory=list)
@@ -82,7 +82,7 @@ def check_my_backward(
     *,
     show: bool = True,
 ) -> BackwardReport:
-    """Run a derivation by hand line by line, compare every gradient with the true one, and report.
+    """Run a hand-written derivation line by line, compare every gradient with the true one, and report.
 
     `forward` is a function of `inputs` that returns the loss; write it one named step per line. The
     derivation, text or a function, assigns `dNAME` for variables NAME of the forward pass, all of which it
@@ -116,7 +116,7 @@ def check_my_backward(
     run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=False)})
     report = run.report
     if run.failed:
-        # A line in PyTorch's spelling fails on arrays; if Tensors get further, the spelling was the reason.
+        # A line that uses PyTorch's methods fails on arrays; if Tensors get further, that was the reason.
         again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=True)}).report
         if len(again.lines) > len(report.lines) or again:
             report = again
@@ -133,7 +133,7 @@ def _input_names(forward: Any, truth: Truth) -> list[str]:
 
 
 def _values(truth: Truth, as_tensors: bool) -> dict[str, Any]:
-    """The variables of the forward pass, copied, so that a derivation may overwrite them."""
+    """Copies of the variables of the forward pass, which a derivation may overwrite."""
     if as_tensors:
         return {
             name: Tensor(value.copy()) if isinstance(value, np.ndarray) else value
@@ -155,7 +155,7 @@ class _Run:
                 break
 
     def take(self, step: Step) -> bool:
-        """Run one step and judge what it assigned; False ends the run."""
+        """Run one step and judge the gradients that it assigned; False ends the run."""
         past = _Past(step, {key: copied(value) for key, value in self.names.items()}, judged=bool(step.targets))
         error = _execute(step, self.names, self.derivation.file)
         self.failed = error is not None
@@ -188,7 +188,7 @@ class _Run:
 
 @dataclass
 class _Past:
-    """A step that ran, with the names before it; `judged` unless it assigned nothing that could be compared yet."""
+    """A step that ran, with the names before it; `judged` if it assigned a gradient that could be compared."""
 
     step: Step
     before: dict[str, Any]
@@ -196,7 +196,7 @@ class _Past:
 
 
 def _reworks(step: Step, spelling: str) -> bool:
-    """Tell whether a later line changes a gradient otherwise than by adding a share: dx /= n, dx[i] -= 1, dx = dx.T."""
+    """Tell whether a later line transforms a gradient rather than adding a term: dx /= n, dx[i] -= 1, dx = dx.T."""
     node = step.node
     if isinstance(node, ast.AugAssign):
         return not isinstance(node.op, ast.Add) or isinstance(node.target, ast.Subscript)
@@ -207,7 +207,7 @@ def _reworks(step: Step, spelling: str) -> bool:
 
 
 def _overwrites(step: Step, spelling: str, before: Mapping[str, Any]) -> bool:
-    """Tell whether a plain assignment throws away a share that an earlier line had put there."""
+    """Tell whether a plain assignment discards a term that an earlier line had stored."""
     node = step.node
     if not isinstance(node, ast.Assign) or not any(isinstance(t, ast.Name) and t.id == spelling for t in node.targets):
         return False
@@ -218,7 +218,7 @@ def _overwrites(step: Step, spelling: str, before: Mapping[str, Any]) -> bool:
 def _execute(step: Step, names: dict[str, Any], file: str) -> Exception | None:
     code = compile(ast.Module([step.node], []), file, "exec")
     try:
-        exec(code, names)  # noqa: S102 - running the user's lines is what it is for
+        exec(code, names)  # noqa: S102 - running the user's lines is its purpose
     except Exception as error:  # noqa: BLE001 - reported with the line
         return error
     return None
@@ -232,7 +232,7 @@ def _compared(step: Step, spelling: str, mine: Any, gradients: list[Gradient]) -
 
 
 def _explain(wrong: WrongLine, history: list[_Past]) -> tuple[Step, str | None, Diagnosis]:
-    """Find the guilty line: this one, or one before it that was not judged."""
+    """Find the line at fault: this one, or an earlier one that was not judged."""
     diagnosis = diagnose(wrong)
     if diagnosis.kind in {UNKNOWN, FAILS}:
         for position, past in enumerate(history):
@@ -244,7 +244,7 @@ def _explain(wrong: WrongLine, history: list[_Past]) -> tuple[Step, str | None, 
 
 
 def _repair_earlier(wrong: WrongLine, path: list[_Past]) -> Diagnosis | None:
-    """Try the edits of the first step of `path`, running what follows up to the wrong line."""
+    """Try edits of the first step of `path`, running the following steps up to the wrong line."""
     first, *rest = path
     for edit in all_edits(first.step.node, surroundings(wrong.truth, first.before)):
         names = after(edit.node, first.before)

@@ -1,4 +1,4 @@
-"""One line that says how well a gradient by hand agrees with the true one."""
+"""A comparison of a hand-written gradient with the true one, printed as one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-8  # what counts as approximately equal, as in num
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`. True when the two agree at least approximately."""
+    """The outcome of `compare`. True if the two agree at least approximately."""
 
     name: str
     exact: bool
@@ -63,7 +63,7 @@ def _largest_difference(left: Any, right: Any) -> float:
 
 
 def as_array(value: Any) -> Any:
-    """Return the numbers in an array, a Tensor (its own, not its gradient's), a list or a number."""
+    """Return an array, a Tensor (its value, not its gradient), a list or a number as an array."""
     if hasattr(value, "detach"):
         value = value.detach()
         value = value.numpy() if hasattr(value, "numpy") else value

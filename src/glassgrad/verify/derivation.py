@@ -1,4 +1,4 @@
-"""A derivation by hand as steps: one statement each, with the gradients that it assigns."""
+"""A hand-written derivation as steps: one statement each, with the gradients that it assigns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def assigned(node: ast.AST) -> Iterable[str]:
         elif isinstance(part, ast.AugAssign | ast.AnnAssign):
             yield from base_names(part.target)
         elif isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
-            # A call whose result is thrown away changes something: np.add.at(dw, i, g), dw.fill_(0)
+            # A call whose result is discarded changes something: np.add.at(dw, i, g), dw.fill_(0)
             call = part.value
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             yield from (name for changed in (*owner, *call.args[:1]) for name in base_names(changed))

@@ -1,4 +1,4 @@
-"""Why a line of a derivation is wrong: first by what came out, then by which small edit would mend it."""
+"""Why a line of a derivation is wrong: first by its result, then by the small edit that would correct it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glassgrad.verify.compare import as_array
 from glassgrad.verify.derivation import Step, assigned
 from glassgrad.verify.truth import Gradient, Share, Truth
 
-RELATIVE = 1e-7  # of the size of the terms: everything here is computed in float64
+RELATIVE = 1e-7  # relative to the terms; everything here is float64
 MOST_SHARES = 8
 UNKNOWN = "unknown"
 FAILS = "a line that fails"
@@ -25,7 +25,7 @@ FAILS = "a line that fails"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with a line: a kind from `edits`, and the finding in words."""
+    """The fault of a line: a kind from `edits`, and a description."""
 
     kind: str
     words: str
@@ -51,7 +51,7 @@ class WrongLine:
 
 
 def close(value: Any, target: Any, scale: float) -> bool:
-    """Tell whether two arrays have one shape and agree, up to rounding in terms of size `scale`."""
+    """Tell whether two arrays have the same shape and agree up to rounding errors relative to `scale`."""
     value = as_array(value)
     if value.shape != target.shape or value.dtype.kind not in "fiu":
         return False
@@ -59,7 +59,7 @@ def close(value: Any, target: Any, scale: float) -> bool:
 
 
 def acceptable(value: Any, gradients: list[Gradient], later: bool) -> bool:
-    """Tell whether a value is the gradient, or part of it when a later line may add the rest."""
+    """Tell whether a value is the gradient, or part of it if a later line may add the rest."""
     for gradient in gradients:
         if close(value, gradient.total, gradient.scale):
             return True
@@ -69,7 +69,7 @@ def acceptable(value: Any, gradients: list[Gradient], later: bool) -> bool:
 
 
 def is_part(value: Any, gradient: Gradient) -> bool:
-    """Tell whether a value is a sum of some of the shares, or right in some entries and 0 in the others."""
+    """Tell whether a value is a sum of some of the terms, or right in some entries and 0 in the others."""
     value = as_array(value)
     if value.shape != gradient.total.shape:
         return False
@@ -80,7 +80,7 @@ def is_part(value: Any, gradient: Gradient) -> bool:
 
 
 def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Any]]:
-    """Yield every proper, non-empty choice of shares with its sum."""
+    """Yield every proper, non-empty subset of terms with its sum."""
     shares = gradient.shares[:MOST_SHARES]
     for count in range(1, len(gradient.shares)):
         for chosen in itertools.combinations(shares, count):
@@ -88,7 +88,7 @@ def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Any]]:
 
 
 def diagnose(wrong: WrongLine) -> Diagnosis:
-    """Say what is wrong with the line, as far as can be told."""
+    """Diagnose the line, as far as possible."""
     for finder in (_by_assignment, _by_shares, _by_edit, _by_coefficients, _by_shape, _by_ratio):
         found = finder(wrong)
         if found is not None:
@@ -98,7 +98,7 @@ def diagnose(wrong: WrongLine) -> Diagnosis:
     return Diagnosis(UNKNOWN, _worst_entry(wrong))
 
 
-# --- by what came out ---------------------------------------------------------------------------
+# --- by the result ------------------------------------------------------------------------------
 
 
 def _by_assignment(wrong: WrongLine) -> Diagnosis | None:
@@ -110,7 +110,7 @@ def _by_assignment(wrong: WrongLine) -> Diagnosis | None:
 
 
 def _by_shares(wrong: WrongLine) -> Diagnosis | None:
-    """A use of the variable whose share was left out."""
+    """Find a use of the variable whose term was left out."""
     if wrong.error is not None:
         return None
     for gradient in wrong.gradients:
@@ -118,7 +118,7 @@ def _by_shares(wrong: WrongLine) -> Diagnosis | None:
             if close(wrong.mine, total, gradient.scale):
                 missing = [share for share in gradient.shares if share not in chosen]
                 if {share.line for share in missing} <= {share.line for share in chosen}:
-                    continue  # x * x uses x twice, but what is missing there is rather a factor of 2
+                    continue  # x * x uses x twice, but there a factor of 2 is missing rather
                 uses = "; ".join(f"line {share.line}: {share.source}" for share in missing)
                 times = f"{wrong.name} is used {len(gradient.shares)} times in the forward pass"
                 return Diagnosis(edits.ACCUMULATION, f"{times}, and a share is missing, that of {uses}")
@@ -126,7 +126,7 @@ def _by_shares(wrong: WrongLine) -> Diagnosis | None:
 
 
 def _by_coefficients(wrong: WrongLine) -> Diagnosis | None:
-    """Mine as a combination of the shares: a coefficient other than 1 says which one is off, and by what."""
+    """Solve for `mine` as a combination of the terms: a coefficient other than 1 names the wrong one and its factor."""
     if wrong.error is not None:
         return None
     for gradient in wrong.gradients:
@@ -156,7 +156,7 @@ def _of_factor(share: Share, factor: float, wrong: WrongLine) -> Diagnosis:
 
 
 def _by_ratio(wrong: WrongLine) -> Diagnosis | None:
-    """Everything off by one factor."""
+    """Detect a common wrong factor."""
     for gradient in wrong.gradients:
         mine, total = as_array(wrong.mine) if wrong.error is None else np.zeros(()), gradient.total
         if wrong.error is not None or mine.shape != total.shape or not np.any(total):
@@ -212,11 +212,11 @@ def _worst_entry(wrong: WrongLine) -> str:
     )
 
 
-# --- by which edit would mend it ------------------------------------------------------------------
+# --- by the edit that corrects it -----------------------------------------------------------------
 
 
 def sizes_of(truth: Truth) -> frozenset[int]:
-    """The numbers of elements that a derivation may divide by: axes, whole arrays, and given integers."""
+    """The sizes that a derivation may divide by: axes, whole arrays, and given integers."""
     sizes = set()
     for value in truth.values.values():
         if isinstance(value, np.ndarray):
@@ -227,7 +227,7 @@ def sizes_of(truth: Truth) -> frozenset[int]:
 
 
 def surroundings(truth: Truth, before: dict[str, Any]) -> edits.Surroundings:
-    """What an edit may refer to at this line: the forward pass, and the gradients found so far."""
+    """The names that an edit may use at this line: the forward pass, and the gradients found so far."""
     gradients = {name: as_array(value) for name, value in before.items() if name[1:].lstrip("_") in truth.gradients}
     gradients = {name: value for name, value in gradients.items() if name.startswith("d")}
     return edits.Surroundings(truth.values, gradients, sizes_of(truth))
@@ -247,7 +247,7 @@ def _mends(wrong: WrongLine, edit: edits.Edit) -> bool:
     value = names[wrong.spelling]
     if not acceptable(value, wrong.gradients, wrong.later):
         return False
-    # An edit that leaves only zeros to be added to mends nothing, unless the line failed without it.
+    # An edit whose result is only zeros corrects nothing, unless the line failed without it.
     return bool(np.any(as_array(value))) or wrong.error is not None or not any(np.any(g.total) for g in wrong.gradients)
 
 
@@ -256,11 +256,11 @@ def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
     changed = set(assigned(statement))
     names = {name: copied(value) if name in changed else value for name, value in before.items()}
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # nonsense is tried on purpose
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
             warnings.simplefilter("ignore")
             code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
             exec(code, names)  # noqa: S102 - the user's own line, slightly changed
-    except Exception:  # noqa: BLE001 - an edit that makes no sense here
+    except Exception:  # noqa: BLE001 - the edit is invalid here
         return None
     return names
 

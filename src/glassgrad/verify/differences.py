@@ -1,4 +1,4 @@
-"""The slope of a function of one number, by differences: with its noise, its kinks and its jumps.
+"""Numerical slopes of a function of one number, with its noise, kinks and jumps.
 
 A difference quotient has two errors: the step is too long (it shrinks with the step), or the function is
 too rough (it grows as the step shrinks). Both are measured, so that a disagreement can be told apart from noise.
@@ -24,7 +24,7 @@ _FOURTH_NORM = 70.0
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What counts as equal: |a - n| <= absolute + relative * |n|."""
+    """The criterion of equality: |a - n| <= absolute + relative * |n|."""
 
     absolute: float
     relative: float
@@ -34,19 +34,19 @@ class Tolerance:
 
 
 class Line:
-    """A function along one direction: ``moved(t)`` returns (results as a flat array, the t that was really taken)."""
+    """A function along one direction: ``moved(t)`` returns (results as a flat array, the t after rounding)."""
 
     def __init__(
         self, moved: Callable[[float], tuple[Array, float]], weights: Array, scale: float, spacing: float
     ) -> None:
         self.moved = moved
-        self.weights = weights  # one row per combination of the results that is looked at
+        self.weights = weights  # one row per examined combination of the results
         self.scale = scale
-        self.spacing = spacing  # the relative distance of neighbouring numbers
+        self.spacing = spacing  # the relative distance of adjacent floats
         self._known: dict[float, tuple[Array, float]] = {}
 
     def scaled(self, scale: float) -> Line:
-        """Return the same line, with steps of another length."""
+        """Return the same line with scaled steps."""
         line = Line(self.moved, self.weights, scale, self.spacing)
         line._known = self._known
         return line
@@ -62,22 +62,22 @@ class Line:
         (ahead, forth), (here, _), (behind, back) = self.at(h), self.at(0.0), self.at(-h)
         right = self.combine(ahead - here) / forth
         left = self.combine(here - behind) / -back
-        # Through the outer points, not the mean of both sides: what is not defined here may be so beside it.
+        # Through the outer points, not the mean of both sides: the function may be undefined at the middle.
         return self.combine(ahead - behind) / (forth - back), left, right
 
     def combine(self, results: Array) -> Array:
         if np.isfinite(results).all():
             return self.weights @ results
-        # What has no weight does not count, whatever it is.
+        # Results with weight 0 do not count, even NaN.
         return (self.weights * np.where(self.weights == 0, 0.0, results)).sum(axis=1)
 
     @cached_property
     def noise(self) -> Array:
         """The standard deviation of the function's rounding errors, per row of the weights.
 
-        By the differences of high order of its values at close points (Moré and Wild 2011), where smooth functions
-        have none; on each side alone, so that a kink or a jump here does not pass for noise. A function that returns
-        float32 numbers is at least as rough as those are, also where it looks constant.
+        Estimated by high-order differences of values at close points (Moré and Wild 2011), which vanish for smooth
+        functions; on each side alone, so that a kink or a jump is not taken for noise. A function that returns
+        float32 numbers has at least their rounding error, even where it looks constant.
         """
         delta = max(2e-5, 64 * self.spacing) * self.scale
         sides = []
@@ -99,7 +99,7 @@ Measured = tuple[float, float, float, float]  # the step; the central, left and 
 
 @dataclass(frozen=True)
 class Finding:
-    """What differences say about one derivative."""
+    """The verdict of differences about one derivative."""
 
     status: str
     numeric: float
@@ -130,7 +130,7 @@ def _measure(line: Line, row: int, step: float) -> Measured:
 
 
 def _decide(reliable: list[Measured], noise: float, analytic: float, tolerance: Tolerance) -> Finding:
-    """Judge by the shortest steps on which the function is smooth enough to be differenced."""
+    """Judge by the shortest steps on which rounding errors are small enough."""
     shortest = reliable[:3]
     best = min(shortest, key=lambda entry: _off(analytic, entry[1], tolerance))
     _, central, left, right = shortest[0]
@@ -147,13 +147,13 @@ def _decide(reliable: list[Measured], noise: float, analytic: float, tolerance: 
 
 
 def _off(analytic: float, numeric: float, tolerance: Tolerance) -> float:
-    """The difference in units of what is tolerated; NaN counts as infinite."""
+    """The difference in units of the tolerance; NaN counts as infinite."""
     difference = abs(analytic - numeric) / float(tolerance.of(numeric))
     return difference if np.isfinite(difference) else np.inf
 
 
 def _is_kink(shortest: list[Measured], noise: float, tolerance: Tolerance) -> bool:
-    """Whether the slopes of the two sides stay apart as the step shrinks; of a smooth function they approach."""
+    """Tell whether the slopes of the two sides stay apart as the step shrinks, unlike those of a smooth function."""
     if len(shortest) < 2:
         return False
     (step, _, left, right), (_, _, wider_left, wider_right) = shortest[:2]
@@ -162,7 +162,7 @@ def _is_kink(shortest: list[Measured], noise: float, tolerance: Tolerance) -> bo
 
 
 def _edge(measured: list[Measured], analytic: float, tolerance: Tolerance) -> Finding:
-    """The function is defined on one side only."""
+    """Judge a function that is defined on one side only."""
     _, central, left, right = measured[0]
     for side, value in (("left", left), ("right", right)):
         if np.isfinite(value):
@@ -173,7 +173,7 @@ def _edge(measured: list[Measured], analytic: float, tolerance: Tolerance) -> Fi
 
 
 def _too_noisy(finite: list[Measured], noise: float, analytic: float) -> Finding:
-    """No step is long enough to rise above the noise and short enough to be a derivative: say what can be said."""
+    """Judge where no step is both long enough to exceed the noise and short enough to approximate a derivative."""
     step, central, left, right = min(finite, key=lambda entry: noise / entry[0] + abs(entry[2] - entry[3]))
     allowed = noise / step + abs(left - right)
     note = f"rounding errors of the function alone change the numeric value by {noise / step:.1e}"
@@ -182,7 +182,7 @@ def _too_noisy(finite: list[Measured], noise: float, analytic: float) -> Finding
 
 
 def _hint(analytic: float, numeric: float) -> str:
-    """Name the mistake where the two numbers show it."""
+    """Name the mistake if the two numbers show it."""
     if np.isnan(analytic):
         return "the rule gives NaN"
     if analytic == 0:

@@ -1,7 +1,7 @@
-"""Small changes to a line of a derivation, each of which would mend one kind of mistake.
+"""Small changes to a line of a derivation, each of which would correct one kind of mistake.
 
-If one of them makes a wrong line right, it names what is wrong. Edits come in the order in which they are
-tried: the mistakes that people make most often first, and of those the ones that change least.
+If one of them makes a wrong line right, it names the mistake. Edits come in the order in which they are
+tried: the commonest mistakes first, and among those the smallest changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MASK = "a wrong mask"
 
 @dataclass(frozen=True)
 class Edit:
-    """A changed statement, the kind of mistake it mends, and in words what it does."""
+    """A changed statement, the kind of mistake it corrects, and its description."""
 
     kind: str
     words: str
@@ -42,7 +42,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What edits may refer to: names with arrays of the forward pass, names of gradients, sizes."""
+    """The names that edits may use: arrays of the forward pass, gradients, sizes."""
 
     values: Mapping[str, Any]
     gradients: Mapping[str, Any]
@@ -85,7 +85,7 @@ _TAKES_AXES = {
 
 
 def _parts(node: ast.expr, is_exponent: bool = False) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the subexpressions that stand for numbers or arrays, outermost first, and which are exponents."""
+    """Yield the subexpressions that are numbers or arrays, outermost first, and whether each is an exponent."""
     yield node, is_exponent
     match node:
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -116,7 +116,7 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
-    """Yield the edits of how the result is stored: =, +=, -=, and adding up where an index repeats."""
+    """Yield the edits of the assignment: =, +=, -=, and accumulation where an index repeats."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
         add_at: Any = ast.parse("np.add.at(1, 2, 3)").body[0]
@@ -182,7 +182,7 @@ def _transposes(part: ast.expr, _around: Surroundings) -> Changes:
 
 
 def _turned(part: ast.expr) -> ast.expr:
-    """The transpose of the last two axes: of `x.T`, and of the long spelling, the plain x."""
+    """The transpose of the last two axes; for an expression that is itself a transpose, its operand."""
     if isinstance(part, ast.Attribute) and part.attr in {"T", "mT"}:
         return part.value
     if (
@@ -212,7 +212,7 @@ AXES: tuple[int | tuple[int, ...] | None, ...] = (0, 1, -1, 2, (0, 1), (0, 2), N
 
 
 def _reductions(part: ast.expr, _around: Surroundings) -> Changes:
-    """Another axis for a sum or mean, none at all, or the other of the two."""
+    """Edit a sum or mean: another axis, no reduction, or the other of the two."""
     reduction = _reduction_of(part)
     if reduction is None:
         return
@@ -236,7 +236,7 @@ def _sums(part: ast.expr, _around: Surroundings) -> Changes:
 
 
 def _reduction_of(part: ast.expr) -> tuple[ast.expr, str] | None:
-    """x and "sum" for x.sum(...), np.sum(x, ...) and the like with mean."""
+    """Return x and "sum" for x.sum(...) or np.sum(x, ...); likewise for mean."""
     if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute):
         return None
     if part.func.attr not in {"sum", "mean"}:
@@ -247,7 +247,7 @@ def _reduction_of(part: ast.expr) -> tuple[ast.expr, str] | None:
 
 
 def _sizes(part: ast.expr, around: Surroundings) -> Changes:
-    """n for n - 1 and back, wherever a number of elements stands."""
+    """Exchange n and n - 1 wherever a size occurs."""
     number = _value_of(part, around)
     if number is None or not float(number).is_integer() or number < 2:
         return
@@ -262,7 +262,7 @@ def _sizes(part: ast.expr, around: Surroundings) -> Changes:
 
 
 def _value_of(part: ast.expr, around: Surroundings) -> float | None:
-    """The number that a constant, a name, or n - 1 stands for."""
+    """The value of a constant, a name, or n - 1."""
     match part:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return float(number)

@@ -1,4 +1,4 @@
-"""What a check needs of a library with tensors: ours, and PyTorch where that is installed."""
+"""The interface of checks to a tensor library: this one, and PyTorch if it is installed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Glassgrad:
         return isinstance(value, Tensor | np.ndarray) and value.dtype.kind == "c"
 
     def is_module(self, value: Any) -> bool:
-        # By what it can do: the layer classes live above this module.
+        # Recognised by its methods, since the layer classes live above this module.
         return all(hasattr(value, name) for name in ("forward", "named_parameters", "named_buffers"))
 
     def dtype(self, value: Any) -> np.dtype[Any]:
@@ -163,14 +163,14 @@ class _Torch:
 
 
 def pytorch() -> Any:
-    """Return PyTorch if it is loaded; None where another package, such as this one, has its name."""
+    """Return PyTorch if it is loaded; None if another package, such as this one, has its name."""
     module = sys.modules.get("torch")
     return module if getattr(module, "__name__", "") == "torch" and hasattr(module, "_C") else None
 
 
 @functools.cache
 def torch_engine() -> Engine:
-    """Return PyTorch, which is loaded, as an engine."""
+    """Return the loaded PyTorch as an engine."""
     return _Torch()
 
 

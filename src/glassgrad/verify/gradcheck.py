@@ -1,4 +1,4 @@
-"""`gradcheck`: is this gradient right? A verdict, with the worst entry and what both sides say about it."""
+"""`gradcheck`: is this gradient right? A verdict, with the worst entry and both of its values."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def gradcheck(
     nondet_tol: float = 0.0,
     samples: int = 200,
 ) -> Verdict:
-    """Compare a gradient with differences of the function, and say what the comparison means.
+    """Compare a gradient with finite differences of the function, and interpret the comparison.
 
     Everything is computed in float64, whatever was given, so that rounding is not taken for a mistake. Where a
-    difference is suspicious the step is varied and both sides are looked at, so that a kink is not either.
+    difference is suspicious, the step is varied and both sides are examined, so that a kink is not either.
 
     Args:
         fn: a function of Tensors that returns Tensors; a module (its parameters are checked too); a layer or
-            loss by hand with `forward`, `backward(dout)` and `parameters()` on NumPy arrays; a function or module
+            hand-written loss with `forward`, `backward(dout)` and `parameters()` on NumPy arrays; a function or module
             of PyTorch.
         *inputs: what to call it with: floating-point tensors and arrays of any shape, and containers of them, are
             varied (only those with `requires_grad`, if any has it); the rest is passed on. One tuple of all of
             them is accepted, as in `torch.autograd.gradcheck`.
-        eps: the relative step; by default 1e-6, and a sweep around it where that is not enough.
-        atol, rtol: what counts as equal, ``|analytic - numeric| <= atol + rtol * |numeric|``.
-        raise_exception: raise the verdict, unless it is "right" or "float32 noise".
-        nondet_tol: by how much two runs may differ.
-        samples: of larger inputs and parameters so many entries are varied one by one, and all of them together
-            along random directions.
+        eps: the relative step; by default 1e-6, with a sweep of steps where that is not enough.
+        atol, rtol: the criterion of equality, ``|analytic - numeric| <= atol + rtol * |numeric|``.
+        raise_exception: whether to raise the verdict, unless it is "right" or "float32 noise".
+        nondet_tol: the allowed difference of two runs.
+        samples: the number of entries of larger inputs and parameters that are varied one by one; all of them are
+            also varied together along random directions.
 
     Returns:
         A `Verdict`, whose `kind` is one of
 
         - "right";
-        - "wrong": differences and rule disagree at a point where the function is smooth;
+        - "wrong": finite differences and the rule disagree at a point where the function is smooth;
         - "float32 noise": the rule is right, but in the precision that was given (or that the function computes in)
           rounding errors are larger than the tolerance;
         - "kink here": the function has no derivative at this point (relu at 0, a tie of a maximum); try another;
@@ -88,7 +88,7 @@ def gradgradcheck(
 ) -> Verdict:
     """Check second derivatives: `gradcheck` of the gradient, as a function of the inputs and of its cotangents.
 
-    Arguments, verdicts and errors are those of `gradcheck`. Layers by hand have no second derivative.
+    Arguments, verdicts and errors are those of `gradcheck`. Hand-written layers have no second derivative.
 
     Example:
         >>> import numpy as np
@@ -117,7 +117,7 @@ def _finish(verdict: Verdict, raise_exception: bool) -> Verdict:
 def _judge(
     subject: Subject, title: str, eps: float | None, tolerance: Tolerance, nondet_tol: float, samples: int
 ) -> Verdict:
-    with np.errstate(all="ignore"), warnings.catch_warnings():  # the verdict says what is not finite
+    with np.errstate(all="ignore"), warnings.catch_warnings():  # the verdict reports non-finite values
         warnings.simplefilter("ignore")
         try:
             exact = _runs(subject)
@@ -131,7 +131,7 @@ def _judge(
 
 
 def _runs(subject: Subject) -> bool:
-    """Turn to float64, where the function can; tell whether it does."""
+    """Tell whether the function runs in float64; if not, switch the subject to its own precision."""
     values = [variable.value for variable in subject.variables]
     if np.finfo(subject.lowest).bits == 64:
         return True
@@ -139,9 +139,9 @@ def _runs(subject: Subject) -> bool:
         subject.evaluate(values)
     except errors.GlassgradError:
         raise
-    except Exception:  # noqa: BLE001 - whatever a kernel says that has no float64
+    except Exception:  # noqa: BLE001 - any error of a kernel without float64
         subject.exact = False
-        subject.evaluate(values)  # an error that has nothing to do with the precision is the caller's
+        subject.evaluate(values)  # an error unrelated to precision is the caller's
         return False
     return True
 
@@ -157,13 +157,13 @@ def _check(
     entries = [entry for probe in probes(subject, samples) for entry in check.compare(*probe)]
     entries = check.look_closely(entries)
     if any(entry.status != RIGHT for entry in entries):
-        # A draw that coincided before is not to be taken for a wrong rule.
+        # Two random runs that happened to agree must not lead to the verdict "wrong".
         differing = _nondeterministic(subject, values, nondet_tol, 2 * REPEATS)
         if differing is not None:
             return Verdict(NONDETERMINISTIC, differing, (), "two runs on the same numbers differ", title)
     kind = _decide(entries)
     chosen = [entry for entry in entries if entry.status == kind]
-    # Of several that are infinitely bad, the one whose own derivative is not finite.
+    # Among infinitely bad entries, prefer one whose own derivative is not finite.
     worst = max(chosen, key=lambda entry: (check.badness(entry), not math.isfinite(entry.analytic)), default=None)
     if worst is not None:
         worst = check.locate(worst)
@@ -171,12 +171,12 @@ def _check(
 
 
 def _check_as_given(subject: Subject, verdict: Verdict, eps: float | None, tolerance: Tolerance) -> Verdict:
-    """Look whether what is right in float64 can be seen in the precision that was given."""
+    """Check whether a gradient that is right in float64 also holds in the given precision."""
     exact = Check(subject, eps, tolerance)
     subject.exact = False
     try:
         subject.evaluate([variable.value for variable in subject.variables])
-    except Exception:  # noqa: BLE001 - what was given may not fit together before it is all float64
+    except Exception:  # noqa: BLE001 - mixed dtypes may only work together in float64
         return verdict
     found = as_given(exact, Check(subject, eps, tolerance))
     if found is None:

@@ -1,4 +1,4 @@
-"""The comparison itself: a Jacobian by the rule against differences, and a closer look at what disagrees."""
+"""The comparison of a Jacobian by the rule with finite differences, and a study of disagreements."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from glassgrad.verify.subjects import Subject
 from glassgrad.verify.verdict import NOISE, RIGHT, WRONG, Entry
 
 Array = Any
-UNIT_ROWS = 32  # up to so many results the whole Jacobian is compared, beyond it random combinations of its rows
-LOCATED = 256  # so many results are tried one by one, to name the one that is wrong
-STUDIED = 40  # so many suspicious entries are looked at closely, once one is known to be wrong
+UNIT_ROWS = 32  # up to this many results the whole Jacobian is compared, beyond it random combinations of its rows
+LOCATED = 256  # up to this many results are tried one by one, to name the wrong one
+STUDIED = 40  # at most this many suspicious entries are studied, once one is known to be wrong
 
 Probe = tuple[int, tuple[int, ...] | None, Array]  # variable, position or None, direction
 
 
 def probes(subject: Subject, samples: int) -> Iterator[Probe]:
-    """Yield every entry of small variables; of large ones some entries, and directions in which all change."""
+    """Yield every entry of small variables; for large ones some entries, and random directions."""
     rng = np.random.default_rng(5)
     for number, variable in enumerate(subject.variables):
         shape, size = variable.value.shape, variable.value.size
@@ -51,7 +51,7 @@ class Check:
         self.weights, self.outputs = _rows_of_weights(self.results)
         self.jacobian = [self._row(weights) for weights in self.weights]
         if len(self.weights) > 1 and not all(np.isfinite(g).all() for row in self.jacobian for g in row):
-            # A cotangent of 0 times an infinite slope is NaN, which says nothing about the slope.
+            # A cotangent of 0 times an infinite slope is NaN, which reveals nothing about the slope.
             self.weights, self.outputs = _rows_of_weights(self.results, units=0)
             self.jacobian = [self._row(weights) for weights in self.weights]
         digits = np.finfo(np.float64 if subject.exact else subject.lowest).eps
@@ -86,7 +86,7 @@ class Check:
     def analytic(self, row: int, number: int, position: tuple[int, ...] | None, direction: Array) -> float:
         """Return the derivative by the rule: an entry of the Jacobian, or its product with a direction."""
         gradient = self.jacobian[row][number]
-        # Not the product with a unit vector: 0 * inf of another entry would hide this one.
+        # A product with a unit vector would hide this entry if another is infinite: 0 * inf.
         return float(gradient[position]) if position is not None else float(np.sum(gradient * direction))
 
     def compare(self, number: int, position: tuple[int, ...] | None, direction: Array) -> Iterator[Entry]:
@@ -100,7 +100,7 @@ class Check:
             limit = self.tolerance.of(max(abs(entry.left), abs(entry.right)))
             smooth = abs(entry.left - entry.right) <= limit and np.isfinite(line.combine(line.at(0.0)[0])[row])
             if not (entry.absolute <= self.tolerance.of(entry.numeric) and smooth):
-                # Only those are kept to be looked at again: a line remembers all results along it.
+                # Keep only these for further study: a line stores all results along it.
                 entry = replace(entry, status=WRONG)
                 self._suspects[id(entry)] = (entry, line, row, direction)
             yield entry
@@ -123,7 +123,7 @@ class Check:
         )
 
     def look_closely(self, entries: list[Entry]) -> list[Entry]:
-        """Study the suspicious entries over many steps; the worst of them if there are very many."""
+        """Study the suspicious entries over many steps, or the worst of them if there are very many."""
         suspects = sorted(self._suspects.values(), key=lambda found: -self.badness(found[0]))
         judged: dict[int, Entry] = {}
         for count, (entry, line, row, direction) in enumerate(suspects):
@@ -137,7 +137,7 @@ class Check:
         return [judged.get(id(entry), entry) for entry in entries]
 
     def _study(self, entry: Entry, line: Line, row: int) -> Finding:
-        """Look at one entry over many steps; beside a tiny number they are tiny, unless that shows nothing."""
+        """Study one entry over many steps; for a tiny value, small steps first, unless these are inconclusive."""
         steps = STEPS if self.eps is None else (self.eps * 10, self.eps, self.eps / 10)
         if entry.position is not None and self.eps is None:
             size = abs(float(self.values[entry.variable][entry.position]))
@@ -148,11 +148,11 @@ class Check:
         return study(line, row, entry.analytic, steps, self.tolerance)
 
     def badness(self, entry: Entry) -> float:
-        """The error in units of what is tolerated; NaN is the worst."""
+        """The error in units of the tolerance; NaN is the worst."""
         return float(np.nan_to_num(entry.absolute / self.tolerance.of(entry.numeric), nan=np.inf))
 
     def _narrow(self, found: Entry, row: int, direction: Array) -> Entry:
-        """Find one entry behind a wrong direction, by halves: the half with the larger error has one."""
+        """Find a wrong entry in a wrong direction by bisection: the half with the larger error has one."""
         chosen = np.argwhere(direction != 0)
         while len(chosen) > 1:
             halves = (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :])
@@ -172,7 +172,7 @@ class Check:
         return abs(analytic - float(self.line(number, part).slopes(self.base)[0][row]))
 
     def locate(self, found: Entry) -> Entry:
-        """Name the result in which a combination of results is wrong, if there are not too many to try."""
+        """Name the wrong result in a wrong combination of results, if there are few enough to try."""
         total = sum(y.size for y in self.results)
         alone = found.output is not None or found.position is None or not np.isfinite(found.analytic)
         if found.status == RIGHT or alone or total > LOCATED:
@@ -191,9 +191,9 @@ class Check:
 
 
 def as_given(exact: Check, given: Check) -> Entry | None:
-    """Return the entry in which low precision is farthest off from a Jacobian that was verified, if it is too far.
+    """Return the entry in which low precision is farthest from a verified Jacobian, if it is too far.
 
-    Either the rule loses its digits, or the function does, so that no step shows its slope to one in a hundred.
+    Either the rule loses its digits, or the function does, so that no step gives its slope to within one percent.
     """
     worst: tuple[float, Entry] | None = None
     largest = [max(float(np.max(np.abs(g), initial=0.0)) for g in row) for row in exact.jacobian]
@@ -220,7 +220,7 @@ def _distance(one: float, other: float) -> float:
 
 
 def _rows_of_weights(results: Sequence[Array], units: int = UNIT_ROWS) -> tuple[Array, list[Any]]:
-    """Return the combinations of results that are compared, and the place of each that is a single result."""
+    """Return the combinations of results to compare, and the place of each that is a single result."""
     total = sum(y.size for y in results)
     if total <= units or total == 1:
         return np.eye(total), list(_places(results))

@@ -1,8 +1,8 @@
-"""What can be checked, behind one face: functions of tensors, modules, hand-written layers; ours and PyTorch's.
+"""One interface to everything that can be checked: functions, modules and hand-written layers, ours or PyTorch's.
 
 A `Subject` is a function of several float64 arrays, its `variables`, to a flat list of float64 results, with
-a gradient for given cotangents. With ``exact`` everything is computed in float64, otherwise in the
-precision that was given. Layers and modules are copied first, so the caller's are left alone.
+a gradient for given cotangents. With ``exact`` everything is computed in float64, otherwise in the given
+precision. Layers and modules are copied first, so that the caller's stay unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Variable:
-    """An argument or parameter that is varied: its name, its value in float64, and the dtype it was given in."""
+    """An argument or parameter that is varied: its name, its value in float64, and its original dtype."""
 
     name: str
     value: Array
@@ -32,7 +32,7 @@ class Variable:
 
 
 class Subject(ABC):
-    """A function of arrays with a gradient; see the module's docstring."""
+    """A function of arrays with a gradient; see the docstring of this module."""
 
     variables: list[Variable]
     title: str = "function"
@@ -48,13 +48,13 @@ class Subject(ABC):
         """Return a gradient per variable, as float64 arrays."""
 
     def seen(self, number: int, value: Array) -> Array:
-        """Return what the function gets to see of a value of a variable: rounded, where it is not exact."""
+        """Return a variable's value as the function receives it: rounded unless `exact`."""
         dtype = self.variables[number].dtype
         return value if self.exact or dtype == np.float64 else value.astype(dtype).astype(np.float64)
 
     @property
     def lowest(self) -> np.dtype[Any]:
-        """The dtype of the fewest digits among those given."""
+        """The given dtype with the fewest digits."""
         return max((variable.dtype for variable in self.variables), key=lambda dtype: float(np.finfo(dtype).eps))
 
 
@@ -84,7 +84,7 @@ class TensorSubject(Subject):
             raise errors.GRADCHECK_NOTHING(what=self.title, where=provenance.here())
 
     def _choose(self) -> list[int]:
-        """Return which leaves are varied: those that require a gradient, or else all that are floating."""
+        """Return the leaves to vary: those that require a gradient, or else all floating-point ones."""
         engine = self.engine
         floats = [at for at, leaf in enumerate(self.leaves) if engine.is_float(leaf)]
         asked = [at for at in floats if getattr(self.leaves[at], "requires_grad", False)]
@@ -189,7 +189,7 @@ class SecondOrder(Subject):
 
 
 class LayerSubject(Subject):
-    """A layer or loss by hand: `forward`, `backward(dout)`, and parameters with `data` and `grad`, in arrays."""
+    """A hand-written layer or loss: `forward`, `backward(dout)`, and parameters with arrays `data` and `grad`."""
 
     def __init__(self, layer: Any, arguments: Sequence[Any]) -> None:
         self.title = type(layer).__name__
@@ -238,7 +238,7 @@ class LayerSubject(Subject):
     def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         layer, parameters, results = self._run(values)
         for parameter in parameters:
-            # Some layers add to what is there, others begin with None.
+            # Some layers add to an array, others start with None.
             parameter.grad = None if parameter.grad is None else np.zeros_like(parameter.data)
         given = [np.asarray(c).astype(np.asarray(y).dtype) for c, y in zip(cotangents, results, strict=True)]
         returned = _listed(_backward(layer, given))
@@ -252,8 +252,8 @@ class LayerSubject(Subject):
         return gradients
 
 
-class WrongShape(Exception):  # noqa: N818 - carries a finding to the verdict; nobody else sees it
-    """A gradient by hand has another shape than what it belongs to."""
+class WrongShape(Exception):  # noqa: N818 - internal: carries a finding to the verdict
+    """A hand-written gradient does not have its variable's shape."""
 
     def __init__(self, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
         super().__init__(name)
@@ -261,7 +261,7 @@ class WrongShape(Exception):  # noqa: N818 - carries a finding to the verdict; n
 
 
 def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
-    """Call `backward`, of a layer with the cotangents, of a loss that takes none without."""
+    """Call `backward` with the cotangents, or without if it is a loss's that takes none."""
     code = getattr(getattr(layer.backward, "__func__", layer.backward), "__code__", None)
     takes_none = (
         code is not None and code.co_argcount - hasattr(layer.backward, "__self__") == 0 and not code.co_flags & 4
@@ -290,7 +290,7 @@ def _variable(name: str, value: Any) -> Variable:
 
 
 def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
-    """Return the parameters of a hand-written layer with names, from wherever they can be had."""
+    """Return the parameters of a hand-written layer with names, from whichever interface it has."""
     if hasattr(layer, "named_parameters"):
         named = list(layer.named_parameters())
     else:
@@ -305,7 +305,7 @@ def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
 
 def _name_of(function: Any) -> str:
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, type):  # a classmethod: named after the class it was asked of, not the one that defines it
+    if isinstance(owner, type):  # a classmethod: named after the class it was called on
         return f"{owner.__name__}.{function.__name__}"
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
@@ -331,14 +331,14 @@ def _argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:
 
 
 def is_layer(function: Any) -> bool:
-    """Tell whether an object is a layer by hand: it has a backward pass of its own."""
+    """Tell whether an object is a hand-written layer: it has its own `backward`."""
     return all(callable(getattr(function, name, None)) for name in ("forward", "backward")) and not isinstance(
         function, type
     )
 
 
 def subject_of(function: Any, arguments: Sequence[Any]) -> Subject:
-    """Return what is to be checked, as a subject."""
+    """Wrap a function to check as a subject."""
     torch = pytorch()
     if torch is not None and (
         isinstance(function, torch.nn.Module)

@@ -1,8 +1,8 @@
 """The true gradient of every variable of a forward pass, and the share that each use of it contributes.
 
-The forward function runs once on Tensors. Its local variables are read off its frame when it returns; one
-backward walk over the tape then records, beside the gradient of each, the terms that it is the sum of: one
-per op that used the variable.
+The forward function runs once on Tensors. Its local variables are read from its frame when it returns; one
+backward walk over the tape then records the gradient of each and the terms of that sum: one per op that used
+the variable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Share:
     line: int
     source: str
     grad: Any
-    scale: float  # of the terms that `grad` is a sum of
+    scale: float  # size of the terms that `grad` is a sum of
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Gradient:
 
     @property
     def scale(self) -> float:
-        """The size of the terms: what cancels to nearly 0 is compared by it."""
+        """The size of the terms, relative to which sums that cancel to nearly 0 are compared."""
         return max([_largest(self.total), *(share.scale for share in self.shares)])
 
 
@@ -53,7 +53,7 @@ def _largest(array: Any) -> float:
 
 @dataclass
 class Truth:
-    """What a forward pass computed: every variable as an array, and its gradient (several if it was rebound)."""
+    """The results of a forward pass: every variable as an array, and its gradient (several if it was rebound)."""
 
     values: dict[str, Any]
     gradients: dict[str, list[Gradient]]
@@ -61,21 +61,21 @@ class Truth:
 
 
 class Recorder(tape.Observer):
-    """Remembers every cotangent of a backward walk and who sent it."""
+    """Records every cotangent of a backward walk and its sender."""
 
     def __init__(self) -> None:
         self.sender: Node | None = None
         self.cotangents_of: dict[Any, Any] = {}
         self.shares: dict[Any, list[Share]] = {}
-        self.sent_by: dict[Node, list[tuple[Any, Any]]] = {}  # to whom each node sent what
+        self.sent_by: dict[Node, list[tuple[Any, Any]]] = {}  # (target, cotangent) pairs sent by each node
 
     def rule(self, node: Node, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
-        """Note the total cotangent of a node."""
+        """Record the total cotangent of a node."""
         self.sender = node
         self.cotangents_of[node] = np.array(g) if isinstance(g, np.ndarray | np.generic) else g
 
     def sent(self, target: Any, c: Any) -> None:
-        """Note a share of a cotangent."""
+        """Record one term of a cotangent."""
         if self.sender is not None:
             matched = tape.match_cotangent(c, target)
             place = self.sender.place
@@ -85,7 +85,7 @@ class Recorder(tape.Observer):
 
 
 def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
-    """Walk back from a node or leaf; return what was seen and the cotangents of the leaves."""
+    """Walk back from a node or leaf; return the recorder and the cotangents of the leaves."""
     recorder = Recorder()
     walk = tape.Walk(retain=True, create_graph=False, observer=recorder)
     with no_grad():
@@ -96,7 +96,7 @@ def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
 def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence[Any]) -> Truth:
     """Run `forward` on the inputs (in float64) and return its variables with their gradients.
 
-    Raises when the result is not one number that depends on the inputs.
+    Raises if the result is not one number that depends on the inputs.
     """
     code = getattr(forward, "__code__", None)
     if code is None:
@@ -136,7 +136,7 @@ def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[
 
 
 def _as_input(value: Any) -> Any:
-    """Floating-point inputs become leaves in float64, so that a right derivation agrees to many digits."""
+    """Convert floating-point inputs to float64 leaves, so that a right derivation agrees to many digits."""
     array = value.detach().numpy() if isinstance(value, Tensor) else value
     if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind == "f":
         return Tensor(np.array(array, dtype=np.float64), requires_grad=True)
@@ -144,7 +144,7 @@ def _as_input(value: Any) -> Any:
 
 
 def _run(forward: Callable[..., Any], code: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Call `forward` and return its result and the local variables it ended with."""
+    """Call `forward` and return its result and its final local variables."""
     local: dict[str, Any] = {}
 
     def watch(frame: FrameType, event: str, _argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a check of gradients has found: one verdict, its worst entry, and a line per input."""
+"""The result of a check of gradients: one verdict, its worst entry, and a line per input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOISE = "float32 noise"
 KINK = "kink here"
 NONDETERMINISTIC = "nondeterministic"
 
-SMALL = 1e-6  # what is smaller than this is as good as 0: differences know no better
+SMALL = 1e-6  # values below this count as 0, since differences are no more accurate
 
 
 def relative_error(analytic: float, numeric: float) -> float:
@@ -23,16 +23,16 @@ class Entry:
     """One entry of a Jacobian, by the rule and by differences.
 
     Attributes:
-        name: what was varied: an argument or a parameter.
-        variable: its number among what was varied; arguments come first.
-        position: where in it; None when it was varied along a random direction.
-        output: which element of the results, as (result, position); None when the results were summed with
+        name: the varied argument or parameter.
+        variable: its number among the varied ones; arguments come first.
+        position: the index in it; None if it was varied along a random direction.
+        output: the element of the results, as (result, position); None if the results were summed with
             random weights.
         analytic, numeric: the derivative by the rule and by central differences. In a verdict
             "nondeterministic" the values of two runs.
         left, right: the slopes on either side.
         status: the verdict about this entry alone.
-        note: what else was noticed about it.
+        note: a further remark.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Where it is, in words."""
+        """Its place in words."""
         where = self.name if self.position is None else f"{self.name}{_index(self.position)}"
         if self.position is None:
             where += " along a random direction"
@@ -73,7 +73,7 @@ def _index(position: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """How the gradient of one argument or parameter compares: how many of its entries, and the largest errors."""
+    """The comparison of one argument's or parameter's gradient: number of entries, and largest errors."""
 
     name: str
     shape: tuple[int, ...]
@@ -97,8 +97,8 @@ class Verdict:
         kind: "right", "wrong", "float32 noise", "kink here" or "nondeterministic".
         worst: the entry that decided it (of a right gradient, the largest error).
         rows: one line per argument and parameter.
-        why: what the verdict rests on, in words.
-        subject: what was checked.
+        why: the reason for the verdict.
+        subject: the name of the checked function.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What all schedules share, and those given by a function of the user's."""
+"""The base of all schedules, and schedules given by a function."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a compiled function make the step in every call, in place of once while it is traced.
+    """Make a compiled function repeat the step in every call, rather than once while it is traced.
 
-    A step that looks at a number the function computes cannot wait; it is made now, and says so.
+    A step that takes a Tensor cannot be deferred: it runs during the trace, which raises when it reads the value.
     """
 
     @functools.wraps(step)
@@ -30,13 +30,13 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
 class LRScheduler:
     """Sets the rate of every group of an optimizer, once when it is made and then at every `step()`.
 
-    A subclass says how one rate follows from the one before (`rate`), so that schedules can be chained and a
-    rate changed by hand goes on from there; and, where there is one, its formula in the number of steps (`closed`),
+    A subclass states how a rate follows from the previous one (`rate`), so that schedules can be chained and
+    manual changes of the rate persist; and, if there is one, the closed formula in the number of steps (`closed`),
     which `step(epoch)` uses to jump.
 
     Args:
-        optimizer: whose groups are changed.
-        last_epoch: number of the last step of a schedule that is taken up again, else -1.
+        optimizer: the optimizer whose groups are changed.
+        last_epoch: number of the last step of a resumed schedule, else -1.
 
     Attributes:
         base_lrs: the rates of the groups at the start.
@@ -65,22 +65,22 @@ class LRScheduler:
         self._last_lr: list[float] = []
         self.step()
 
-    # --- what a schedule says ---------------------------------------------------------------------------
+    # --- the definition of a schedule -------------------------------------------------------------------
 
     def rate(self, lr: float, base: float) -> float:
-        """Return the rate of step `last_epoch` from the one before."""
+        """Return the rate of step `last_epoch` from the previous one."""
         return lr
 
     def closed(self, base: float) -> float | None:
-        """Return the rate of step `last_epoch` from the one at the start; None where there is no formula."""
+        """Return the rate of step `last_epoch` from the initial one; None if there is no formula."""
         return None
 
     @property
     def is_initial(self) -> bool:
-        """Whether this is the step that the constructor makes, which leaves a rate that is taken up again as it is."""
+        """Whether this is the constructor's step, which leaves a resumed rate unchanged."""
         return self._step_count == 1
 
-    # --- what is done with it ---------------------------------------------------------------------------
+    # --- its use ----------------------------------------------------------------------------------------
 
     def get_lr(self) -> list[float]:
         """Return the rates for step `last_epoch`, one for each group."""
@@ -93,7 +93,7 @@ class LRScheduler:
 
     @_in_every_call
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one step, or to step `epoch`; groups that were added to the optimizer take part from here on."""
+        """Advance by one step, or to step `epoch`; groups that were added to the optimizer take part from now on."""
         self._take_in_groups()
         self._step_count += 1
         if epoch is None:
@@ -111,7 +111,7 @@ class LRScheduler:
             self.base_lrs.append(self.join(groups[len(self.base_lrs)]))
 
     def join(self, group: dict[str, Any]) -> float:
-        """Return the rate at the start of a group that was added to the optimizer after the schedule was made.
+        """Return the initial rate of a group that was added to the optimizer after the schedule was made.
 
         A subclass that keeps numbers for each group adds those of this one.
         """
@@ -132,7 +132,7 @@ class LRScheduler:
 
 
 def for_new_group(value: Any, owner: str, name: str) -> Any:
-    """Return what an option says about a group that was added: a list says nothing about it, which is an error."""
+    """Return an option's value for an added group; raise for a list, which has no value for it."""
     if isinstance(value, list | tuple):
         raise errors.NEW_GROUP(owner=owner, name=name, count=len(value), where=provenance.here(1))
     return value
@@ -166,7 +166,7 @@ class _Functions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def functions(self) -> list[Any]:
-        """Return one for each group, those that were added to the optimizer included."""
+        """The function of each group, added groups included."""
         while len(self.lr_lambdas) < len(self.optimizer.param_groups):
             self.lr_lambdas.append(for_new_group(self._given, type(self).__name__, "lr_lambda"))
         return self.lr_lambdas

@@ -44,12 +44,12 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
-        # Each schedule has made its first step when it was built; all but the first one take it back.
+        # Each schedule made its first step when it was built; undo it for all but the first schedule.
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for one in self._schedulers:
             one.last_epoch -= 1
-        self._schedulers[0]._step_count -= 1  # its first step is made once more
+        self._schedulers[0]._step_count -= 1  # its first step is repeated
         self._schedulers[0].step()
         self.base_lrs = self._schedulers[0].base_lrs
         self._step_count = 1
@@ -78,7 +78,7 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: each changes what the one before has left.
+    """Several schedules at once: each changes the rate that the previous one has set.
 
     Example:
         >>> import glassgrad as gg
@@ -103,7 +103,7 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one step in every schedule."""
+        """Advance every schedule by one step."""
         for one in self._schedulers:
             one.step()
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]

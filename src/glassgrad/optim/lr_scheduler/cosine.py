@@ -10,12 +10,12 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 def _between(low: float, high: float, done: float) -> float:
-    """Return what a cosine gives on its way from `high` to `low`."""
+    """Return the value of a half cosine from `high` to `low`."""
     return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from base to `eta_min` in `T_max` steps, and back in as many.
+    """Half a cosine from base to `eta_min` in `T_max` steps, and back in the same number.
 
     Example:
         >>> import glassgrad as gg
@@ -39,7 +39,7 @@ class CosineAnnealingLR(LRScheduler):
         step = self.last_epoch
         if self.is_initial:
             return lr
-        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point there is no way back by a factor
+        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point, a factor cannot raise the rate
             return lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
         now, before = (1 + math.cos(math.pi * n / self.T_max) for n in (step, step - 1))
         return self.eta_min + (lr - self.eta_min) * now / before
@@ -49,9 +49,9 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from base to `eta_min` in `T_0` steps, then anew, each time `T_mult` times as long.
+    """Half a cosine from base to `eta_min` in `T_0` steps, then restarts, each `T_mult` times as long.
 
-    `step(epoch)` takes fractions too, so that the rate can be set within an epoch.
+    `step(epoch)` takes fractions too, to set the rate within an epoch.
 
     Example:
         >>> import glassgrad as gg
@@ -87,7 +87,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [_between(self.eta_min, base, self.T_cur / self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on by one step, or to `epoch`."""
+        """Advance by one step, or to `epoch`."""
         self._take_in_groups()
         self._step_count += 1
         at = self.last_epoch + 1 if epoch is None else epoch
@@ -96,7 +96,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(self.get_lr())
 
     def _place(self, at: float) -> tuple[float, int]:
-        """Return how far the cosine at this point has gone, and how long it is."""
+        """Return the position in the current cosine and its length."""
         if self.T_mult == 1:
             return at % self.T_0, self.T_0
         turn = int(math.log(at / self.T_0 * (self.T_mult - 1) + 1, self.T_mult) + 1e-12)
@@ -105,9 +105,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class WarmupCosineLR(LRScheduler):
-    """A line from `start_factor` * base to base in `warmup_steps`, then half a cosine to `eta_min` at `total_steps`.
+    """Linear warm-up from `start_factor` * base in `warmup_steps`, then half a cosine to `eta_min` at `total_steps`.
 
-    Not in PyTorch, where it takes a `SequentialLR` of two. The rate stays at `eta_min` afterwards.
+    PyTorch needs a `SequentialLR` of two schedules for this. The rate stays at `eta_min` afterwards.
 
     Example:
         >>> import glassgrad as gg

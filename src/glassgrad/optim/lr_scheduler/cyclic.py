@@ -1,4 +1,4 @@
-"""Schedules that go up and down, with the momentum going the other way (Smith 2017; Smith and Topin 2018)."""
+"""Schedules that go up and down, with the momentum in opposition (Smith 2017; Smith and Topin 2018)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Momentum:
 
 
 class _InCycles(LRScheduler):
-    """What a schedule with a highest rate and a momentum keeps for each group.
+    """The data per group of a schedule with a highest rate and a momentum.
 
     Attributes:
         max_lrs, max_momentums, base_momentums: one for each group.
@@ -81,7 +81,7 @@ class CyclicLR(_InCycles):
     """Triangles between `base_lr` and `max_lr`.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose groups are changed.
         base_lr, max_lr: the ends, for all groups or one for each.
         step_size_up, step_size_down: lengths of the two halves of a cycle.
         mode: "triangular", "triangular2" (halves the height each cycle) or "exp_range" (times gamma**step).
@@ -174,10 +174,10 @@ class CyclicLR(_InCycles):
 
 
 class OneCycleLR(_InCycles):
-    """Up from `max_lr` / div_factor to `max_lr`, then far down, in one cycle over the whole training.
+    """Up from `max_lr` / div_factor to `max_lr`, then down to nearly 0, in one cycle over the whole training.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose groups are changed.
         max_lr: the highest rate, for all groups or one for each.
         total_steps: steps of the training, or `epochs` times `steps_per_epoch`.
         epochs, steps_per_epoch: see `total_steps`.
@@ -187,7 +187,7 @@ class OneCycleLR(_InCycles):
         base_momentum, max_momentum: see `cycle_momentum`.
         div_factor: max_lr / the first rate.
         final_div_factor: the first rate / the last rate.
-        three_phase: come down to the first rate in as many steps as up, and only then to the last one.
+        three_phase: come down to the first rate in as many steps as up, then to the last one.
         last_epoch: as in `LRScheduler`.
 
     Example:
@@ -268,7 +268,7 @@ class OneCycleLR(_InCycles):
             if self.last_epoch <= turn or phase == len(self.turns) - 1:
                 break
             before = turn
-        # A way up of one step ends where it begins.
+        # A phase of one step begins at its end.
         return phase, (self.last_epoch - before) / (turn - before) if turn > before else 1.0
 
     def get_lr(self) -> list[float]:

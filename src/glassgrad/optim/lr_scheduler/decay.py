@@ -1,4 +1,4 @@
-"""Schedules that change the rate in stairs, along a line, a power or an exponential."""
+"""Schedules that change the rate stepwise, linearly, by a power or exponentially."""
 
 from __future__ import annotations
 

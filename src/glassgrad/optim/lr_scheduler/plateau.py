@@ -1,4 +1,4 @@
-"""A schedule that looks at the result: lower the rate when it no longer improves."""
+"""A schedule that lowers the rate when a measure no longer improves."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class ReduceLROnPlateau(LRScheduler):
     """lr *= factor when a number has not improved in more than `patience` steps.
 
     Args:
-        optimizer: whose groups are changed.
-        mode: "min" where less is better, "max" where more is.
+        optimizer: the optimizer whose groups are changed.
+        mode: "min" if lower is better, "max" if higher is.
         factor: factor of the rate, less than 1.
-        patience: steps without improvement that are borne.
-        threshold: by how much a number has to be better.
-        threshold_mode: as a share of the best ("rel") or as it is ("abs").
-        cooldown: steps after a change in which nothing is counted.
+        patience: tolerated steps without improvement.
+        threshold: the least change that counts as an improvement.
+        threshold_mode: whether `threshold` is relative to the best ("rel") or absolute ("abs").
+        cooldown: steps after a change that do not count.
         min_lr: the lowest rate, for all groups or one for each.
-        eps: changes of the rate that are smaller are left out.
+        eps: smaller changes of the rate are skipped.
 
     Example:
         >>> import glassgrad as gg
@@ -79,13 +79,13 @@ class ReduceLROnPlateau(LRScheduler):
 
     def is_better(self, value: float) -> bool:
         """Tell whether a number is better than the best, by more than the threshold."""
-        # Before the first number there is no share of the best.
+        # Before the first number there is no best to be relative to.
         best = 0.0 if math.isinf(self.best) else self.best
         margin = self.threshold * (1 if self.threshold_mode == "abs" else best)
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:
-        """Look at a number; lower the rates if it is time."""
+        """Take a new measure; lower the rates if it is time."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value):

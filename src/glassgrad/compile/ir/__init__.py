@@ -1,1 +1,1 @@
-"""The intermediate representation: the graph, the check of its form, and the passes that rewrite it."""
+"""The intermediate representation: the graph, its verifier, and the passes that rewrite it."""

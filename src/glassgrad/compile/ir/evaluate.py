@@ -1,4 +1,4 @@
-"""A graph by NumPy, one instruction at a time: slow, simple, and what compiled programs are held against."""
+"""The reference interpreter of graphs: NumPy, one instruction at a time, to which compiled programs are compared."""
 
 from __future__ import annotations
 

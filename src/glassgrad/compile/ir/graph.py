@@ -1,7 +1,7 @@
 """The traced program: a flat, frozen, typed, printable list of primitive applications.
 
-A `Graph` owns nothing but its captured constants. Values are `Var`s, each defined once: by being an
-input, a constant, or an output of one `Instr`. Passes build new graphs; nobody changes one.
+A `Graph` owns nothing but its captured constants. Values are `Var`s, each defined once: as an input, a
+constant, or an output of one `Instr`. Graphs are immutable; passes build new ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """One array of the program: its shape, dtype and, where known, the user's name for it."""
+    """One array of the program: its shape, dtype and, if known, the user's name for it."""
 
     id: int
     shape: Shape
@@ -66,7 +66,7 @@ class Instr:
     _reads: tuple[Var, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Every pass asks for them, and more than once.
+        # Cached, since every pass reads them more than once.
         object.__setattr__(self, "_reads", tuple([operand for operand in self.inputs if isinstance(operand, Var)]))
 
     @property
@@ -76,7 +76,7 @@ class Instr:
 
     @property
     def is_view(self) -> bool:
-        """Whether the result may be memory of the first operand; index arrays make copies."""
+        """Whether the result may share memory with the first operand; index arrays make copies."""
         return len(self.inputs) == 1 and PRIMITIVES[self.op].is_view
 
     def reads(self) -> tuple[Var, ...]:
@@ -89,10 +89,10 @@ class Graph:
     """A program.
 
     Attributes:
-        inputs: what a call passes, in order.
+        inputs: the arguments of a call, in order.
         constants: arrays captured at trace time, each with its Var.
         instrs: the instructions, every operand defined before its use.
-        outputs: what a call returns.
+        outputs: the results of a call.
         updates: pairs (input, value): after the call the array behind `input` holds `value`.
         name: for printing and for the emitted code.
     """
@@ -117,7 +117,7 @@ class Graph:
         return found
 
     def results(self) -> list[Var]:
-        """Every Var that must exist when the program ends: outputs, then values of updates."""
+        """Every Var that must be available at the end: outputs, then values of updates."""
         named = [out for out in self.outputs if isinstance(out, Var)]
         return [*named, *(value for _, value in self.updates)]
 
@@ -130,7 +130,7 @@ class Graph:
 
 
 class GraphBuilder:
-    """Collects instructions and hands out Vars; what tracing, passes and tests build graphs with."""
+    """Collects instructions and creates Vars: tracing, passes and tests build graphs with it."""
 
     def __init__(self, name: str = "step") -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a program consists of, as plain data, whichever backend made it: a row for every unit of work, and totals."""
+"""Statistics of a program as plain data, for every backend: a row per unit of work, and totals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class Row:
     """One unit of work: a kernel of native code, or an instruction of a NumPy program.
 
     Attributes:
-        phase: between which barriers it runs.
+        phase: the phase, between two barriers, in which it runs.
         kind: loop, product, scatter, window or host; numpy in a NumPy program.
         ops: the instructions in it.
         result: type of what it stores (the first, if several).
-        flops, bytes: its arithmetic and its traffic, if every array is read and written once.
-        cut: how threads share it: rows, tiles, columns, batch, or the one share that does all of it.
-        origins: where its instructions come from.
-        where: the same as the user's lines, each once.
+        flops, bytes: its arithmetic and memory traffic, if every array is read and written once.
+        cut: how threads partition it: rows, tiles, columns, batch, or the single partition that does all of it.
+        origins: the origins of its instructions.
+        where: the origins as lines of the user, without duplicates.
     """
 
     phase: int
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def where(self) -> tuple[str, ...]:
-        """The lines, looked up when somebody asks: for all kernels that takes a tenth of the time of compiling."""
+        """The lines, resolved on request: for all kernels that takes a tenth of the compile time."""
         return tuple(dict.fromkeys(str(origin) for origin in self.origins))
 
     def __str__(self) -> str:
@@ -45,18 +45,18 @@ class Stats:
     """Totals of a program.
 
     Attributes:
-        flops: floating-point operations of one call; a multiplication and an addition are two, also where they are one
-            instruction.
+        flops: floating-point operations of one call; a multiplication and an addition count as two, even if they are
+            one instruction.
         bytes: memory traffic of one call, if every unit of work reads and writes each of its arrays once.
         kernels: units of work: loop nests and products of native code, instructions of a NumPy program.
         peak_bytes: memory for values between them.
-        instructions: of the graph, after the passes.
-        threads: into how many shares the work is cut.
-        trace_seconds, plan_seconds, compile_seconds: what making it took; planning is part of compiling.
-        phases: barriers, more or less.
+        instructions: instructions of the graph after the passes.
+        threads: the number of partitions of the work.
+        trace_seconds, plan_seconds, compile_seconds: the time it took to build; planning is part of compiling.
+        phases: the number of phases between barriers.
         cached: whether the machine code came from the disk.
-        functions: of the module.
-        reused_buffers: how many values lie where another one lay before.
+        functions: functions of the LLVM module.
+        reused_buffers: how many values reuse the memory of an earlier one.
     """
 
     flops: int

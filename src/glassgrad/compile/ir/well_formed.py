@@ -1,7 +1,7 @@
-"""Is a graph well-formed? Checked after tracing and between passes, so that a wrong pass is found where it is wrong.
+"""The verifier of graphs, which runs after tracing and between passes, so that a faulty pass is found at once.
 
-What is checked: every value is defined once and before its use; shapes and dtypes of results are those that the
-primitives give for their operands; an update has the type of what it replaces, and replaces an input once.
+It checks that every value is defined once and before its use; that shapes and dtypes of results are those of the
+primitives for their operands; and that an update has its input's type, with at most one update per input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def verify(graph: Graph, *, types: bool = True) -> Graph:
     """Return the graph if it is well-formed.
 
     Raises:
-        GraphError: with the first instruction that is not, and what is wrong with it.
+        GraphError: names the first malformed instruction and its fault.
     """
     defined: set[Var] = set()
     for var in graph.inputs:
@@ -68,7 +68,7 @@ def _named(number: int, instr: Instr) -> str:
 
 def _verify_types(number: int, instr: Instr) -> None:
     what, primitive = _named(number, instr), PRIMITIVES[instr.op]
-    with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+    with np.errstate(all="ignore"):  # only the types matter, of computations on placeholders
         found = primitive.abstract(*instr.inputs, **instr.params)
     wanted = found if primitive.multiple else (found,)
     if len(wanted) != len(instr.outputs):

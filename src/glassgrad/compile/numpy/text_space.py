@@ -1,8 +1,8 @@
 """Text of elementwise ops, from their forwards: `prim.forward(TextSpace(), *terms)` writes the formula.
 
-A forward is written against an array namespace. `TextSpace` is one whose arrays are pieces of a program, so that the
-formula of an op stands in its entry alone. A forward that asks for more than operators and elementwise functions has
-no text.
+A forward is written against an array namespace. `TextSpace` is one whose arrays are expressions of a program, so that
+an op's formula is stated only in its entry. A forward that needs more than operators and elementwise functions has no
+text.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Writer = Callable[..., Text]
 class Term:
     """An expression with the operators of an array.
 
-    It has no truth and is no array: a forward that asks for either has no text.
+    It has no truth value and no array attributes: a forward that needs either has no text.
 
     Attributes:
-        write: makes its text of the texts of its parts.
-        parts: what it is computed from: terms and numbers.
+        write: makes its text from the texts of its parts.
+        parts: its operands: terms and numbers.
     """
 
     __slots__ = ("parts", "write")
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]  # equal terms are a comparison, not the same key
+    __hash__ = None  # type: ignore[assignment]  # `==` makes a comparison term, so terms cannot be keys
 
     def __init__(self, write: Writer, *parts: Any) -> None:
         self.write = write
         self.parts = parts
 
     def __getattr__(self, name: str) -> Any:
-        # Not an AttributeError: getattr(x, "dtype", None) would go on with a formula for another dtype.
+        # With an AttributeError, getattr(x, "dtype", None) would continue with a formula for another dtype.
         raise TypeError(f"a piece of text has no {name}")
 
     def __bool__(self) -> bool:
@@ -70,7 +70,7 @@ OPERATORS: dict[str, Writer] = {
     "invert": partial(text.prefix, "~"),
     "abs": partial(text.call, "np.abs"),
 }
-# Functions of NumPy that work element by element and are no ufuncs.
+# Elementwise functions of NumPy that are not ufuncs.
 _NO_UFUNCS = {"where", "clip", "round", "sinc", "nan_to_num"}
 
 
@@ -87,7 +87,7 @@ class TextSpace:
             return _calling(f"np.{name}")
         if self.defines(name):
             return _calling(name)
-        # Not an AttributeError, after which a forward would go on with SciPy's function.
+        # After an AttributeError, a forward would fall back to SciPy's function.
         raise TypeError(f"programs have no function {name}")
 
 
@@ -111,7 +111,7 @@ def term(written: Text) -> Term:
 
 
 def formula(prim: Primitive | None, operands: Sequence[Term], params: Mapping[str, Any], space: TextSpace) -> Any:
-    """Return an elementwise op applied to terms, by its forward; None where that is no formula."""
+    """Return an elementwise op applied to terms, by its forward; None if that is not a formula."""
     if not isinstance(prim, Elementwise):
         return None
     try:
@@ -122,7 +122,7 @@ def formula(prim: Primitive | None, operands: Sequence[Term], params: Mapping[st
 
 
 def _used(result: Term) -> Iterator[Term]:
-    """Yield the parts of a term, each as often as it is used."""
+    """Yield the parts of a term, once per use."""
     stack, seen = [result], set()
     while stack:
         for part in stack.pop().parts:
@@ -134,7 +134,7 @@ def _used(result: Term) -> Iterator[Term]:
 
 
 def is_short(result: Term) -> bool:
-    """Tell whether a term reads well where its value is used: two operations at most, and every operand once."""
+    """Tell whether a term is short enough to inline: at most two operations, and every operand once."""
     used = list(_used(result))
     return len(set(map(id, used))) == len(used) and sum(bool(part.parts) for part in used) < 2
 
@@ -145,7 +145,7 @@ def written(result: Term) -> Text:
 
 
 def statements(result: Term, taken: Collection[str]) -> list[str]:
-    """Return the lines of a function that returns a term; parts that are used twice have lines of their own."""
+    """Return the lines of a function that returns a term; parts that are used twice get their own lines."""
     uses = Counter(map(id, _used(result)))
     lines: list[str] = []
     names: dict[int, Text] = {}
@@ -172,7 +172,7 @@ def _render(part: Any, named: Callable[[Term, Text], Text]) -> Text:
 
 
 def _number(value: Any) -> Text:
-    """Write a number, a square root that formulas contain as one."""
+    """Write a number, or the square root that it stands for."""
     for root, code in ((math.sqrt(0.5), "math.sqrt(0.5)"), (math.sqrt(2 / math.pi), "math.sqrt(2 / math.pi)")):
         if isinstance(value, float) and abs(value) == root:
             return Text(code) if value > 0 else text.prefix("-", Text(code))

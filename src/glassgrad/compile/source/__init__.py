@@ -1,1 +1,1 @@
-"""Programs for people: a graph as readable, runnable NumPy source, named as the user named it."""
+"""Programs for people: a graph as readable, runnable NumPy source with the user's names."""

@@ -1,7 +1,7 @@
-"""A traced forward pass, replayed with a tape: the same instructions, and the backward pass of its loss after them.
+"""A traced forward pass replayed on a tape: the same instructions, followed by the backward pass of its loss.
 
-Replaying separates what a function computes from how its backward pass is derived, so that `recognise` can put a
-composite with a closed-form gradient in the place of the steps a user wrote.
+Replaying separates a function's computation from the derivation of its backward pass, so that `recognise` can replace
+the user's steps by a composite with a closed-form gradient.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Replace = Callable[["Replay", Instr], bool]
 
 @dataclass(eq=False)
 class Derived:
-    """A program with a backward pass, and what belongs to what in it.
+    """A program with a backward pass, and the correspondence of its parts.
 
     Attributes:
         graph: the program.
-        gradients: inputs and what the backward pass found for them.
-        cotangents: forward value -> the total cotangent found for it.
+        gradients: (input, gradient) pairs.
+        cotangents: forward value -> its total cotangent.
         nodes: number on the tape -> the forward instruction that was recorded there.
         seed: the cotangent of the loss, if it is an input.
     """
@@ -50,7 +50,7 @@ class Derived:
     seed: Var | None = None
 
     def forward_of(self, instr: Instr) -> Instr | None:
-        """Return the forward instruction whose rule a backward instruction belongs to."""
+        """Return the forward instruction whose rule emitted a backward instruction."""
         return self.nodes.get(instr.where.node) if isinstance(instr.where, Origin) else None
 
 
@@ -58,13 +58,13 @@ class Replay:
     """Runs a graph's instructions on Tensors of Symbols.
 
     Attributes:
-        values: what each value of the graph is now: a Tensor, or an array.
+        values: the current Tensor or array of each value of the graph.
     """
 
     def __init__(self, graph: Graph, leaves: Sequence[Var], replace: Replace | None = None) -> None:
         self.graph = graph
         self.tracer = Tracer(graph.name)
-        # As Symbols, so that the rules of a layer that begins with a constant look like those of the others.
+        # Constants are Symbols, so that the rules of a layer with constant inputs look like those of the others.
         self.values: dict[Var, Any] = {
             var: Symbol(self.tracer, self.tracer.constant(value)) if value.ndim and value.dtype.kind == "f" else value
             for var, value in graph.constants
@@ -76,11 +76,11 @@ class Replay:
         self.leaves = [var for var in graph.inputs if var in leaves]
 
     def value(self, operand: Operand) -> Any:
-        """Return what an operand of the graph is now."""
+        """Return the current value of an operand of the graph."""
         return self.values[operand] if isinstance(operand, Var) else operand
 
     def run(self, instr: Instr) -> Any:
-        """Apply one instruction as a user would, on the tape or off it; return the results."""
+        """Apply one instruction as a user would, recorded or not; return the results."""
         args = [self.value(operand) for operand in instr.inputs]
         if isinstance(instr.where, Origin) and not instr.where.records:
             args = [make(arg.array, None, False) if isinstance(arg, Tensor) else arg for arg in args]
@@ -92,7 +92,7 @@ class Replay:
         return result
 
     def keep(self, instr: Instr) -> None:
-        """Apply one instruction and note its results."""
+        """Apply one instruction and store its results."""
         result = self.run(instr)
         results = result if len(instr.outputs) > 1 else (result,)
         self.values.update(zip(instr.outputs, results, strict=True))
@@ -128,19 +128,19 @@ class Replay:
         return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
 
     def var_of(self, var: Var) -> Var:
-        """Return the value here that stands for a value of the traced graph."""
+        """Return the new program's value for a value of the traced graph."""
         return self._var(self.values[var].array)
 
 
 class _Totals(tape.Observer):
-    """Tells the tracer the total cotangent of every node, also where no rule has work to do."""
+    """Reports the total cotangent of every node to the tracer, even if no rule emits instructions."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.left = tracer.left  # type: ignore[method-assign]  # the tracer's own business
 
     def rule(self, node: Any, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
-        """Note the total."""
+        """Report the total."""
         made = self.tracer.instr_of(node.seq)
         if made is not None and isinstance(g, Symbol) and len(made.outputs) == 1:
             self.tracer.cotangents.setdefault(made.output, g.var)
@@ -150,8 +150,8 @@ class _Totals(tape.Observer):
 def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) -> Derived:
     """Simplify the backward pass, and leave the forward pass as the user wrote it.
 
-    Cotangents of the `named` forward values stay visible. Unless `seeded`, the cotangent of the loss is left out
-    as the 1 that it is.
+    Cotangents of the `named` forward values stay visible. Unless `seeded`, the cotangent of the loss is omitted,
+    since it is 1.
     """
     graph = derived.graph
     if not seeded and derived.seed is not None:
@@ -175,13 +175,13 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
 
 
 def _does_nothing(instr: Instr) -> bool:
-    """Tell whether a function of the library reshaped something to the shape that it has."""
+    """Tell whether an instruction is a library's reshape to the same shape."""
     source = instr.inputs[0]
     same = instr.op == "reshape" and isinstance(source, Var) and source.shape == instr.output.shape
     return same and isinstance(instr.where, Origin) and instr.where.inner is not None
 
 
-# What can be computed of a number that stands for an array with equal elements.
+# Ops that can be computed on one number in place of an array with equal elements.
 _UNIFORM: dict[str, Callable[..., Any]] = {
     "negative": operator.neg, "multiply": operator.mul, "divide": operator.truediv, "add": operator.add,
     "subtract": operator.sub, "reshape": lambda x: x, "broadcast_to": lambda x: x,
@@ -190,7 +190,7 @@ _TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
 
 
 def _with_one(graph: Graph, seed: Var) -> Graph:
-    """Write the number 1 in place of the cotangent of the loss, and numbers for what follows from it alone."""
+    """Replace the cotangent of the loss by the number 1, and values that depend on it alone by numbers."""
     uniform: dict[Operand, Any] = {seed: 1}
     results = set(graph.results())
     constants: dict[Var, Any] = dict(graph.constants)
@@ -215,7 +215,7 @@ def _with_one(graph: Graph, seed: Var) -> Graph:
     return Graph(inputs, tuple(instrs), graph.outputs, tuple(constants.items()), graph.updates, graph.name)
 
 
-# Shorter to read, and not the same to the last bit.
+# These are shorter to read but not bit-identical.
 _FOR_READING = Rules(
     (
         rule("x * reciprocal(y)", "x / y"),
@@ -229,7 +229,7 @@ _FOR_READING = Rules(
 
 @contextmanager
 def _tracing(tracer: Tracer) -> Iterator[None]:
-    """Let ops on Symbols append to a tracer; nothing of the user's runs inside."""
+    """Make ops on Symbols append to a tracer; no user code runs inside."""
     before = MODE.saved()
     MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
     try:

@@ -1,4 +1,4 @@
-"""Names for values that the user's source gives none: what was called to make them, or what they are for."""
+"""Names for values without one in the user's source: from the call that made them, or from their use."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _NOUNS = {
     "put_add": "scattered", "slice": "part", "log_softmax": "log_probs", "softmax": "probs", "rsqrt": "inverse_root",
     "forward": "result", "cross_entropy": "losses",
 }  # fmt: skip  # a table
-# Calls that arrange elements anew and say nothing about what they mean.
+# Calls that rearrange elements and reveal nothing about their meaning.
 _ARRANGING = frozenset({
     "view", "reshape", "transpose", "permute", "flatten", "squeeze", "unsqueeze", "contiguous", "expand", "swapaxes",
     "mT", "unflatten", "movedim", "clone", "chunk", "split",
 })  # fmt: skip  # a table
-_DECOMPOSED = "_decomposed"  # how functions of the library are called that write a layer in smaller ops
+_DECOMPOSED = "_decomposed"  # suffix of library functions that write a layer in smaller ops
 _NO_ARRAYS = frozenset({"self", "gg", "glassgrad", "torch", "np", "nn", "F"})
 
 
 def operand_hint(
     var: Var, users: Sequence[Instr], called: Callable[[Var], str | None], near: Callable[[Instr], Iterable[Var]]
 ) -> str | None:
-    """Return what the user calls a value that has no name of its own where it is used, if that is clear.
+    """Return the user's name for an unnamed value at its use, if that is unambiguous.
 
-    `called` returns the names of the others that are used there, which `near` finds.
+    `called` returns the names of the other values used there, which `near` finds.
     """
     for user in users:
         named = {called(other) for other in near(user) if other is not var}
@@ -62,7 +62,7 @@ def drawn_hint(var: Var, users: Sequence[Instr]) -> str:
 
 
 def constant_hint(value: Any) -> str:
-    """Return a name for an array of numbers known beforehand."""
+    """Return a name for a constant array."""
     flat = value.reshape(-1)
     if value.dtype == bool:
         return "mask"
@@ -70,7 +70,7 @@ def constant_hint(value: Any) -> str:
 
 
 def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[Instr]]) -> str:
-    """Return a name for a value of the forward pass that no statement of the user's names."""
+    """Return a name for a value of the forward pass that no statement of the user names."""
     where = instr.where
     noun = _NOUNS.get(instr.op, instr.op)
     if run is None or not isinstance(where, Origin):
@@ -78,7 +78,7 @@ def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[I
     target = run.statement.targets[0] if len(run.statement.targets) == 1 else None
     called = called_name(where.code, where.lasti)
     if run.statement.returns and instr is run.instrs[-1] and where.outer is not None and gives_the_value(run):
-        # What the user's function or layer returns is called after it.
+        # The result of the user's function or layer is named after it.
         called, target = called_name(*where.outer) or called, None
     if called is not None and len(called) > 1 and _ends_call(instr, run):
         called = called.lstrip("_")
@@ -97,12 +97,12 @@ def hint(var: Var, instr: Instr, run: Run | None, users: Mapping[Var, Sequence[I
 
 
 def _plain(name: str) -> str:
-    """Return a name, and another for one that a helper of the program has."""
+    """Return a name, changed if it is the name of a helper."""
     return f"{name}_out" if is_defined(name) else name
 
 
 def _ends_call(instr: Instr, run: Run) -> bool:
-    """Tell whether an instruction is the last that one call of the user's applied."""
+    """Tell whether an instruction is the last of one call in the user's code."""
     at = run.instrs.index(instr) + 1
     if at == len(run.instrs):
         return True

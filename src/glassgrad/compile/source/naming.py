@@ -1,4 +1,4 @@
-"""The user's names for the values of a graph, worked out when somebody wants to look at it."""
+"""The user's names for the values of a graph, resolved on request."""
 
 from __future__ import annotations
 

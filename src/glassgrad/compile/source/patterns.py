@@ -1,7 +1,7 @@
-"""Finding, in a forward pass written out in steps, the functions whose gradient has a short formula.
+"""Recognition of functions with a closed-form gradient in a forward pass of single steps.
 
-A match names what goes in, what comes out and what lies between. It counts only when nothing else looks at what
-lies between, for then the gradient may go from the result to the input in one step.
+A match names the input, the result and the instructions between. It is valid only if the intermediate values have no
+other use, for then the gradient may go from the result to the input in one step.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Match:
 
     Attributes:
         kind: "cross entropy" or "standardise".
-        source: what goes in.
-        result: what comes out.
-        inner: the instructions between, the last of which makes the result.
-        facts: what the formula needs: values and numbers, by name.
+        source: the input.
+        result: the result.
+        inner: the instructions between, the last of which computes the result.
+        facts: the values and numbers for the formula, by name.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Match:
 
 
 class Finder:
-    """Looks for patterns in one graph, whose inputs have the numbers in `arrays`."""
+    """Finds patterns in one graph, whose inputs have the values in `arrays`."""
 
     def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
         self.graph = graph
@@ -70,12 +70,12 @@ class Finder:
         return True
 
     def behind(self, operand: Operand, *ops: str) -> Instr | None:
-        """Return the instruction behind an operand if it is one of `ops`."""
+        """Return the instruction that computes an operand if its op is one of `ops`."""
         instr = self.producer.get(operand) if isinstance(operand, Var) else None
         return instr if instr is not None and (not ops or instr.op in ops) else None
 
     def fits(self, operand: Operand, *patterns: Any) -> dict[str, Any] | None:
-        """Return what the letters stand for in the first of some patterns that an operand fits."""
+        """Return the bindings of the first pattern that an operand fits."""
         for one in patterns:
             values: dict[str, Any] = {}
             if fits(one, operand, self.behind, values):
@@ -109,7 +109,7 @@ class Finder:
         scale, counted, _ = scaled
         logs, targets = chosen
         if counted is not None:
-            # The number of targets that count, which is that of all if none is to be ignored.
+            # The number of targets that count: all of them if none is ignored.
             if not self._counts_all(counted, targets):
                 return None
             scale /= targets.size
@@ -156,7 +156,7 @@ class Finder:
         return (_first(instr), 1.0, None) if instr.op == "reshape" else None
 
     def _ignores(self, instr: Instr) -> bool:
-        """Tell whether a where() leaves out rows whose target is to be ignored, and there are none."""
+        """Tell whether a where() drops rows with ignored targets, of which there are none."""
         return instr.inputs[2] == 0 and self._nothing_ignored(instr.inputs[0])
 
     def _is_mask(self, operand: Operand) -> bool:
@@ -165,7 +165,7 @@ class Finder:
         return cast is not None and self._nothing_ignored(cast.inputs[0])
 
     def _nothing_ignored(self, mask: Operand) -> bool:
-        """Tell whether a mask is ``targets != number``, true for all targets at hand."""
+        """Tell whether a mask is ``targets != number`` and true for all recorded targets."""
         test = self.behind(mask, "not_equal")
         if test is None or isinstance(test.inputs[1], Var) or not isinstance(test.inputs[0], Var):
             return False
@@ -173,7 +173,7 @@ class Finder:
         return known is not None and bool(np.all(known != test.inputs[1]))
 
     def _known(self, var: Var) -> Any:
-        """Return the numbers of an input, also of one in another shape."""
+        """Return the recorded values of an input, or of a reshaped input."""
         instr = self.behind(var, "reshape")
         if instr is None:
             return self.arrays.get(var)
@@ -222,7 +222,7 @@ class Finder:
         return self._of_any_shift(self.fits(var, *_SOFTMAX))
 
     def _of_any_shift(self, found: dict[str, Any] | None) -> tuple[Var, int] | None:
-        """Return x and the axis; written out, it may be that of ``x - m``: the shift has no influence on a softmax."""
+        """Return x and the axis, also if x is shifted as ``x - m``, which does not affect a softmax."""
         if found is None or isinstance(found["a"], int):
             return None if found is None else (found["x"], found["a"])
         if len(found["a"]) != 1:
@@ -324,7 +324,7 @@ def _first(instr: Instr) -> Var:
 
 
 def _number(inputs: Iterable[Operand]) -> tuple[float, Var] | None:
-    """Split two operands into a Python number and a value; None when there are not just those."""
+    """Split two operands into a Python number and a value; None if they are anything else."""
     numbers = [x for x in inputs if not isinstance(x, Var)]
     values = [x for x in inputs if isinstance(x, Var)]
     return (float(numbers[0].real), values[0]) if len(numbers) == 1 and len(values) == 1 else None

@@ -1,4 +1,4 @@
-"""Gradients in closed form: what a person writes in place of a dozen lines, with the name of the rule that did it."""
+"""Closed-form gradients, which replace a dozen lines, with the names of their rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Formula:
     """A closed-form gradient.
 
     Attributes:
-        rule: its name, and what it says.
+        rule: its name and formula.
         vjp: cotangent and facts (values filled in) -> cotangent of the source.
     """
 
@@ -62,7 +62,7 @@ class Recogniser:
     """Replaces the gradients of recognised functions while a forward pass is replayed.
 
     Attributes:
-        notes: which rule replaced what, for the reader.
+        notes: the replacements and their rules, for the reader.
     """
 
     def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
@@ -107,7 +107,7 @@ class Recogniser:
 
 
 def _without_ignored(replay: Replay, match: Match, source: Tensor) -> Any:
-    """Write the loss of a library's cross entropy without the targets that could be ignored, since there are none."""
+    """Simplify a library's cross entropy by dropping the handling of ignored targets, of which there are none."""
     targets = replay.values[match.facts["targets"]]
     replay.tracer.place = match.inner[-1].where
     logs = log_softmax_p(source.array, axis=1)

@@ -1,9 +1,8 @@
-"""A PyTorch module as a function of ours: its structure is read through `torch.fx`, its weights are copied.
+"""PyTorch modules as functions of glassgrad: the structure is read by `torch.fx`, the weights are copied.
 
-The translation is a small Python function, one line a node, that can be traced like any other: layers become ours
-of the same name and settings, functions and methods ours of the same name. What has no counterpart is refused with
-its place.
-PyTorch itself is imported only by a user who has a module of it in hand.
+The translation is a small Python function, one line per node, that can be traced like any other: layers, functions and
+methods become those of the same name here. A part without a counterpart is refused with its place.
+PyTorch itself is imported only if the user passes one of its modules.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from glassgrad import errors
 from glassgrad.compile.source.statements import WRITTEN
 from glassgrad.engine.tensor import Tensor, make
 
-# Containers and the like: what stands in them is read, they themselves are no layers.
+# Containers, whose content is read; they are not layers themselves.
 _NO_LAYERS = frozenset({"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"})
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "pow": "**", "mod": "%", "floordiv": "//",
@@ -32,12 +31,12 @@ _SIGNS = {
 
 
 def _attention(theirs: Any) -> dict[str, Any]:
-    """Settings of multi-head attention, some of which are kept as weights only."""
+    """Settings of multi-head attention, some of which follow from its weights only."""
     return {"bias": theirs.in_proj_bias is not None, "add_bias_kv": theirs.bias_k is not None}
 
 
 def _transformer(theirs: Any) -> dict[str, Any]:
-    """Settings of a layer of a transformer, which are kept by its parts only."""
+    """Settings of a transformer layer, which only its parts store."""
     activation = theirs.activation
     name = getattr(activation, "__name__", type(activation).__name__.lower())
     return {
@@ -62,7 +61,7 @@ class Layers:
     """The translated layers and weights of a module, as attributes."""
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the parameters; having this method makes the tracer look at every attribute."""
+        """Yield the parameters; this method makes the tracer inspect every attribute."""
         for name, part in vars(self).items():
             if isinstance(part, Tensor):
                 yield name, part
@@ -71,26 +70,26 @@ class Layers:
 
 
 class Functions:
-    """Our functions that a translated module calls, apart from its variables, which have the same names."""
+    """The functions that a translated module calls, in a separate namespace from its variables of the same names."""
 
 
 def is_foreign(function: Any) -> bool:
-    """Tell whether something is a PyTorch module."""
+    """Tell whether an object is a PyTorch module."""
     return any(kind.__module__ == "torch.nn.modules.module" for kind in type(function).__mro__)
 
 
 def as_ours(value: Any) -> Any:
-    """Return a PyTorch tensor as one of ours, with its numbers; anything else as it is."""
+    """Convert a PyTorch tensor to a Tensor with its values; return anything else unchanged."""
     if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach"):
         return make(np.array(value.detach().cpu().numpy()), None, bool(value.requires_grad and value.is_leaf))
     return value
 
 
 def translated(module: Any) -> Callable[..., Any]:
-    """Return a function of our tensors that computes what a PyTorch module does.
+    """Return a function on Tensors that computes the same as a PyTorch module.
 
     Raises:
-        CompileError: for a module that torch.fx cannot read, or with a part that has no counterpart here.
+        CompileError: torch.fx cannot read the module, or a part of it has no counterpart here.
     """
     return _Translation(module).function()
 
@@ -105,7 +104,7 @@ class _Translation:
         self.name = type(module).__name__
         try:
             self.graph = fx.symbolic_trace(module).graph
-        except Exception as error:  # it runs the user's code, which may raise anything
+        except Exception as error:  # this runs the user's code, which may raise anything
             raise self._refusal(f"code that torch.fx cannot read ({error})", "forward()") from error
         self.layers = Layers()
         self.functions = Functions()
@@ -115,7 +114,7 @@ class _Translation:
         return errors.FOREIGN_MODULE(what=what, path=path)
 
     def function(self) -> Callable[..., Any]:
-        """Write the function, compile it, return it."""
+        """Generate the function, compile it and return it."""
         arguments, lines = [], []
         for node in self.graph.nodes:
             if node.op == "placeholder":
@@ -126,7 +125,7 @@ class _Translation:
             else:
                 lines.append(f"{node.name} = {self._expression(node)}")
         source = f"def {self.name}({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines)
-        file = f"{WRITTEN} {self.name} {next(_NUMBERS)}>"  # one of its own: what is known about a file is kept
+        file = f"{WRITTEN} {self.name} {next(_NUMBERS)}>"  # unique, since facts about a file are cached
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), self.space)  # noqa: S102 - written above, from names of layers and functions
         made: Callable[..., Any] = self.space[self.name]
@@ -181,7 +180,7 @@ class _Translation:
         return f"self.{self._flat(path)}"
 
     def _settings(self, theirs: Any, path: str) -> dict[str, Any]:
-        """Return what our layer is made with: their settings, each of which ours has to know."""
+        """Return the arguments for our layer: the settings of theirs, all of which ours must support."""
         kind = type(theirs).__name__
         known = inspect.signature(getattr(self.nn, kind)).parameters
         settings: dict[str, Any] = {}

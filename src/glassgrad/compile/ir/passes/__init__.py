@@ -14,7 +14,7 @@ from glassgrad.compile.ir.well_formed import verify
 
 Pass = Callable[[Graph], Graph]
 
-# What every emitter gets: numbers folded, identities used, nothing computed twice or for nothing.
+# The passes for every emitter: constants folded, identities applied, common and dead code removed.
 STANDARD: tuple[Pass, ...] = (eliminate_dead, fold, simplify, eliminate_common, fold, simplify, eliminate_dead, settle)
 
 
@@ -28,7 +28,7 @@ def run(graph: Graph, passes: Sequence[Pass] = STANDARD, check: Callable[[Graph]
 
 
 def simplified(graph: Graph) -> Graph:
-    """Run the passes; the form of the graph is checked after each, its types after the last."""
+    """Run the standard passes; verify the graph's structure after each, and its types after the last."""
     return verify(run(graph, check=functools.partial(verify, types=False)))
 
 

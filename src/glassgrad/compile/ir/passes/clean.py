@@ -1,4 +1,4 @@
-"""Removing what is not needed: dead code, values computed twice, results that share memory with inputs."""
+"""Elimination of dead code and common subexpressions, and copies of results that alias inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def eliminate_common(graph: Graph) -> Graph:
 
 
 def settle(graph: Graph) -> Graph:
-    """Give every result memory of its own.
+    """Give every result separate memory.
 
     An output or the new value of a state may not be an input, or a view of one, since inputs are written to at
     the end; and no output may be the same array as another one. Constants are copied for the same reason.

@@ -1,4 +1,4 @@
-"""Composite primitives written out in smaller ones, for emitters and rules that work on those."""
+"""Decomposition of composite primitives into smaller ones, for emitters and rules that work on those."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _rule(op: str, write: Callable[..., Var]) -> Rule:
 
     return Rule(
         op, None, build, lambda _, instr: all(var.size for var in instr.reads())
-    )  # parts of nothing may not exist
+    )  # a decomposition may lack parts for empty arrays
 
 
 DECOMPOSE = Rules((_rule("softmax", _softmax), _rule("log_softmax", _log_softmax), _rule("logsumexp", _logsumexp)))
 
 
 def decompose(graph: Graph) -> Graph:
-    """Write out composites."""
+    """Decompose composites."""
     return Rewriter(graph).rewrite(DECOMPOSE, again=False).finish()

@@ -1,4 +1,4 @@
-"""Computing at compile time what does not depend on any input."""
+"""Constant folding: compute at compile time what depends on no input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.ops.core import PRIMITIVES, Elementwise
 
-# A folded result this large is not worth the memory, unless it is no larger than what it is computed from.
+# A folded result this large is not worth the memory, unless its operands are as large.
 _LIMIT = 1 << 16
 
 
@@ -17,12 +17,12 @@ def fold(graph: Graph) -> Graph:
     rewriter = Rewriter(graph)
     for instr in graph.instrs:
         if all(var.size == 0 for var in instr.outputs):
-            # What has no elements is known.
+            # An empty array is known.
             for var in instr.outputs:
                 rewriter.instead(var, rewriter.constant(np.empty(var.shape, var.dtype)))
             continue
         if instr.reads() and all(var.size == 0 for var in instr.reads()):
-            # So is what is made of nothing: the sum over an empty axis. No emitter has to make loops without a turn.
+            # So is a reduction over an empty axis, which spares emitters loops without iterations.
             values: list[object] = [
                 np.empty(one.shape, one.dtype) if isinstance(one, Var) else one for one in instr.inputs
             ]
@@ -40,8 +40,8 @@ def fold(graph: Graph) -> Graph:
 
 
 def _replace(rewriter: Rewriter, instr: Instr, values: list[object]) -> None:
-    """Let the results of an instruction on these numbers stand for it."""
-    with np.errstate(all="ignore"):  # eager would warn where it runs, not here
+    """Replace an instruction by its results on these values."""
+    with np.errstate(all="ignore"):  # eager mode would warn when it runs, not now
         result = PRIMITIVES[instr.op].compute(tuple(values), instr.params)
     results = result if len(instr.outputs) > 1 else (result,)
     for var, part in zip(instr.outputs, results, strict=True):

@@ -1,4 +1,4 @@
-"""What passes are made of: copying a graph instruction by instruction, with other values in place of some."""
+"""The tool of passes: copy a graph instruction by instruction, replacing some values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Rewriter:
         constants: the new constants.
         known: the array behind each constant Var.
         producer: the new instruction behind each Var.
-        opaque: values that rewrites may not look behind, because somebody wants to see them.
+        opaque: values whose producers rewrites may not inspect, because they must stay visible.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -49,17 +49,17 @@ class Rewriter:
         return itertools.count(1 + max((var.id for var in all_vars(self.graph)), default=-1))
 
     def now(self, operand: Operand) -> Operand:
-        """Return what stands for an operand of the old graph in the new one."""
+        """Return the new graph's value for an operand of the old graph."""
         while isinstance(operand, Var) and operand in self._instead:
             operand = self._instead[operand]
         return operand
 
     def behind(self, operand: Operand) -> Instr | None:
-        """Return the instruction that makes an operand, for a rewrite to look at."""
+        """Return the instruction that computes an operand, for a rewrite to inspect."""
         return self.producer.get(operand) if isinstance(operand, Var) and operand not in self.opaque else None
 
     def updated(self, instr: Instr) -> Instr:
-        """Return an instruction of the old graph, its operands brought up to date."""
+        """Return an instruction of the old graph with its operands replaced by new values."""
         if self._instead.keys().isdisjoint(instr.reads()):
             return instr
         return replace(instr, inputs=tuple(map(self.now, instr.inputs)))
@@ -69,21 +69,21 @@ class Rewriter:
         return self.append(self.updated(instr))
 
     def append(self, instr: Instr) -> Instr:
-        """Append an instruction as it is."""
+        """Append an instruction unchanged."""
         self.instrs.append(instr)
         for var in instr.outputs:
             self.producer[var] = instr
         return instr
 
     def instead(self, old: Var, new: Operand) -> None:
-        """Let `new` stand for a value of the old graph."""
+        """Replace a value of the old graph by `new`."""
         self._instead[old] = new
         if old in self.opaque and isinstance(new, Var):
             self.opaque.add(new)
 
     def apply(self, op: str, *inputs: Operand, like: Instr | None = None, **params: Any) -> Var:
         """Append a new instruction; its type follows from the primitive, its place from `like`."""
-        with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+        with np.errstate(all="ignore"):  # only the types matter, of computations on placeholders
             aval = PRIMITIVES[op].abstract(*inputs, **params)
         var = self.var(aval.shape, aval.dtype)
         self.append(Instr(op, tuple(inputs), (var,), params, None if like is None else like.where))
@@ -94,7 +94,7 @@ class Rewriter:
     def rewrite(self, rules: Rules, only: Callable[[Instr], bool] | None = None, *, again: bool = True) -> Rewriter:
         """Copy the graph with the rules applied to the instructions that `only` chooses, operands first; return self.
 
-        With `again` they are applied to what they make too, until none fits.
+        With `again` they are applied to their own results too, until none fits.
         """
         for instr in self.graph.instrs:
             made = self.updated(instr)
@@ -107,7 +107,7 @@ class Rewriter:
         return self
 
     def simplest(self, value: Operand, rules: Rules) -> Operand:
-        """Return what the rules make of a value."""
+        """Return a value after all fitting rules are applied."""
         instr = self.producer.get(value) if isinstance(value, Var) else None
         while instr is not None and len(instr.outputs) == 1:
             better = self._better(instr, rules, again=True)
@@ -117,7 +117,7 @@ class Rewriter:
         return value
 
     def _better(self, instr: Instr, rules: Rules, again: bool) -> Var | None:
-        """Return what the first rule that fits puts in place of an instruction's result."""
+        """Return the replacement of an instruction's result by the first rule that fits."""
         for rule in rules[instr.op]:
             values: dict[str, Any] = {}
             match = rule.match
@@ -135,7 +135,7 @@ class Rewriter:
         return None
 
     def _may_fit(self, pattern: Pattern, instr: Instr) -> bool:
-        """Tell whether the operands are of the kinds that a pattern asks for: most are not, as is soon seen."""
+        """Tell whether the operands have the kinds in a pattern: a quick test that most fail."""
         for part, value in zip(pattern.args, instr.inputs, strict=False):
             if type(part) is Letter:
                 continue
@@ -165,7 +165,7 @@ class Rewriter:
         return Var(next(self._numbers), tuple(shape), np.dtype(dtype), name)
 
     def constant(self, value: Any, name: str | None = None) -> Var:
-        """Return a constant, the same one for equal small arrays."""
+        """Return a constant; equal small arrays share one."""
         array = np.asarray(value)
         key = (array.dtype, array.shape, array.tobytes() if array.nbytes <= 4096 else id(value))
         if key not in self._shared:
@@ -177,7 +177,7 @@ class Rewriter:
     def finish(
         self, outputs: Sequence[Operand] | None = None, updates: Sequence[tuple[Var, Var]] | None = None
     ) -> Graph:
-        """Return the new graph, without constants that nobody reads; results as in the old one if not given."""
+        """Return the new graph without unused constants; its results default to those of the old one."""
         given = self.graph.outputs if outputs is None else outputs
         written = self.graph.updates if updates is None else updates
         outputs = tuple(map(self.now, given))
@@ -208,7 +208,7 @@ def all_vars(graph: Graph) -> Iterable[Var]:
 
 
 def frozen(value: Any) -> Any:
-    """Return a parameter in a form that can be a key."""
+    """Return a parameter in a hashable form."""
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, list | tuple):

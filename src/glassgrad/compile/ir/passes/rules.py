@@ -1,10 +1,10 @@
-"""What a rewrite is, and the table of algebraic ones: what is left, and what is right.
+"""Rewrite rules, and the table of algebraic ones: pairs of a left and a right side.
 
-Left and right are written as expressions. ``x``, ``y``, ``a``, ``b`` stand for any operand (the same letter for the
-same one), ``n`` for a Python number; functions are ops by name, and a letter may stand for a parameter, as in
-``sum(x, axis=a)``. An op on the right that is also the one on the left has its parameters. Only rewrites that keep
-every rounding, NaN and infinity are here: nothing is reassociated. A rewrite is used only when its result has the
-shape and dtype of what it replaces.
+Both sides are expressions. ``x``, ``y``, ``a``, ``b`` stand for any operand (the same letter for the same one), ``n``
+for a Python number; functions are ops by name, and a letter may stand for a parameter, as in ``sum(x, axis=a)``. An op
+on the right that is also the one on the left takes over its parameters. Only rewrites that preserve every rounding,
+NaN and infinity are here: nothing is reassociated. A rewrite is used only if its result has the shape and dtype of the
+replaced value.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BINARY: dict[type[ast.operator], str] = {
 
 
 class Pattern(NamedTuple):
-    """An op applied to patterns, and what some of its parameters have to be."""
+    """An op applied to patterns, with required values of some parameters."""
 
     op: str
     args: tuple[Any, ...]
@@ -71,20 +71,20 @@ class Pattern(NamedTuple):
 
 
 class Letter(NamedTuple):
-    """Stands for any operand; the same letter for the same one."""
+    """A wildcard for any operand; equal letters mean the same operand."""
 
     name: str
 
 
 class Rule(NamedTuple):
-    """One rewrite: what to use in place of the result of an instruction.
+    """One rewrite: a replacement for the result of an instruction.
 
     Attributes:
         op: the op of the instruction; "elementwise" for every op of that kind.
-        match: the pattern that it has to fit; None where the op is enough.
+        match: the pattern to fit; None if the op suffices.
         build: a pattern; or a function ``(rewriter, instr, *values)`` of what the letters stand for, without `match` of
             the operands, which returns None where nothing is to be done.
-        when: a condition ``(rewriter, instr)`` besides.
+        when: an additional condition ``(rewriter, instr)``.
     """
 
     op: str
@@ -129,7 +129,7 @@ def pattern(text: str) -> Any:
 
 
 def fits(part: Any, given: Any, behind: Callable[[Any], Instr | None], values: dict[str, Any]) -> bool:
-    """Tell whether an instruction, operand or parameter fits a pattern; note in `values` what the letters stand for."""
+    """Tell whether an instruction, operand or parameter fits a pattern; bind the letters in `values`."""
     if isinstance(part, Pattern):
         instr = given if isinstance(given, Instr) else behind(given)
         if instr is None or instr.op != part.op or len(instr.inputs) != len(part.args):
@@ -149,7 +149,7 @@ def fits(part: Any, given: Any, behind: Callable[[Any], Instr | None], values: d
 
 
 def rule(left: str, right: Any, when: Callable[..., bool] | None = None) -> Rule:
-    """Return a rule from its left side, an expression or the name of an op, and its right side or a function."""
+    """Make a rule from its left side (an expression or an op's name) and its right side or a function."""
     match, build = pattern(left), pattern(right) if isinstance(right, str) else right
     return Rule(match.name, None, build, when) if isinstance(match, Letter) else Rule(match.op, match, build, when)
 

@@ -19,7 +19,7 @@ def _keeps_axes(rewriter: Rewriter, instr: Instr) -> bool:
 
 
 def _joined(rewriter: Rewriter, instr: Instr, x: Operand, first: tuple[int, ...]) -> Operand:
-    """Two permutations are one; the second may undo the first."""
+    """Combine two permutations; the second may undo the first."""
     axes = tuple(first[axis] for axis in instr.params["axes"])
     return x if axes == tuple(range(len(axes))) else rewriter.apply("permute_dims", x, like=instr, axes=axes)
 
@@ -29,7 +29,7 @@ def _swapped(ndim: int) -> tuple[int, ...]:
 
 
 def _swapped_product(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -> Operand | None:
-    """(a @ b).T is b.T @ a.T, where nobody else wants a @ b."""
+    """Rewrite (a @ b).T as b.T @ a.T if a @ b has no other use."""
     product = instr.inputs[0]
     axes = instr.params["axes"]
     if rewriter.uses[product] != 1 or len(axes) < 2 or axes != _swapped(len(axes)):
@@ -42,7 +42,7 @@ def _swapped_product(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -
 
 
 def _kept_reduction(rewriter: Rewriter, instr: Instr, x: Operand, axes: tuple[int, ...], kept: bool) -> Operand | None:
-    """A reduction that gets its axes back right away keeps them, one that loses them drops them."""
+    """Merge a reshape that restores or drops reduced axes into the reduction's keepdims."""
     reduced = rewriter.producer[instr.inputs[0]]  # type: ignore[index]  # matched: it is a value
     if rewriter.uses[reduced.output] > 1 or not isinstance(x, Var) or not axes:
         return None
@@ -52,7 +52,7 @@ def _kept_reduction(rewriter: Rewriter, instr: Instr, x: Operand, axes: tuple[in
 
 
 def _without_reducing(rewriter: Rewriter, instr: Instr, x: Operand) -> Operand | None:
-    """A reduction over axes of length 1 is a reshape."""
+    """Replace a reduction over axes of length 1 by a reshape."""
     if not isinstance(x, Var) or any(x.shape[axis] != 1 for axis in instr.params["axis"]):
         return None
     return rewriter.apply("reshape", x, like=instr, shape=instr.output.shape)
@@ -70,7 +70,7 @@ def _takes_everything(rewriter: Rewriter, instr: Instr) -> bool:
 
 
 def _without_broadcasts(rewriter: Rewriter, instr: Instr, *operands: Operand) -> Operand | None:
-    """Elementwise ops broadcast by themselves: drop a broadcast_to in front when the result keeps its shape."""
+    """Drop a broadcast_to before an elementwise op, which broadcasts itself, if the result keeps its shape."""
     for position, operand in enumerate(operands):
         behind = rewriter.behind(operand)
         if behind is None or behind.op != "broadcast_to":

@@ -22,7 +22,7 @@ def made_run(
     folder.mkdir(parents=True)
     lines: list[dict[str, Any]] = []
     for step in range(10, steps + 1, 10):
-        loss = 0.5 + np.exp(-rate * step / 20) + (2.0 if step == 200 else 0.0)
+        loss = 0.5 + np.exp(-rate * step / 20) + (4.0 if step == 200 else 0.0)
         lines.append({"event": "train", "step": step, "loss": loss, "rate": rate, "seconds": step / 50})
         lines[-1] |= {"data_seconds": 0.05, "step_seconds": 0.15, f"extra{words}": float(step)}
         if step % 100 == 0:

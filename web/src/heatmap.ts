@@ -32,6 +32,7 @@ export class HeatMap {
   private high = 1;
   private left = 0;
   private width = 0;
+  private zeros = false;
   private row = -1;
   private column = -1;
 
@@ -81,9 +82,11 @@ export class HeatMap {
     if (!cells) return;
     let low = Infinity;
     let high = -Infinity;
+    this.zeros = false;
     for (let row = 0; row < cells.rows.length; row++) {
       for (let column = 0; column < cells.steps.length; column++) {
         const value = cells.value(row, column);
+        if (cells.scale === "log" && value === 0) this.zeros = true;
         if (!Number.isFinite(value) || (cells.scale === "log" && value <= 0)) continue;
         low = Math.min(low, value);
         high = Math.max(high, value);
@@ -126,6 +129,7 @@ export class HeatMap {
     const text = (value: number): string => (cells.unit ? cells.unit(value) : short(value));
     this.legend.append(h("span", {}, text(this.low)), bar, h("span", {}, text(this.high)));
     this.legend.append(h("span", { class: "note" }, cells.scale === "log" ? "powers of ten" : ""));
+    if (this.zeros) this.legend.append(h("span", { class: "mark zero", "aria-hidden": "true" }), h("span", { class: "note" }, "exactly 0"));
   }
 
   private draw(): void {

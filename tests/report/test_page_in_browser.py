@@ -1,0 +1,134 @@
+"""The page in a real browser, used as people use it: clicked, filtered, read by keyboard, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassgrad.train import write_report
+from tests.report.made_runs import PLANTED, made_run
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (apt-get install chromium)")
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("single")
+    run = made_run(folder / PLANTED.replace("/", ""), words=PLANTED)
+    return write_report(run, path=folder / "page.html")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("several")
+    runs = [made_run(folder / f"run-{at}", rate) for at, rate in enumerate((0.1, 0.02, 0.5))]
+    return write_report(*runs, path=folder / "page.html")
+
+
+class Opened:
+    """A page, with what it has complained of and asked for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.said: list[str] = []
+        self.page = browser.new_page(**options)
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.said.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("#curves canvas")
+
+    def __enter__(self) -> Any:
+        return self.page
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is None:
+            assert len(self.said) == 1, self.said  # the file itself
+            assert self.page.evaluate("window.planted") is None
+        self.page.close()
+
+
+def test_a_run_is_clicked_through_and_nothing_planted_runs(browser: Any, single: Path) -> None:
+    with Opened(browser, single) as page:
+        assert page.inner_text("h1") == PLANTED.replace("/", "")
+        assert PLANTED in page.inner_text("#samples")
+        finding = page.locator("details.finding").first
+        finding.locator("summary").click()
+        assert "threshold" in finding.inner_text()
+        assert "step 200: " in finding.inner_text()
+        loss = page.locator("figure.chart", has=page.get_by_role("heading", name="Loss", exact=True))
+        key = loss.locator("button.key").first
+        key.click()
+        assert key.get_attribute("aria-pressed") == "false"
+        key.click()
+        loss.locator(".plot").focus()
+        page.keyboard.press("Home")
+        assert "step 10 " in loss.locator(".readout").inner_text()
+        page.locator("#curves .controls select").select_option("time")
+        loss.locator(".plot").focus()
+        page.keyboard.press("End")
+        assert "after 8 s" in loss.locator(".readout").inner_text()
+        page.locator("#curves .controls input[type=checkbox]").check()
+        page.locator("#layers .controls select").first.select_option("gradient norm")
+        page.locator("#layers .controls input").fill("2.w")
+        page.locator("#layers .map").first.focus()
+        page.keyboard.press("ArrowLeft")
+        assert "2.weight" in page.locator("#layers .readout").first.inner_text()
+        page.locator("#about").get_by_label("filter").fill("seed")
+        assert page.locator("table.settings tbody tr").count() == 1
+        page.get_by_label("Change between light and dark").click()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+
+
+def test_runs_are_sorted_filtered_and_chosen(browser: Any, several: Path) -> None:
+    with Opened(browser, several) as page:
+        names = page.locator("table.runs tbody th")
+        sort = page.get_by_role("button", name="rate")
+        sort.click()
+        assert names.all_inner_texts() == ["run-1", "run-0", "run-2"]
+        page.get_by_role("button", name="rate").click()
+        assert names.all_inner_texts() == ["run-2", "run-0", "run-1"]
+        legend = page.locator("#curves figure").first.locator("button.key")
+        assert legend.count() == 6
+        page.get_by_label("draw run-0").uncheck()
+        assert legend.count() == 4
+        page.locator("#runs").get_by_label("filter").fill("rate=0.5")
+        assert names.all_inner_texts() == ["run-2"]
+        assert legend.count() == 2
+        page.get_by_label("layers, samples and settings of").select_option("run-1")
+        assert "0.02" in page.inner_text("table.settings")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["single", "several"])
+def test_axe_finds_nothing_and_a_phone_is_wide_enough(
+    browser: Any, request: pytest.FixtureRequest, which: str, scheme: str
+) -> None:
+    with Opened(browser, request.getfixturevalue(which), viewport=PHONE, color_scheme=scheme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        if not AXE.is_file():
+            pytest.skip("axe-core is not there: npm ci in web/")
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run()")["violations"]
+        assert not [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]

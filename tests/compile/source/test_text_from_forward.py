@@ -28,7 +28,11 @@ def evaluated(prim: Any, args: list[Any], params: dict[str, Any]) -> Any:
     """The text of an op, run, with operands that want brackets; None where it has none."""
     numbers = [x.dtype != bool and x.dtype.kind == "f" for x in args]
     operands = [
-        Text(f"x{at} * 1", PRODUCT) if at and number else Text(f"x{at} - 0", SUM) if number else Text(f"x{at}")
+        Text(f"x{at} * 1", level=PRODUCT)
+        if at and number
+        else Text(f"x{at} - 0", level=SUM)
+        if number
+        else Text(f"x{at}")
         for at, number in enumerate(numbers)
     ]
     found = applied(prim.name, operands, params)
@@ -80,6 +84,6 @@ def test_a_part_that_is_used_twice_has_a_line() -> None:
 
 def test_a_formula_that_depends_on_an_option_is_written_with_its_value() -> None:
     prim: Any = REGISTRY["clip"]
-    assert applied("clip", [Text("x")], {"low": None, "high": 2.0}) == Text("np.clip(x, None, 2.0)")
+    assert applied("clip", [Text("x")], {"low": None, "high": 2.0}).code == "np.clip(x, None, 2.0)"
     assert definition("clip") is None
     assert evaluated(prim, [np.array([1.0, 3.0])], {"low": None, "high": 2.0}).tolist() == [1, 2]

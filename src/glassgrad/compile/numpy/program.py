@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import re
 import threading
 from collections import Counter
 from typing import Any
@@ -33,7 +32,6 @@ _BY_KERNEL = frozenset({"heaviside", "where"})
 _INLINE_WIDTH = 60
 # Bytes from which a value is worth a line that deletes it.
 _LARGE = 1 << 16
-_NAME = re.compile(r"\bv\d+\b")
 
 
 class NumpyStep:
@@ -80,7 +78,7 @@ class Writer:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.names = {var: f"v{number}" for number, var in enumerate(display_names(graph))}
+        self.names = {var: Text.token(f"v{number}") for number, var in enumerate(display_names(graph))}
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
         self.computed = [index for index in find_checks(graph)[1] if index.low == 0]
@@ -93,14 +91,14 @@ class Writer:
     def source(self) -> str:
         """Return the whole program."""
         lines = self._body()
-        arguments = ", ".join(self.names[var] for var in self.graph.inputs)
+        arguments = text.listed(self.names[var] for var in self.graph.inputs).code
         for var, value in self.graph.constants:
-            self.values[self.names[var]] = value
+            self.values[self.names[var].code] = value
         head = ["import math", "", "import numpy as np", "", ""]
         return "\n".join([*head, f"def step({arguments}):", *(f"    {line}" for line in lines), ""])
 
     def _body(self) -> list[str]:
-        lines = []
+        lines: list[Text] = []
         users = self.graph.users()
         for instr in self.graph.instrs:
             result = self.write(instr)
@@ -108,18 +106,19 @@ class Writer:
             if len(instr.outputs) == 1 and self._goes_inline(out, result, users.get(out, [])):
                 self.inlined[out] = result
                 continue
-            targets = ", ".join(self.names[var] for var in instr.outputs)
-            lines.append(f"{targets} = {result.code}")
-        writes = [f"{self.names[target]}[...] = {self.operand(value).code}" for target, value in self.graph.updates]
+            targets = text.listed(self.names[var] for var in instr.outputs)
+            lines.append(Text(targets, " = ", result))
+        writes = [Text(self.names[target], "[...] = ", self.operand(value)) for target, value in self.graph.updates]
         if writes:
             # Ctrl-C between two of them must not leave half a step: everything is computed, so write all again.
-            again = [f"    {line}" for line in writes]
-            writes = ["try:", *again, "except KeyboardInterrupt:", *again, "    raise"]
-        outputs = [self.operand(out).code for out in self.graph.outputs if isinstance(out, Var)]
-        end = [*self._index_checks(), *writes, f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})"]
-        return [*self._letting_go(lines, end), *end]
+            again = [Text("    ", line) for line in writes]
+            writes = [Text("try:"), *again, Text("except KeyboardInterrupt:"), *again, Text("    raise")]
+        outputs = [self.operand(out) for out in self.graph.outputs if isinstance(out, Var)]
+        returned = Text("return (", text.listed(outputs), "," if len(outputs) == 1 else "", ")")
+        end = [*self._index_checks(), *writes, returned]
+        return [*self._letting_go(lines, end), *(line.code for line in end)]
 
-    def _index_checks(self) -> list[str]:
+    def _index_checks(self) -> list[Text]:
         """Return calls, to precede the writes, that raise for computed indices which NumPy would count from the end."""
         lines = []
         for number, index in enumerate(self.computed):
@@ -127,22 +126,26 @@ class Writer:
             self.called[name] = IndexCheck(
                 index.var, index.extent, index.low, select=np.asarray, where=index.where
             ).verify
-            lines.append(f"{name}({self.operand(index.var).code})")
+            lines.append(text.call(name, self.operand(index.var)))
         return lines
 
-    def _letting_go(self, lines: list[str], end: list[str]) -> list[str]:
+    def _letting_go(self, lines: list[Text], end: list[Text]) -> list[str]:
         """Return `lines` with large values deleted after their last use, if that is not at the end.
 
         Memory that is mapped, and still in the cache, then serves the next value.
         """
         outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= _LARGE]
-        large = {self.names[out] for out in outputs}
-        last = {name: at for at, line in enumerate([*lines, *end]) for name in _NAME.findall(line) if name in large}
-        gone: list[list[str]] = [[] for _ in [*lines, *end]]
+        large = {self.names[out].code for out in outputs}
+        last = {name: at for at, line in enumerate([*lines, *end]) for name in line.tokens if name in large}
+        gone: list[list[Text]] = [[] for _ in [*lines, *end]]
         for name, at in last.items():
-            gone[at].append(name)
+            gone[at].append(Text.token(name))
         pairs = zip(lines, gone, strict=False)
-        return [part for line, names in pairs for part in ([line, f"del {', '.join(names)}"] if names else [line])]
+        return [
+            part.code
+            for line, names in pairs
+            for part in ([line, Text("del ", text.listed(names))] if names else [line])
+        ]
 
     def _goes_inline(self, out: Var, result: Text, users: list[Instr]) -> bool:
         return (
@@ -153,7 +156,7 @@ class Writer:
         """Return an operand as text."""
         if not isinstance(operand, Var):
             return text.number(operand)
-        return self.inlined.get(operand) or Text(self.names[operand])
+        return self.inlined.get(operand) or self.names[operand]
 
     def write(self, instr: Instr) -> Text:
         """Return an instruction as an expression."""

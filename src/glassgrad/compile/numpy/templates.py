@@ -25,9 +25,9 @@ def _reshape(instr: Instr, xs: list[Text]) -> Text:
 def _permute(instr: Instr, xs: list[Text]) -> Text:
     axes = instr.params["axes"]
     if axes == tuple(reversed(range(len(axes)))):
-        return Text(f"{xs[0].at(ATOM)}.T")
+        return Text(xs[0].at(ATOM), ".T")
     if axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2):
-        return Text(f"{xs[0].at(ATOM)}.mT")
+        return Text(xs[0].at(ATOM), ".mT")
     return method(xs[0], "transpose", *axes)
 
 
@@ -62,8 +62,7 @@ def _pad(instr: Instr, xs: list[Text]) -> Text:
 
 
 def _concatenate(instr: Instr, xs: list[Text]) -> Text:
-    listed = Text(f"[{', '.join(x.code for x in xs)}]")
-    return call("np.concatenate", listed, axis=instr.params["axis"])
+    return call("np.concatenate", Text("[", text.listed(xs), "]"), axis=instr.params["axis"])
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -75,8 +74,7 @@ def _axis(axis: tuple[int, ...]) -> Any:
 
 def _reduction(name: str) -> Template:
     def template(instr: Instr, xs: list[Text]) -> Text:
-        options = reduction_options(instr)
-        return method(xs[0], name, **options)
+        return method(xs[0], name, **reduction_options(instr))
 
     return template
 
@@ -100,12 +98,12 @@ def reduction_options(instr: Instr) -> dict[str, Any]:
 
 
 def _getitem(instr: Instr, xs: list[Text]) -> Text:
-    return Text(f"{xs[0].at(ATOM)}[{text.index(instr.params['spec'], xs[1:])}]")
+    return Text(xs[0].at(ATOM), "[", text.index(instr.params["spec"], xs[1:]), "]")
 
 
 def _one_hot(instr: Instr, xs: list[Text]) -> Text:
     counted = call("np.arange", instr.params["count"])
-    return Text(f"({xs[0].at(ATOM)}[..., None] == {counted.code}).astype(np.int64)")
+    return Text("(", xs[0].at(ATOM), "[..., None] == ", counted, ").astype(np.int64)")
 
 
 def _cumsum(instr: Instr, xs: list[Text]) -> Text:

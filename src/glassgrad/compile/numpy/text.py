@@ -1,53 +1,108 @@
-"""Pieces of Python text that know how tightly they bind, so that brackets appear only where they must."""
+"""Pieces of Python text that know how tightly they bind, so that brackets appear only where they must.
+
+They know their names and indices as well: what differs where a line is repeated for another layer or time step.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 # How tightly each kind of expression binds; a piece goes into brackets where its surroundings bind tighter.
 ATOM, POWER, UNARY, PRODUCT, SUM, SHIFT, AND, XOR, OR, COMPARISON, LOWEST = 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 0
 
+Token = str | int
 
-class Text(NamedTuple):
-    """An expression and how tightly its outermost operator binds."""
 
-    code: str
-    level: int = ATOM
+class Text:
+    """An expression, joined from parts, and how tightly its outermost operator binds.
 
-    def at(self, level: int) -> str:
-        """Return the code, in brackets unless it binds at least as tightly as `level`."""
-        return self.code if self.level >= level else f"({self.code})"
+    Attributes:
+        pieces: the text in front of, between and behind the tokens.
+        tokens: names of values, and the integers of indices.
+        level: how tightly it binds.
+    """
+
+    __slots__ = ("level", "pieces", "tokens")
+
+    def __init__(self, *parts: str | Text, level: int = ATOM) -> None:
+        pieces = [""]
+        tokens: list[Token] = []
+        for part in parts:
+            if isinstance(part, str):
+                pieces[-1] += part
+                continue
+            first, *more = part.pieces
+            pieces[-1] += first
+            pieces += more
+            tokens += part.tokens
+        self.pieces: tuple[str, ...] = tuple(pieces)
+        self.tokens: tuple[Token, ...] = tuple(tokens)
+        self.level = level
+
+    @staticmethod
+    def token(value: Token) -> Text:
+        """Return the name of a value, or an integer of an index."""
+        made = Text()
+        made.pieces, made.tokens = ("", ""), (value,)
+        return made
+
+    @staticmethod
+    def woven(pieces: Sequence[str], texts: Iterable[Text], level: int = ATOM) -> Text:
+        """Return pieces with a text between each and the next."""
+        pairs = zip(texts, pieces[1:], strict=True)
+        return Text(pieces[0], *(part for pair in pairs for part in pair), level=level)
+
+    @property
+    def code(self) -> str:
+        """The Python."""
+        pieces = zip(map(str, self.tokens), self.pieces[1:], strict=True)
+        return self.pieces[0] + "".join(token + piece for token, piece in pieces)
+
+    def filled(self, texts: Iterable[Text]) -> Text:
+        """Return the expression with other texts in the places of the tokens."""
+        return Text.woven(self.pieces, texts, self.level)
+
+    def at(self, level: int) -> Text:
+        """Return the expression, in brackets unless it binds at least as tightly as `level`."""
+        return self if self.level >= level else Text("(", self, ")")
+
+
+def listed(items: Iterable[str | Text]) -> Text:
+    """Write pieces with commas between them."""
+    parts = [part for item in items for part in (", ", item)]
+    return Text(*parts[1:])
 
 
 def binary(left: Text, operator: str, right: Text, level: int) -> Text:
     """Write an operator that groups from the left; the right operand must bind tighter."""
     # Python chains comparisons, so neither side may be one without brackets.
-    return Text(f"{left.at(level + (level == COMPARISON))} {operator} {right.at(level + 1)}", level)
+    return Text(left.at(level + (level == COMPARISON)), f" {operator} ", right.at(level + 1), level=level)
 
 
 def prefix(sign: str, operand: Text) -> Text:
     """Write an operator in front of its operand."""
-    return Text(f"{sign}{operand.at(UNARY)}", UNARY)
+    return Text(sign, operand.at(UNARY), level=UNARY)
 
 
 def power(base: Text, exponent: Text) -> Text:
     """Write a power."""
     # A sign in front of the exponent needs no brackets.
-    return Text(f"{base.at(POWER + 1)}**{exponent.at(UNARY)}", POWER)
+    return Text(base.at(POWER + 1), "**", exponent.at(UNARY), level=POWER)
 
 
 def call(function: str, *args: Any, **options: Any) -> Text:
     """Write a function call; arguments are pieces of text or values."""
-    listed = [arg.code if isinstance(arg, Text) else literal(arg) for arg in args]
-    listed += [f"{name}={value.code if isinstance(value, Text) else literal(value)}" for name, value in options.items()]
-    return Text(f"{function}({', '.join(listed)})")
+    given = [arg if isinstance(arg, Text) else literal(arg) for arg in args]
+    given += [Text(f"{name}=", one if isinstance(one, Text) else literal(one)) for name, one in options.items()]
+    return Text(f"{function}(", listed(given), ")")
 
 
 def method(owner: Text, name: str, *args: Any, **options: Any) -> Text:
     """Write a method call."""
-    return Text(f"{owner.at(ATOM)}.{call(name, *args, **options).code}")
+    return Text(owner.at(ATOM), ".", call(name, *args, **options))
 
 
 def number(value: Any) -> Text:
@@ -56,7 +111,7 @@ def number(value: Any) -> Text:
     if isinstance(value, float) and not np.isfinite(value):
         name = "np.nan" if np.isnan(value) else "np.inf"
         return prefix("-", Text(name)) if value < 0 else Text(name)
-    return Text(repr(value), UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
+    return Text(repr(value), level=UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
 
 
 def count_of(factor: Any) -> int | None:
@@ -71,7 +126,7 @@ def scalar(value: Any) -> Text:
     """Write a NumPy number: 1 / n where it is that, and otherwise as short as its precision allows."""
     count = round(1 / float(value)) if 0 < value < 0.4 else 0
     code = f"1 / {count}" if count and value.dtype.type(1 / count) == value else str(value)
-    return call(literal(value.dtype), Text(code)) if value.dtype != np.float64 else Text(code, PRODUCT)
+    return call(literal(value.dtype), Text(code)) if value.dtype != np.float64 else Text(code, level=PRODUCT)
 
 
 def literal(value: Any) -> str:
@@ -90,27 +145,29 @@ def literal(value: Any) -> str:
     return repr(value)
 
 
-def index(spec: tuple[Any, ...], arrays: list[Text]) -> str:
+def index(spec: tuple[Any, ...], arrays: list[Text]) -> Text:
     """Write an index from a spec of `ops.index` and its arrays, without the square brackets."""
     supply = iter(arrays)
     parts = []
     for part in spec:
         if part is None:
-            parts.append("None")
+            parts.append(Text("None"))
         elif part is Ellipsis:
-            parts.append("...")
+            parts.append(Text("..."))
         elif isinstance(part, int):
-            parts.append(str(part))
+            parts.append(_place(part))
         elif type(part).__name__ == "Slice":
-            parts.append(_slice(*part))
+            start, stop, step = part
+            stride = () if step in {None, 1} else (":", _place(step))
+            parts.append(Text(_place(start), ":", _place(stop), *stride))
         else:
-            parts.append(next(supply).code)
-    return ", ".join(parts) if parts else "()"
+            parts.append(next(supply))
+    return listed(parts) if parts else Text("()")
 
 
-def _slice(start: int | None, stop: int | None, step: int | None) -> str:
-    text = f"{'' if start is None else start}:{'' if stop is None else stop}"
-    return text if step in {None, 1} else f"{text}:{step}"
+def _place(at: int | None) -> Text:
+    """Write an integer of an index, or nothing; those that count from the end are the same in every repetition."""
+    return Text.token(at) if at is not None and at >= 0 else Text("" if at is None else str(at))
 
 
 def constant(value: Any) -> Text | None:

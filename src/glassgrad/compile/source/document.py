@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.functions import definitions
 from glassgrad.compile.source.layout import WIDTH, commented, filled
 from glassgrad.compile.source.lines import Body, Line
@@ -59,7 +59,7 @@ class Source(str):
         return made
 
 
-def dictionary(name: str, items: Mapping[str, str], indent: str = "    ") -> list[str]:
+def dictionary(name: str, items: Mapping[str, Text], indent: str = "    ") -> list[str]:
     """Return the lines of an assignment of a dictionary; entries of one list are written as a comprehension."""
     listed = _comprehended(items)
     line = f"{indent}{name} = {{{', '.join(listed)}}}"
@@ -68,28 +68,32 @@ def dictionary(name: str, items: Mapping[str, str], indent: str = "    ") -> lis
     return [f"{indent}{name} = {{", *(f"{indent}    {one}," for one in listed), f"{indent}}}"]
 
 
-def _comprehended(items: Mapping[str, str]) -> list[str]:
+def _comprehended(items: Mapping[str, Text]) -> list[str]:
     """Return the entries of a dictionary, those of one list together."""
-    by_list: dict[str, list[tuple[str, int]]] = {}
+    lists: dict[Token, dict[str, Token]] = {}  # the index of each key, for values that are entries of a list
     for key, value in items.items():
-        match = _ENTRY.fullmatch(value)
-        if match is not None:
-            by_list.setdefault(match[1], []).append((key, int(match[2])))
-    whole: dict[str, str] = {}
-    for name, entries in by_list.items():
-        found = pattern([key for key, _ in entries])
-        if len(entries) > 1 and found is not None and [at for _, at in entries] == list(range(len(entries))):
-            front, after, slope, first = found
-            number = "{" + index_text("i", slope, first) + "}"
-            whole[name] = f'**{{f"{front}{number}{after}": {name}[i] for i in range({len(entries)})}}'
+        if len(value.tokens) == 2:
+            name, at = value.tokens
+            lists.setdefault(name, {})[key] = at
+    whole: dict[Token, str] = {}
+    for name, places in lists.items():
+        keys = _numbered([*places])
+        if keys is not None and [*places.values()] == [*range(len(places))]:
+            whole[name] = f'**{{f"{keys}": {name}[i] for i in range({len(places)})}}'
     listed: dict[str, None] = {}
     for key, value in items.items():
-        name = value.partition("[")[0]
-        listed[whole[name] if name in whole and name != value else f'"{key}": {value}'] = None
-    return list(listed)
+        together = whole.get(value.tokens[0]) if len(value.tokens) == 2 else None
+        listed[together or f'"{key}": {value.code}'] = None
+    return [*listed]
 
 
-_ENTRY = re.compile(r"(\w+)\[(\d+)\]")
+def _numbered(names: Sequence[str]) -> str | None:
+    """Write names that differ in one number as the text of an f-string that counts i from 0 up."""
+    found = pattern(names)
+    if found is None:
+        return None
+    front, after, slope, first = found
+    return f"{front}{{{index_text('i', slope, first)}}}{after}"
 
 
 def signature(name: str, arguments: Sequence[str]) -> list[str]:
@@ -120,7 +124,7 @@ def sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[
     text: list[str] = []
     for section, grouped in itertools.groupby(lines, key=lambda line: line.section):
         text += ["", f"    # {_HEADINGS[section]}", *first.get(section, ())]
-        text += commented([(line.code, line.source, line.comment) for line in grouped])
+        text += commented(grouped)
     return [*text[1:], ""]
 
 
@@ -165,7 +169,9 @@ def main_text(
     call = "*(data[name] for name in names)"
     if lists:
         lines.append("    inputs = {name: data[name] for name in names}")
-        lines += [f'    inputs["{name}"] = [{_entries(one)}]' for name, one in lists.items()]
+        # Only names that differ in one number become a list.
+        for name, of in lists.items():
+            lines.append(f'    inputs["{name}"] = [data[f"{_numbered(of)}"] for i in range({len(of)})]')
         call = "**inputs"
     return _MAIN.format(
         entry=entry,
@@ -176,11 +182,3 @@ def main_text(
         width=width,
         tolerance=tolerance,
     )
-
-
-def _entries(names: Sequence[str]) -> str:
-    found = pattern(names)
-    assert found is not None, "only names that differ in one number become a list"
-    front, after, slope, first = found
-    number = "{" + index_text("i", slope, first) + "}"
-    return f'data[f"{front}{number}{after}"] for i in range({len(names)})'

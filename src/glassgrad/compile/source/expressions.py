@@ -13,7 +13,7 @@ from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
 from glassgrad.compile.source.functions import applied, is_defined
 from glassgrad.compile.source.hints import constant_hint, hint, operand_hint
-from glassgrad.compile.source.lines import Body, Line, role_of
+from glassgrad.compile.source.lines import Body, Line, assign, role_of
 from glassgrad.compile.source.names import Namer, identifier
 from glassgrad.compile.source.reading import READING
 from glassgrad.compile.source.runs import Run
@@ -35,7 +35,7 @@ class ExpressionWriter:
         self.derived = derived
         self.graph: Graph = derived.graph
         self.namer = Namer(input_names.values())
-        self.body = Body(names=dict(input_names), base=self.namer.base)
+        self.body = Body(names=dict(input_names), namer=self.namer)
         self.constants = dict(self.graph.constants)
         self.users = self.graph.users()
         self.uses = Counter(operand for instr in self.graph.instrs for operand in instr.reads())
@@ -141,10 +141,10 @@ class ExpressionWriter:
         if operand in self.inline:
             return self.inline[operand]
         if operand in self.body.names:
-            return Text(self.body.names[operand])
+            return Text.token(self.body.names[operand])
         if operand in self.constants:
             return self._constant(operand)
-        return Text(self.name(operand, self.producer[operand]))
+        return Text.token(self.name(operand, self.producer[operand]))
 
     def _constant(self, var: Var) -> Text:
         """Write a constant array where it is used, or give it a line, or let it be passed in."""
@@ -160,8 +160,8 @@ class ExpressionWriter:
         if written is None:
             self.body.large[var] = value
         else:
-            self.constant_lines.append(Line([f"{name} = {written.code}"], str(var.shape), "forward"))
-        return Text(name)
+            self.constant_lines.append(Line([assign(name, written)], str(var.shape), "forward"))
+        return Text.token(name)
 
     def _in_call(self, instr: Instr) -> set[Var]:
         """Return everything that the user's call reads which an instruction belongs to."""

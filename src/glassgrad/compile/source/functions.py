@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,6 @@ from glassgrad.ops import activation, special  # noqa: F401 - importing them fil
 from glassgrad.ops.core import PRIMITIVES, REGISTRY, Elementwise
 
 HELPERS = {name: function for name, function in vars(helpers).items() if inspect.isfunction(function)}
-_CALL = re.compile(r"(?<![.\w])(\w+)\(")
 
 
 def is_defined(name: str) -> bool:
@@ -58,9 +57,10 @@ def definitions(names: Iterable[str]) -> str:
 
     def add(name: str) -> None:
         source = inspect.getsource(HELPERS[name]) if name in HELPERS else definition(name) or ""
-        for other in _CALL.findall(source.rpartition('"""')[2]):
-            if other != name and other not in found and is_defined(other):
-                add(other)
+        for node in ast.walk(ast.parse(source)):
+            match node:
+                case ast.Call(func=ast.Name(id=other)) if other not in {name, *found} and is_defined(other):
+                    add(other)
         found[name] = source
 
     order = list(HELPERS)

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from glassgrad.compile.source.lines import Code, Line
 
 WIDTH = 100  # of code
 _TOTAL = 120  # of code with a comment behind it
 _COMMENT = 64  # the column where comments begin, where the code leaves room
-_ASSIGNMENT = re.compile(r"(.+? [-+*/]?= )(.+)")
 _BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*", "/", "@", "//", "%"))
 
 
-def commented(lines: Sequence[tuple[Sequence[str], str, str]], indent: str = "    ") -> list[str]:
-    """Return lines of Python with comments: (code, what it belongs to, what it says about itself).
+def commented(lines: Iterable[Line]) -> list[str]:
+    """Return lines of Python with the statement of the user's that they belong to and what they say about themselves.
 
     Both stand behind the code where there is room; otherwise lines that belong to the same have that above them, once.
     """
     text: list[str] = []
-    for (source, inner), group in itertools.groupby(lines, key=lambda one: (one[1], _indentation(one[0][0]))):
-        parts = [([part for one in code for part in wrapped(indent + one)], about) for code, _, about in group]
+    for (source, inside), group in itertools.groupby(lines, key=lambda one: (one.source, one.inside)):
+        indent = "        " if inside else "    "
+        parts = [([part for one in line.code for part in wrapped(one, indent)], line.comment) for line in group]
         whole = [f"{source}   {about}" if source else about for _, about in parts]
         fits = all(len(_beside(part[-1], one)) <= _TOTAL for (part, _), one in zip(parts, whole, strict=True))
         if source and not fits:
-            text.append(shortened(f"{indent}{inner}# {source}"))
+            text.append(shortened(f"{indent}# {source}"))
             whole = [about for _, about in parts]
         for (part, _), comment in zip(parts, whole, strict=True):
             if comment and len(_beside(part[-1], comment)) > _TOTAL:
-                text += [shortened(f"{indent}{inner}# {comment}"), *part]
+                text += [shortened(f"{indent}# {comment}"), *part]
             else:
                 text += [*part[:-1], _beside(part[-1], comment) if comment else part[-1]]
     return text
@@ -38,24 +39,19 @@ def _beside(code: str, comment: str) -> str:
     return f"{code:<{_COMMENT}}  # {comment}"
 
 
-def _indentation(code: str) -> str:
-    return code[: len(code) - len(code.lstrip())]
-
-
 def shortened(line: str, width: int = _TOTAL) -> str:
     """Return a comment that is cut off if it is too long."""
     return line if len(line) <= width else f"{line[: width - 4].rstrip()} ..."
 
 
-def wrapped(code: str, width: int = WIDTH) -> list[str]:
+def wrapped(code: Code, indent: str, width: int = WIDTH) -> list[str]:
     """Break a long statement: in front of operators that bind least, then after the commas of a call."""
-    if len(code) <= width:
-        return [code]
-    indent = _indentation(code)
-    match = _ASSIGNMENT.fullmatch(code.lstrip())
-    if match is None:
-        return _broken(code.lstrip(), indent, width, "")
-    target, value = match.groups()
+    target = f"{code.left.code} {code.sign} " if code.sign else ""
+    value = code.right.code
+    if len(indent) + len(target) + len(value) <= width:
+        return [f"{indent}{target}{value}"]
+    if not target:
+        return _broken(value, indent, width, "")
     hugged = _call(value, indent, width, "", target)
     if hugged is not None and (not _operators(value) or _ends_wide(value)):
         return hugged

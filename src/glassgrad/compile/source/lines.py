@@ -2,37 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.numpy.text import Text, Token
+from glassgrad.compile.source.names import Namer
 from glassgrad.compile.source.runs import Run
 from glassgrad.ops.core import PRIMITIVES
 
 
+class Code(NamedTuple):
+    """One statement of the program, ``left sign right``; only `right` where it assigns nothing."""
+
+    left: Text
+    sign: str
+    right: Text
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The names that it gives to new values; none where it changes something in place."""
+        plain = self.sign == "=" and {*self.left.pieces} <= {"", ", "}
+        return tuple(map(str, self.left.tokens)) if plain else ()
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """All names and indices, in order."""
+        return self.left.tokens + self.right.tokens
+
+    @property
+    def shape(self) -> object:
+        """What is left without names and indices."""
+        return self.left.pieces, self.sign, self.right.pieces
+
+
+def assign(target: Text | str, value: Text, sign: str = "=") -> Code:
+    """Write an assignment."""
+    return Code(target if isinstance(target, Text) else Text.token(target), sign, value)
+
+
 @dataclass(eq=False)
 class Line:
-    """One assignment of the program (some take two lines of Python).
+    """One assignment of the program (some take two statements of Python).
 
     Attributes:
-        code: the Python, without indentation.
+        code: the Python.
         comment: shape, or the rule that it applies.
         section: "forward", "backward", "update" or "write back".
         instr: the instruction it ends with.
         run: the execution of a statement of the user's that it belongs to.
         owner: for a line of the backward pass, the line of the forward pass it belongs to.
         source: for a line of the backward pass, the user's statement.
+        inside: whether it stands in a loop of the program.
     """
 
-    code: list[str]
+    code: list[Code]
     comment: str
     section: str
     instr: Instr | None = None
     run: Run | None = None
     owner: Line | None = None
     source: str = ""
+    inside: bool = False
+
+    @property
+    def tokens(self) -> list[Token]:
+        """All names and indices, in order."""
+        return [token for one in self.code for token in one.tokens]
 
 
 @dataclass(eq=False)
@@ -41,14 +78,14 @@ class Body:
 
     Attributes:
         names: the names of all values that have one.
-        base: names -> what they would be if no other value had the same.
+        namer: hands out further names.
         helpers: functions that it calls and has to define.
         large: constants that have to be passed in.
     """
 
     lines: list[Line] = field(default_factory=list)
     names: dict[Var, str] = field(default_factory=dict)
-    base: Mapping[str, str] = field(default_factory=dict)
+    namer: Namer = field(default_factory=Namer)
     helpers: set[str] = field(default_factory=set)
     large: dict[Var, Any] = field(default_factory=dict)
 

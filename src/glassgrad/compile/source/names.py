@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from glassgrad.compile.source.functions import NAMES
 
@@ -28,15 +28,12 @@ class Namer:
         self.taken = RESERVED | set(taken)
         self.base: dict[str, str] = {}
 
-    def take(self, wanted: str, base: str | None = None) -> str:
-        """Return the wanted name, or it with a number if it is gone."""
-        name = identifier(wanted)
-        base = base or name
-        if name in self.taken:
-            number = 2
-            while f"{name}_{number}" in self.taken:
-                number += 1
-            name = f"{name}_{number}"
+    def take(self, wanted: str, base: str | None = None, free: Collection[str | None] = ()) -> str:
+        """Return the wanted name, or it with a number if it is gone; one that is `free` may be used again."""
+        plain = identifier(wanted)
+        base = base or plain
+        tries = itertools.chain([plain], (f"{plain}_{number}" for number in itertools.count(2)))
+        name = next(one for one in tries if one not in self.taken or one in free)
         self.taken.add(name)
         self.base[name] = base
         return name
@@ -48,8 +45,21 @@ class Namer:
 
 def identifier(text: str) -> str:
     """Return an identifier that resembles a path such as ``state['exp_avg']`` or ``blocks.0.weight``."""
-    name = re.sub(r"\W+", "_", text).strip("_")
+    words = "".join(sign if sign.isalnum() or sign == "_" else " " for sign in text).split()
+    name = "_".join(words).strip("_")
     return name if name and not name[0].isdigit() else f"v{name}"
+
+
+def cut_at_numbers(name: str) -> list[str]:
+    """Return a name in parts that are numbers and parts that are none: ``["layers_", "3", "_weight"]``."""
+    return ["".join(signs) for _, signs in itertools.groupby(name, str.isdigit)]
+
+
+def without_numbers(text: str) -> str:
+    """Take numbers out of names, and the underscores in front of them."""
+    parts = [*cut_at_numbers(text), ""]
+    pairs = itertools.pairwise(parts)
+    return "".join(a.removesuffix("_") if b.isdigit() else a for a, b in pairs if not a.isdigit())
 
 
 def input_names(paths: list[str]) -> list[str]:

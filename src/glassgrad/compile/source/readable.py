@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,11 +209,16 @@ class _Loss:
         arguments = list(data)
         gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
         loss = body.names[derived.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
-        roller = Roller(body.lines, body.base, body.names.values(), [loss, *gradients.values()], arguments)
+        roller = Roller(body, [loss, *gradients.values()], arguments)
         rolled = roller.rolled()
-        gradients = {name: roller.now(variable) for name, variable in gradients.items()}
+        now = {name: roller.now(variable) for name, variable in gradients.items()}
         inputs = roller.arguments()
-        notes = _counted(f"from {roller.now(above)} to {roller.now(below)}: {rule}" for rule, above, below in found)
+        # Once for all layers: without the index of an entry.
+        counts = Counter(
+            f"from {roller.now(above).tokens[0]} to {roller.now(below).tokens[0]}: {rule}"
+            for rule, above, below in found
+        )
+        notes = [note if count == 1 else f"{note} ({count} times)" for note, count in counts.items()]
         data.update({name: [data[one] for one in of] for name, of in inputs.items() if of != [name]})
         data.update(self._recorded(names))
         seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
@@ -224,8 +228,8 @@ class _Loss:
             *document.signature(self.entry, [*inputs]),
             '    """Return the loss and its gradients."""',
             *document.sections(rolled, {"backward": [] if simplify else [seed]}),
-            *document.dictionary("gradients", gradients),
-            f"    return {roller.now(loss)}, gradients",
+            *document.dictionary("gradients", now),
+            f"    return {roller.now(loss).code}, gradients",
         ]
         tolerance = 1e-4 if self.loss.dtype.itemsize == 4 else 1e-9
         results = '{"loss": loss, **gradients}'
@@ -261,12 +265,6 @@ def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:
     return dict(zip(inputs, input_names(paths), strict=True))
 
 
-def _counted(notes: Iterable[str]) -> list[str]:
-    """Say once what holds for every layer."""
-    counts = Counter(re.sub(r"\[\d+\]", "", note) for note in notes)
-    return [note if count == 1 else f"{note} ({count} times)" for note, count in counts.items()]
-
-
 def _named(graph: Graph) -> list[Var]:
     """Return the forward values that a statement of the user's assigns to a name."""
     instrs: list[Instr] = [instr for instr in graph.instrs if role_of(instr) == FORWARD]
@@ -285,7 +283,7 @@ def step_source(captured: Capture) -> Source:
     body = BodyWriter(derived, names).write()
     arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
     outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
-    roller = Roller(body.lines, body.base, body.names.values(), outputs)
+    roller = Roller(body, outputs)
     rolled = roller.rolled()
     entry = graph.name if graph.name.isidentifier() and not is_defined(graph.name) else "step"
     title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
@@ -298,7 +296,7 @@ def step_source(captured: Capture) -> Source:
         if len(str(notes)) < 90
         else '    """Return the results; state is written to in place."""',
         *document.sections(rolled, {}),
-        f"    return {', '.join(roller.now(one) for one in outputs) if outputs else 'None'}",
+        f"    return {', '.join(roller.now(one).code for one in outputs) if outputs else 'None'}",
         "",
     ]
     return Source("\n".join(lines), {}, arguments, (), entry)

@@ -44,14 +44,19 @@ def _mean(instr: Instr, xs: list[Text]) -> Text:
     return method(xs[0], "mean", **reduction_options(instr))
 
 
+def _key(spec: tuple[Any, ...], arrays: list[Text]) -> Text:
+    """Write an index as a value."""
+    return Text("np.index_exp[", text.index(spec, arrays), "]")
+
+
 def _put_add(instr: Instr, xs: list[Text]) -> Text:
     spec = instr.params["spec"]
-    key = f"np.index_exp[{text.index(spec, xs[1:])}]" if len(xs) != 2 or len(spec) != 1 else xs[1].code
-    return call("put_add", xs[0], Text(key), instr.params["shape"])
+    key = _key(spec, xs[1:]) if len(xs) != 2 or len(spec) != 1 else xs[1]
+    return call("put_add", xs[0], key, instr.params["shape"])
 
 
 def _at_set(instr: Instr, xs: list[Text]) -> Text:
-    return call("at_set", xs[0], Text(f"np.index_exp[{text.index(instr.params['spec'], xs[2:])}]"), xs[1])
+    return call("at_set", xs[0], _key(instr.params["spec"], xs[2:]), xs[1])
 
 
 def _take_along(instr: Instr, xs: list[Text]) -> Text:

@@ -7,22 +7,18 @@ by liveness, as for the registers of a compiler, with loops that run at least on
 from __future__ import annotations
 
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from glassgrad.compile.source.lines import Line
+from glassgrad.compile.numpy.text import Text, Token
+from glassgrad.compile.source.lines import Code, Line
 from glassgrad.compile.source.names import RESERVED
-from glassgrad.compile.source.repeats import Cut, cut
-
-_SAME = re.compile(r"\s*(\w+) = \1")
-_TARGETS = re.compile(r"\s*((?:[A-Za-z_]\w*, )*[A-Za-z_]\w*) = ")
 
 
-@dataclass(eq=False, slots=True)
-class Step:
-    """One line of code: what it makes and what it reads."""
+class Step(NamedTuple):
+    """One statement: the names that it makes and those that it reads."""
 
     makes: list[str]
     reads: set[str]
@@ -41,7 +37,7 @@ class Renamer:
         base: Mapping[str, str],
         lists: Iterable[str],
         fixed: Iterable[str],
-        returned: Iterable[str],
+        returned: Iterable[Text],
         taken: Iterable[str] = (),
     ) -> None:
         self.lines = lines
@@ -49,46 +45,39 @@ class Renamer:
         self.lists = set(lists)
         self.fixed = list(fixed)
         self.names = {*base, *self.fixed}
-        self.cuts = [[cut(code, self.names) for code in line.code] for line in lines]
-        self.steps: list[Step] = []
-        self.spans: list[tuple[int, int]] = []
-        self._read()
-        end = {name for text in returned for name in cut(text, self.names).tokens}
-        self.rivals = self._rivals(end)
-        self.final = self._choose({*RESERVED, *taken, "dloss"} - {*self.fixed})
+        self.steps = [self._step(code) for line in lines for code in line.code]
+        self.rivals = self._rivals({str(name) for text in returned for name in text.tokens} & self.names)
+        self.final: Mapping[str, Token] = self._choose({*RESERVED, *taken, "dloss"} - {*self.fixed})
 
     def renamed(self) -> list[Line]:
         """Return the lines with their final names."""
         lines = []
-        for line, cuts in zip(self.lines, self.cuts, strict=True):
-            code = [one for one in map(self._filled, cuts) if not _SAME.fullmatch(one)]
+        for line in self.lines:
+            code = [Code(self.now(one.left), one.sign, self.now(one.right)) for one in line.code]
+            code = [one for one in code if not one.makes or one.left.code != one.right.code]
             if code:
                 lines.append(replace(line, code=code))
         return lines
 
-    def text(self, code: str) -> str:
-        """Return other text about the program, with its final names."""
-        return self._filled(cut(code, self.names))
-
-    def _filled(self, one: Cut) -> str:
-        return one.filled(self.final.get(token, token) for token in one.tokens)
+    def now(self, text: Text) -> Text:
+        """Return a part of the program with its final names."""
+        return text.filled(Text.token(self.final.get(str(token), token)) for token in text.tokens)
 
     # --- who is in whose way --------------------------------------------------------------------------
 
-    def _read(self) -> None:
-        start: int | None = None
-        for line, cuts in zip(self.lines, self.cuts, strict=True):
-            for code, one in zip(line.code, cuts, strict=True):
-                if start is not None and not code.startswith("    "):
-                    self.spans.append((start, len(self.steps)))
-                    start = None
-                match = _TARGETS.match(code)
-                makes = [name for name in match[1].split(", ") if name in self.names] if match is not None else []
-                self.steps.append(Step(makes, {*one.tokens[len(makes) :]} & self.names))
-                if code.startswith("for "):
-                    start = len(self.steps)
-        if start is not None:
-            self.spans.append((start, len(self.steps)))
+    def _step(self, code: Code) -> Step:
+        makes = [name for name in code.makes if name in self.names]
+        return Step(makes, {str(token) for token in code.tokens[len(code.makes) :]} & self.names)
+
+    def _spans(self) -> dict[int, int]:
+        """Return where the steps of each loop end and begin."""
+        spans: dict[int, int] = {}
+        stop = 0
+        for inside, lines in itertools.groupby(self.lines, lambda line: line.inside):
+            start, stop = stop, stop + sum(len(line.code) for line in lines)
+            if inside:
+                spans[stop] = start
+        return spans
 
     def _rivals(self, end: set[str]) -> dict[str, set[str]]:
         """Return for each name those of the same base that are needed while it is made."""
@@ -96,13 +85,13 @@ class Renamer:
         live: dict[str, set[str]] = defaultdict(set)
         for name in end:
             live[self._base(name)].add(name)
-        stops = {stop: start for start, stop in self.spans}
+        stops = self._spans()
         for at in range(len(self.steps), 0, -1):
             if at in stops:
                 # What a turn reads before it makes it, the turn before has to leave alone.
                 for name in self._wanted(stops[at], at):
                     live[self._base(name)].add(name)
-            self._step(self.steps[at - 1], live, found)
+            self._meet(self.steps[at - 1], live, found)
         for name in self.fixed:
             for other in live[self._base(name)] - {name}:
                 found[name].add(other)
@@ -117,7 +106,7 @@ class Renamer:
             made |= {*step.makes}
         return wanted
 
-    def _step(self, step: Step, live: dict[str, set[str]], found: dict[str, set[str]]) -> None:
+    def _meet(self, step: Step, live: dict[str, set[str]], found: dict[str, set[str]]) -> None:
         for name in step.makes:
             group = live[self._base(name)]
             group.discard(name)

@@ -1,80 +1,33 @@
 """Finding lines that repeat: once for each turn of a loop of the user's, or for each of several equal layers.
 
-Lines are compared as text with the names and indices taken out, and only lines of the same place in the user's source
-are alike. In a loop each name plays one part: it is the same in every turn; it is made in the turn; it was made in the
-turn before; or it is one of several things, one a turn, that a list holds. With a name that fits no part there is no
-loop.
+Lines are compared without their names and indices, and only lines of the same place in the user's source are alike. In
+a loop each name plays one part: it is the same in every turn; it is made in the turn; it was made in the turn before;
+or it is one of several things, one a turn, that a list holds. With a name that fits no part there is no loop.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from glassgrad.compile.front.origin import Origin
-from glassgrad.compile.source.lines import Line, role_of
-from glassgrad.compile.source.statements import span_of, unnumbered
+from glassgrad.compile.front.origin import FORWARD, Origin
+from glassgrad.compile.numpy import text
+from glassgrad.compile.numpy.text import Text, Token
+from glassgrad.compile.source.lines import Code, Line, assign
+from glassgrad.compile.source.names import cut_at_numbers
+from glassgrad.compile.source.statements import place_of
 
-_TOKEN = re.compile(r"(?<![\w.\"'])(?:[A-Za-z_]\w*(?!\w|=[^=])|\d+(?![\w.]))|[\[\](){}]")
-_TARGETS = re.compile(r"((?:[A-Za-z_]\w*, )*[A-Za-z_]\w*) = ")
-
-Column = tuple[str | None, ...]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The code of a line with its names and the integers of its indices taken out."""
-
-    pieces: tuple[str, ...]
-    tokens: tuple[str, ...]
-
-    def filled(self, texts: Iterable[str]) -> str:
-        """Return the code with other texts in the places of the tokens."""
-        return self.pieces[0] + "".join(text + piece for text, piece in zip(texts, self.pieces[1:], strict=True))
+Column = tuple[Token | None, ...]
 
 
-def cut(code: str, names: set[str]) -> Cut:
-    """Take the names, and the integers that are indices, out of a line."""
-    pieces, tokens, last = [], [], 0
-    brackets: list[bool] = []  # of those that are open: whether they are an index
-    for match in _TOKEN.finditer(code):
-        sign, start = match[0], match.start()
-        if sign in "[({":
-            brackets.append(sign == "[" and start > 0 and (code[start - 1].isalnum() or code[start - 1] in "_])"))
-        elif sign in "])}":
-            brackets.pop()
-        elif sign in names or (sign.isdigit() and brackets and brackets[-1] and code[start - 1] in "[ :"):
-            pieces.append(code[last:start])
-            tokens.append(sign)
-            last = match.end()
-    return Cut((*pieces, code[last:]), tuple(tokens))
-
-
-@dataclass(frozen=True)
-class Skeleton:
-    """What lines have in common that repeat."""
-
-    pieces: tuple[str, ...]
-    section: str
-    comment: str
-    place: object
-
-
-def skeleton(line: Line, cut_line: Cut) -> Skeleton:
-    """Return the skeleton of a line."""
+def skeleton(line: Line) -> Hashable:
+    """Return what a line has in common with those that repeat it."""
     where = line.instr.where if line.instr is not None else None
     place: object = line.run.statement.unnumbered if line.run is not None else None
-    if isinstance(where, Origin) and role_of_line(line) == "forward":
-        # Spans, not offsets: Python's specialised instructions report another offset for the same place.
-        inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
-        place = (unnumbered(where.code, where.lasti), inner)
-    return Skeleton(cut_line.pieces, line.section, line.comment, place)
-
-
-def role_of_line(line: Line) -> str:
-    """Return the role of the instruction behind a line."""
-    return role_of(line.instr) if line.instr is not None else ""
+    if isinstance(where, Origin) and where.role == FORWARD:
+        place = place_of(where)
+    return tuple(code.shape for code in line.code), line.section, line.comment, place
 
 
 @dataclass(eq=False)
@@ -116,15 +69,19 @@ class Loop:
     listed: dict[Column, tuple[Family, int]] = field(default_factory=dict)
     outside: dict[Column, None] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
-    patches: dict[int, Cut] = field(default_factory=dict)
+    patches: dict[int, Code] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number for turn in self.turns for number in turn if number is not None]
 
     @property
     def first(self) -> int:
-        return min(number for turn in self.turns for number in turn if number is not None)
+        return min(self.numbers)
 
     @property
     def last(self) -> int:
-        return max(number for turn in self.turns for number in turn if number is not None)
+        return max(self.numbers)
 
     @property
     def saved(self) -> int:
@@ -135,21 +92,18 @@ class Loop:
         return len(self.labels) > 1 and self.labels[1] < self.labels[0]
 
 
-class Lines:
-    """The lines of one program, cut up."""
+class Lines(list[Line]):
+    """The lines of one program, and which of them are alike."""
 
-    def __init__(self, lines: Sequence[Line], names: set[str]) -> None:
-        self.lines = list(lines)
-        self.cuts = [cut("\n".join(line.code), names) for line in lines]
+    def __init__(self, lines: Iterable[Line]) -> None:
+        super().__init__(lines)
         # As numbers, which are compared often.
-        known: dict[Skeleton, int] = {}
-        found = [skeleton(line, one) for line, one in zip(self.lines, self.cuts, strict=True)]
-        self.skeletons = [known.setdefault(one, len(known)) for one in found]
+        known: dict[Hashable, int] = {}
+        self.skeletons = [known.setdefault(skeleton(line), len(known)) for line in self]
 
-    def targets(self, number: int) -> list[str]:
+    def targets(self, number: int) -> tuple[str, ...]:
         """Return the names that a line makes; none for a line that changes something in place."""
-        match = _TARGETS.match(self.lines[number].code[0])
-        return match[1].split(", ") if match is not None else []
+        return self[number].code[0].makes
 
     # --- the forward pass: lines that repeat one after another --------------------------------------
 
@@ -197,7 +151,7 @@ class Lines:
 
     def _is_torn(self, number: int) -> bool:
         """Tell whether the line before belongs to the same execution of a statement."""
-        return self.lines[number].run is not None and self.lines[number].run is self.lines[number - 1].run
+        return self[number].run is not None and self[number].run is self[number - 1].run
 
     def _repeats(self, first: int, period: int, turns: int) -> bool:
         spans = range(first, first + period * (turns - 1))
@@ -230,82 +184,58 @@ class Lines:
             loop = Loop(chosen, labels, leader)
             if first < low and sums is not None:
                 loop.sums, loop.patches = sums
-            if len(chosen) > 1 and self._fits(loop, families):
+            if len(chosen) > 1 and Fitter(self, loop, families).fits():
                 return loop
         return None
-
-    def _fits(self, loop: Loop, families: Sequence[Family]) -> bool:
-        before = {number: self.cuts[number] for number in loop.patches}
-        self.patch(loop.patches)
-        fits = Fitter(self, loop, families).fits()
-        self.patch(before)
-        return fits
-
-    def patch(self, patches: Mapping[int, Cut]) -> None:
-        """Put other lines in the place of some."""
-        for number, one in patches.items():
-            self.cuts[number] = one
 
     def _owned(self, leader: Loop) -> list[tuple[int, list[int]]]:
         """Return the lines of the backward pass by turn; nothing if those of a turn do not stand together."""
         label_of = {
-            id(self.lines[number]): label
+            id(self[number]): label
             for label, turn in zip(leader.labels, leader.turns, strict=True)
             for number in turn
             if number is not None
         }
-        found: list[tuple[int, list[int]]] = []
-        ended = False
-        for number, line in enumerate(self.lines):
-            label = label_of.get(id(line.owner)) if line.owner is not None else None
-            if label is None:
-                ended = bool(found)
-                continue
-            if found and found[-1][0] == label and not ended:
-                found[-1][1].append(number)
-            elif ended or (found and label != found[-1][0] - 1):
-                return []
-            else:
-                found.append((label, [number]))
-        return found
+        labels = enumerate(label_of.get(id(line.owner)) for line in self)
+        groups = itertools.groupby(labels, lambda one: one[1])
+        turns = [(label, [number for number, _ in group]) for label, group in groups if label is not None]
+        pairs = itertools.pairwise(turns)
+        return turns if all(b == a - 1 and own[-1] + 1 == more[0] for (a, own), (b, more) in pairs) else []
 
-    def _sums(self, lines: list[int], model: list[int]) -> tuple[dict[str, int], dict[int, Cut]] | None:
+    def _sums(self, lines: list[int], model: list[int]) -> tuple[dict[str, int], dict[int, Code]] | None:
         """Compare the first turn with the others, which add to what it makes; None if there are other differences."""
         if len(lines) != len(model):
             return None
         sums: dict[str, int] = {}
-        patches: dict[int, Cut] = {}
+        patches: dict[int, Code] = {}
         for number, like in zip(lines, model, strict=True):
-            mine, other = self.cuts[number], self.cuts[like]
             if self.skeletons[number] == self.skeletons[like]:
                 continue
-            if mine.pieces in _first_of(other.pieces):
-                sums[mine.tokens[0]] = number
-            elif other.pieces[1:3] == (" = ", " + ") and mine.pieces == (*other.pieces[:2], *other.pieces[3:]):
-                zero = f"{mine.tokens[0]}_zero"
+            mine, other = self[number].code[0], self[like].code[0]
+            if not mine.makes:
+                return None
+            target, zero = mine.makes[0], f"{mine.makes[0]}_zero"
+            added = text.binary(Text.token(zero), "+", mine.right, text.SUM)
+            if mine.shape in _first_of(other):
+                sums[target] = number
+            elif other.shape == assign(target, added).shape:
                 sums[zero] = number
-                patches[number] = Cut(other.pieces, (mine.tokens[0], zero, *mine.tokens[1:]))
+                patches[number] = assign(target, added)
             else:
                 return None
         return sums, patches
 
     def _shortened(self, lines: list[int], model: list[int]) -> list[int | None] | None:
         """Compare the last turn with the others, of whose lines it may lack some; None for other differences."""
-        result: list[int | None] = []
         rest = list(lines)
-        for other in model:
-            same = bool(rest) and self.skeletons[rest[0]] == other
-            result.append(rest.pop(0) if same else None)
-        return None if rest or len(lines) == 0 else result
+        result = [rest.pop(0) if rest and self.skeletons[rest[0]] == other else None for other in model]
+        return None if rest or not lines else result
 
 
-def _first_of(pieces: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield how the first term of a sum is written to which a line adds, or from which it takes away."""
-    if len(pieces) > 2 and pieces[1].startswith(" += "):
-        yield (pieces[0], pieces[1].replace(" += ", " = ", 1), *pieces[2:])
-    if len(pieces) > 2 and pieces[1].startswith(" -= "):
-        yield (pieces[0], pieces[1].replace(" -= ", " = -(", 1), *pieces[2:-1], f"{pieces[-1]})")
-        yield (pieces[0], pieces[1].replace(" -= ", " = -", 1), *pieces[2:])
+def _first_of(code: Code) -> list[object]:
+    """Return the shapes of the first term of a sum to which a statement adds, or from which it takes away."""
+    terms = {"+=": [code.right], "-=": [text.prefix("-", code.right), Text("-", code.right)]}
+    return [code._replace(sign="=", right=term).shape for term in terms.get(code.sign, ())]
 
 
 class Fitter:
@@ -315,7 +245,7 @@ class Fitter:
         self.lines = lines
         self.loop = loop
         self.families = families
-        self.makers: list[dict[str, tuple[int, int]]] = [
+        self.makers: list[dict[Token, tuple[int, int]]] = [
             {
                 name: (offset, place)
                 for offset, number in reversed(list(enumerate(turn)))
@@ -339,19 +269,19 @@ class Fitter:
         """Tell whether a line adds in place to numbers that a list from outside holds: only the list would change."""
         number = next(turn[offset] for turn in self.loop.turns if turn[offset] is not None)
         assert number is not None
-        instr = self.lines.lines[number].instr
-        in_place = self.lines.cuts[number].pieces[1].startswith((" += ", " -= "))
+        instr = self.lines[number].instr
+        in_place = self.lines[number].code[0].sign in {"+=", "-="}
         return in_place and target in self.loop.outside and (instr is None or instr.outputs[0].shape == ())
 
     def columns(self, offset: int) -> list[Column]:
         """Return the tokens of one line, each as it is in every turn; what a turn lacks is filled in where known."""
         numbers = [turn[offset] for turn in self.loop.turns]
-        count = next(len(self.lines.cuts[number].tokens) for number in numbers if number is not None)
-        columns = (
-            tuple(None if number is None else self.lines.cuts[number].tokens[at] for number in numbers)
-            for at in range(count)
-        )
-        return [self._completed(column) for column in columns]
+        rows = [itertools.repeat(None) if number is None else self._tokens(number) for number in numbers]
+        return [self._completed(column) for column in zip(*rows, strict=False)]
+
+    def _tokens(self, number: int) -> Sequence[Token]:
+        patch = self.loop.patches.get(number)
+        return self.lines[number].tokens if patch is None else patch.tokens
 
     def _completed(self, column: Column) -> Column:
         if column[-1] is not None:
@@ -363,16 +293,25 @@ class Fitter:
             return (*column[:-1], self.by_place[-1].get(made))
         if len(set(column[:-1])) == 1 and len(column) > 2:
             return (*column[:-1], first)
-        before = {maker.get(name) for name, maker in zip(column[1:-1], self.makers, strict=False) if name is not None}
-        if len(before) == 1 and None not in before:
-            place = before.pop()
-            return (*column[:-1], None if place is None else self.by_place[-2].get(place))
+        before = self._made_at(column[1:-1])
+        if before is not None:
+            return (*column[:-1], self.by_place[-2].get(before))
+        for family, offset in self._lists(column):
+            at = self.loop.labels[-1] + offset
+            return (*column[:-1], next((one for one, index in family.members.items() if index == at), None))
+        return column
+
+    def _made_at(self, names: Column) -> tuple[int, int] | None:
+        """Return where in the turns from the first on each of some names is made, if that is the same place."""
+        places = {maker.get(name) for name, maker in zip(names, self.makers, strict=False) if name is not None}
+        return places.pop() if len(places) == 1 else None
+
+    def _lists(self, column: Column) -> Iterator[tuple[Family, int]]:
+        """Yield the lists that hold a column, and by how much its indices are away from the turns'."""
         for family in self.families:
             offset = family.offset(column, self.loop.labels)
             if offset is not None:
-                at = self.loop.labels[-1] + offset
-                return (*column[:-1], next((one for one, index in family.members.items() if index == at), None))
-        return column
+                yield family, offset
 
     def _place(self, column: Column) -> bool:
         loop = self.loop
@@ -387,13 +326,12 @@ class Fitter:
             return True
         if len(set(column)) == 1:
             return True
-        if all(one is not None and one.isdigit() for one in column):
+        if all(isinstance(one, int) for one in column):
             return step(column, loop.labels) is not None
         return self._from_before(column) or self._from_list(column)
 
     def _from_before(self, column: Column) -> bool:
-        before = {maker.get(name) for name, maker in zip(column[1:], self.makers, strict=False) if name is not None}
-        place = before.pop() if len(before) == 1 else None
+        place = self._made_at(column[1:])
         if place is None or column[0] is None or any(column[0] in maker for maker in self.makers):
             return False
         source = tuple(one.get(place) for one in self.by_place)
@@ -406,18 +344,16 @@ class Fitter:
     def _from_list(self, column: Column) -> bool:
         if any(name in maker for name in column if name is not None for maker in self.makers):
             return False
-        for family in self.families:
-            offset = family.offset(column, self.loop.labels)
-            if offset is not None:
-                self.loop.listed[column] = family, offset
-                return True
-        if None in column or any(name.isdigit() for name in column if name is not None):
+        for found in self._lists(column):
+            self.loop.listed[column] = found
+            return True
+        if not all(isinstance(one, str) for one in column):
             return False
         self.loop.outside[column] = None
         return True
 
 
-def step(column: Column, labels: Sequence[int]) -> tuple[int, int] | None:
+def step(column: Column | Sequence[int], labels: Sequence[int]) -> tuple[int, int] | None:
     """Write integers as slope * turn + first; None where they do not grow evenly."""
     values = [int(one or 0) for one in column]
     slope = (values[1] - values[0]) // (labels[1] - labels[0])
@@ -436,18 +372,16 @@ def index_text(variable: str, slope: int, first: int) -> str:
     return scaled if first == 0 else f"{scaled} {sign} {abs(first)}"
 
 
-def pattern(names: Mapping[str, int] | Sequence[str]) -> tuple[str, str, int, int] | None:
+def pattern(names: Sequence[str]) -> tuple[str, str, int, int] | None:
     """Write names that differ in one number as (what is before it, what is after, slope, first)."""
-    listed = list(names)
-    parts = [re.split(r"(\d+)", name) for name in listed]
-    if len(listed) < 2 or any(len(part) != len(parts[0]) for part in parts):
+    parts = [cut_at_numbers(name) for name in names]
+    if len(names) < 2 or any(len(part) != len(parts[0]) for part in parts):
         return None
     varying = [at for at in range(len(parts[0])) if len({part[at] for part in parts}) > 1]
-    if len(varying) != 1 or varying[0] % 2 == 0:
+    if len(varying) != 1:
         return None
-    at = varying[0]
-    numbers = tuple(part[at] for part in parts)
-    if any(str(int(one)) != one for one in numbers):
+    (at,) = varying
+    if not all(part[at].isdigit() and str(int(part[at])) == part[at] for part in parts):
         return None
-    found = step(numbers, range(len(numbers)))
+    found = step([int(part[at]) for part in parts], range(len(parts)))
     return None if found is None else ("".join(parts[0][:at]), "".join(parts[0][at + 1 :]), *found)

@@ -8,21 +8,21 @@ in as arguments. Where turns differ (the first layer, the last), their lines sta
 from __future__ import annotations
 
 import itertools
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.numpy import text
-from glassgrad.compile.source.lines import Line
-from glassgrad.compile.source.names import RESERVED
+from glassgrad.compile.numpy.text import Text, Token
+from glassgrad.compile.source.lines import Body, Code, Line, assign
+from glassgrad.compile.source.names import without_numbers
 from glassgrad.compile.source.rename import Renamer
 from glassgrad.compile.source.repeats import Column, Family, Fitter, Lines, Loop, index_text, pattern, step
 from glassgrad.compile.source.statements import loop_of
 
 _LEAST = 6  # lines that a loop has to save, forward and back
-_ENTRIES = re.compile(r"(?<=[(,= ])\[(\w+)\[\d+\](?:, \1\[\d+\])+\]")
 _ROOM = 100  # width of a line that makes lists
 
 
@@ -34,56 +34,51 @@ class Roller:
         given: lists of arguments that take the place of their entries.
     """
 
-    def __init__(
-        self,
-        lines: Sequence[Line],
-        base: Mapping[str, str],
-        names: Iterable[str],
-        returned: Iterable[str],
-        inputs: Sequence[str] = (),
-    ) -> None:
-        self.names = {*names, *base}  # values that passed through have several
-        self.base = dict(base)
-        self.taken = self.names | RESERVED
+    def __init__(self, body: Body, returned: Iterable[str], inputs: Sequence[str] = ()) -> None:
+        self.lines = Lines(body.lines)
+        self.namer = body.namer
+        self.base = body.namer.base
         self.returned = set(returned)
         self.inputs = inputs
-        self.lines = Lines(lines, self.names)
-        self.refer: dict[str, str] = {}
+        self.refer: dict[Token, Text] = {}
         self.local: dict[str, str] = {}
         self.indices: set[str] = set()
         self.given: list[Family] = []
         self.families: list[Family] = []
         self.loops: dict[int, Loop] = {}
-        self.variables: dict[int, str] = {}
         self.kept: dict[Column, Family | str] = {}
-        self.before: dict[int, list[tuple[str, list[str], bool]]] = defaultdict(list)
+        self.before: dict[int, list[Code]] = defaultdict(list)
         self.lists: dict[int, list[Family]] = defaultdict(list)
 
     def rolled(self) -> list[Line]:
         """Return the lines with loops in the place of repetitions."""
         taken = []
-        for section, (low, high) in self._sections():
+        for section, low, high in self._stretches(lambda line: line.section):
             if section != "backward":
                 taken += [one for one in map(self._consider, self.lines.repetitions(low, high)) if one is not None]
         # In the order of the program, so that what a loop begins with is settled before it.
-        free = dict(self._free_ranges(taken))
-        for at, leader in sorted([*((low, None) for low in free), *self._beginnings(taken)], key=lambda one: one[0]):
-            if leader is not None:
-                self._go_back(leader)
+        ways = ((self._way_back(leader), leader) for leader in taken)
+        steps: list[tuple[int, Loop | int]] = [(back.first, leader) for back, leader in ways if back is not None]
+        for at, what in sorted([*steps, *self._free_ranges(taken)], key=lambda one: one[0]):
+            if isinstance(what, Loop):
+                self._go_back(what)
                 continue
-            for loop in self.lines.repetitions(at, free[at]):
+            for loop in self.lines.repetitions(at, what):
                 if not loop.outside:
                     self._consider(loop)
         self._adopt()
         arguments = self.arguments()
         lists = [family.name for family in self.families if not family.given]
-        end = [self.refer.get(one, one) for one in self.returned]
+        end = map(self._referred, self.returned)
         self.renamer = Renamer([*self._written()], self.base, lists, arguments, end, self.indices)
         return self.renamer.renamed()
 
-    def now(self, name: str) -> str:
+    def now(self, name: str) -> Text:
         """Return what a value is called that had this name before."""
-        return self.renamer.text(self.refer.get(name) or self.local.get(name, name))
+        return self.renamer.now(self._referred(name if name in self.refer else self.local.get(name, name)))
+
+    def _referred(self, token: Token) -> Text:
+        return self.refer.get(token) or Text.token(token)
 
     def arguments(self) -> dict[str, list[str]]:
         """Return the arguments of the program, each with the inputs that it holds: one, or those of several layers."""
@@ -93,38 +88,32 @@ class Roller:
             result.setdefault(family.name if family is not None else name, []).append(name)
         return result
 
-    def _sections(self) -> list[tuple[str, tuple[int, int]]]:
-        found = []
-        for section, group in itertools.groupby(range(len(self.lines.lines)), lambda n: self.lines.lines[n].section):
-            numbers = list(group)
-            found.append((section, (numbers[0], numbers[-1] + 1)))
-        return found
+    def _stretches(self, key: Callable[[Line], Any]) -> Iterator[tuple[Any, int, int]]:
+        """Yield stretches of lines that are alike in something: what it is, begin and end."""
+        stop = 0
+        for common, group in itertools.groupby(self.lines, key):
+            start, stop = stop, stop + sum(1 for _ in group)
+            yield common, start, stop
 
     # --- deciding -------------------------------------------------------------------------------------
 
-    def _beginnings(self, taken: Sequence[Loop]) -> Iterator[tuple[int, Loop]]:
-        """Yield where the ways back through loops begin."""
-        for leader in taken:
-            back = self.lines.ways_back(leader, self.families)
-            if back is not None:
-                yield back.first, leader
+    def _way_back(self, leader: Loop) -> Loop | None:
+        return self.lines.ways_back(leader, self.families)
 
     def _go_back(self, leader: Loop) -> None:
-        back = self.lines.ways_back(leader, self.families)
+        back = self._way_back(leader)
         if back is not None:
             holders = {column: self._holder(column, back) for column in back.outside}
             self._take(back, holders, {column: self._keeper(column, back) for column in back.made})
 
     def _free_ranges(self, taken: Sequence[Loop]) -> Iterator[tuple[int, int]]:
         """Yield the stretches of the backward pass that belong to no loop of the forward pass."""
-        inside = {id(self.lines.lines[number or 0]) for loop in taken for turn in loop.turns for number in turn}
-        for (section, free), group in itertools.groupby(
-            range(len(self.lines.lines)),
-            lambda n: (self._section(n), id(self.lines.lines[n].owner) not in inside),
+        inside = {id(self.lines[number or 0]) for loop in taken for turn in loop.turns for number in turn}
+        for free, low, high in self._stretches(
+            lambda line: line.section == "backward" and id(line.owner) not in inside
         ):
-            numbers = list(group)
-            if section == "backward" and free:
-                yield numbers[0], numbers[-1] + 1
+            if free:
+                yield low, high
 
     def _consider(self, loop: Loop) -> Loop | None:
         """Take a loop if it, and the way back through it, save enough."""
@@ -144,7 +133,7 @@ class Roller:
     def _number(self, loop: Loop) -> None:
         """Let the turns have the numbers of their layers, where those before them are there as well."""
         for column in loop.outside:
-            found = pattern([one or "" for one in column])
+            found = pattern([str(one) for one in column])
             if found is None or not set(column) <= set(self.inputs):
                 continue
             front, after, slope, first = found
@@ -154,7 +143,7 @@ class Roller:
 
     def _holder(self, column: Column, loop: Loop) -> Family:
         """Return the list of things that turns find outside."""
-        names = [one for one in column if one is not None]
+        names = _names(column)
         members = dict(zip(names, loop.labels, strict=True))
         found = pattern(names)
         found = None if found is None or found[2] < 1 else found
@@ -172,16 +161,20 @@ class Roller:
 
     def _keeper(self, column: Column, loop: Loop) -> Family | None:
         """Return the list of what turns make, if more than the last is looked at later."""
-        later = self.returned | {name for one in self.lines.cuts[loop.last + 1 :] for name in one.tokens}
+        later = self._later(loop)
         carried = next((one for one, source in loop.carried.items() if source == column), None)
         if not any(name in later for name in column[:-1]) and not (carried and self._read_late(column, carried, loop)):
             return None
         labels = (loop.leader or loop).labels
         shift = int(carried is not None and not loop.backwards)
-        members = {name: at + shift for name, at in zip(column, loop.labels, strict=True) if name is not None}
+        members = {str(name): at + shift for name, at in zip(column, loop.labels, strict=True) if name is not None}
         if carried is not None:
-            members[carried[0] or ""] = loop.labels[0] + int(loop.backwards)
+            members[str(carried[0])] = loop.labels[0] + int(loop.backwards)
         return Family("", members, max(labels) + 1 + int(carried is not None))
+
+    def _later(self, loop: Loop) -> set[Token]:
+        """Return what is looked at after a loop."""
+        return {*self.returned, *(token for line in self.lines[loop.last + 1 :] for token in line.tokens)}
 
     def _read_late(self, column: Column, carried: Column, loop: Loop) -> bool:
         """Tell whether a turn reads what the turn before made after it has made its own."""
@@ -189,25 +182,25 @@ class Roller:
         made = loop.made[column][0]
         maker = next(turn[made] for turn in loop.turns if turn[made] is not None)
         # Zeros that something is added to are made before that is read.
-        made += maker is None or len(self.lines.lines[maker].code) == 1
+        made += maker is None or len(self.lines[maker].code) == 1
         return any(carried in fitter.columns(offset) for offset in range(made, len(loop.turns[0])))
 
     def _take(self, loop: Loop, outside: Mapping[Column, Family], made: Mapping[Column, Family | None]) -> None:
         """Give everything in a loop its name."""
-        self.lines.patch(loop.patches)
         self.base.update({name: self.base.get(name.removesuffix("_zero"), name) for name in loop.sums})
         self.loops[loop.first] = loop
         for column, family in outside.items():
             self._name_list(family, family.members, family.members if family.given else ())
-            first = column[loop.labels.index(min(loop.labels))] or ""
+            first = str(column[loop.labels.index(min(loop.labels))])
             loop.listed[column] = family, family.members[first] - min(loop.labels)
             if family.given:
                 self.given.append(family)
             else:
-                self.before[loop.first].append((family.name, [*family.members], True))
+                members = Text("[", text.listed(map(Text.token, family.members)), "]")
+                self.before[loop.first].append(assign(family.name, members))
         for column, keeper in made.items():
             carried = next((one for one, source in loop.carried.items() if source == column), None)
-            start = carried[0] if carried is not None else None
+            start = str(carried[0]) if carried is not None else None
             if keeper is None:
                 self._name_variable(column, start, loop)
             else:
@@ -215,18 +208,16 @@ class Roller:
 
     def _name_variable(self, column: Column, start: str | None, loop: Loop) -> None:
         """Name what only the turn itself looks at, or the turn after it."""
-        last = next(name for name in reversed(column) if name is not None)
-        own = [one for one in column if one is not None]
-        later = self.returned | {name for one in self.lines.cuts[loop.last + 1 :] for name in one.tokens}
-        takes_over = start is not None and start not in later and self._begins_only(start, loop)
-        variable = self._fresh(self._common(own), [*own, start] if takes_over and start is not None else own)
+        own = _names(column)
+        takes_over = start is not None and start not in self._later(loop) and self._begins_only(start, loop)
+        variable = self.namer.take(self._common(own), free=[*own, start] if takes_over else own)
         self.kept[column] = variable
         self.local.update(dict.fromkeys(own, variable))
-        self.refer[last] = variable
-        if takes_over and start is not None:
-            self.refer[start] = variable
+        self.refer[own[-1]] = Text.token(variable)
+        if start is not None and takes_over:
+            self.refer[start] = Text.token(variable)
         elif start is not None:
-            self.before[loop.first].append((variable, [start], False))
+            self.before[loop.first].append(assign(variable, Text.token(start)))
 
     def _begins_only(self, start: str, loop: Loop) -> bool:
         """Tell whether what the first turn begins with is made for that alone, so that the turns may overwrite it."""
@@ -236,12 +227,12 @@ class Roller:
 
     def _name_kept(self, column: Column, family: Family, start: str | None, loop: Loop) -> None:
         maker = None if start is None else self._plain_maker(start, loop)
-        own = [one for one in column if one is not None]
+        own = _names(column)
         self._name_list(family, own, own if maker is None else family.members)
         self.kept[column] = family
         self.lists[loop.first if maker is None else maker].append(family)
         if start is not None and maker is None:
-            self.before[loop.first].append((f"{family.name}[{family.members[start]}]", [start], False))
+            self.before[loop.first].append(assign(_entry(family, family.members[start]), Text.token(start)))
 
     def _plain_maker(self, name: str, before: Loop | None = None) -> int | None:
         """Return the number of the line that makes a name, if it is in no loop and no list has it."""
@@ -250,7 +241,7 @@ class Roller:
         if before is not None and name in before.sums:
             return before.first
         inside = {number for loop in self.loops.values() for turn in loop.turns for number in turn}
-        for number in range(len(self.lines.lines)):
+        for number in range(len(self.lines)):
             if name in self.lines.targets(number):
                 return number if number not in inside and len(self.lines.targets(number)) == 1 else None
         return None
@@ -267,7 +258,7 @@ class Roller:
                 maker = None if name in family.members else self._plain_maker(name)
                 if maker is not None:
                     family.members[name] = index
-                    self.refer[name] = f"{family.name}[{index}]"
+                    self.refer[name] = _entry(family, index)
                     first = min(first, maker)
             if first < at:
                 self.lists[at].remove(family)
@@ -278,8 +269,8 @@ class Roller:
     def _name_list(self, family: Family, own: Iterable[str], replaced: Iterable[str]) -> None:
         """Name a list after what is in it; some of that is called by its place in the list from now on."""
         replaced = [*replaced]
-        family.name = self._fresh(self._common([*own]), replaced)
-        self.refer.update({one: f"{family.name}[{family.members[one]}]" for one in replaced})
+        family.name = self.namer.take(self._common([*own]), free=replaced)
+        self.refer.update({one: _entry(family, family.members[one]) for one in replaced})
         self.families.append(family)
 
     def _common(self, names: Sequence[str]) -> str:
@@ -288,54 +279,66 @@ class Roller:
         if len(bases) == 1:
             return bases.pop()
         found = pattern(names)
-        stem = re.sub(r"_?\d+", "", names[0]) if found is None else f"{found[0].rstrip('_')}{found[1]}"
+        stem = without_numbers(names[0]) if found is None else f"{found[0].rstrip('_')}{found[1]}"
         stem = stem.strip("_")
         return stem if stem.isidentifier() else f"each_{names[0]}"
-
-    def _fresh(self, wanted: str, own: Sequence[str] = ()) -> str:
-        """Return a name that nothing else has; one of `own`, which the loop replaces, may be used again."""
-        taken = self.taken - set(own)
-        tries = itertools.chain((wanted,), (f"{wanted}_{number}" for number in itertools.count(2)))
-        name = next(one for one in tries if one not in taken)
-        self.taken.add(name)
-        self.base[name] = wanted
-        return name
 
     # --- writing --------------------------------------------------------------------------------------
 
     def _section(self, number: int) -> str:
-        return self.lines.lines[number].section
+        return self.lines[number].section
 
     def _written(self) -> Iterator[Line]:
         number = 0
-        while number < len(self.lines.lines):
+        while number < len(self.lines):
             loop = self.loops.get(number)
             yield from self._new_lists(self.lists.get(number, ()), self._section(number))
             yield from self._zeros(loop)
-            for target, names, listed in self.before.get(number, ()):
-                items = ", ".join(self.refer.get(one, one) for one in names)
-                yield Line([f"{target} = [{items}]" if listed else f"{target} = {items}"], "", self._section(number))
+            for code in self.before.get(number, ()):
+                begun = code.right.filled(map(self._referred, code.right.tokens))
+                yield Line([code._replace(right=begun)], "", self._section(number))
             if loop is None:
-                yield self._line(number, [self.refer.get(one, one) for one in self.lines.cuts[number].tokens])
+                yield self._line(number, [*map(self._referred, self.lines[number].tokens)])
                 number += 1
             else:
                 yield from self._loop(loop)
                 number = loop.last + 1
 
-    def _line(self, number: int, texts: Iterable[str], indent: str = "") -> Line:
-        code = self._whole_lists(self.lines.cuts[number].filled(texts)).split("\n")
-        return replace(self.lines.lines[number], code=[f"{indent}{one}" for one in code])
+    def _line(self, number: int, texts: Sequence[Text], *, inside: bool = False) -> Line:
+        line = self.lines[number]
+        rest = iter(texts)
+        code = []
+        for one in line.code:
+            left = one.left.filled([next(rest) for _ in one.left.tokens])
+            code.append(Code(left, one.sign, self._filled(one.right, [next(rest) for _ in one.right.tokens])))
+        return replace(line, code=code, inside=inside)
 
-    def _whole_lists(self, code: str) -> str:
-        """Write ``[h[1], h[2], h[3]]`` as ``h[1:4]``, and as ``h`` if it is all of it."""
-        for match in _ENTRIES.finditer(code):
-            indices = [int(one) for one in re.findall(r"\[(\d+)\]", match[0])]
-            length = next((one.length for one in self.families if one.name == match[1]), 0)
-            low, high = indices[0], indices[-1] + 1
-            if indices == list(range(low, high)) and length:
-                part = "" if (low, high) == (0, length) else f"[{low or ''}:{high if high < length else ''}]"
-                code = code.replace(match[0], f"{match[1]}{part}")
-        return code
+    def _filled(self, code: Text, texts: list[Text]) -> Text:
+        """Put texts in the places of tokens; write ``[h[1], h[2]]`` as ``h[1:3]``, and as ``h`` if it is all of it."""
+        pieces = [*code.pieces]
+        starts = [at for at in range(len(texts)) if pieces[at] != ", "]
+        for start, stop in reversed([*itertools.pairwise([*starts, len(texts)])]):
+            # Not an index: x[h[1], h[2]].
+            is_list = pieces[start].endswith(("([", " [", "=[")) or (pieces[start] == "[" and not start)
+            part = self._part(texts[start:stop]) if is_list and pieces[stop].startswith("]") else None
+            if part is not None:
+                pieces[start : stop + 1] = [pieces[start][:-1], pieces[stop][1:]]
+                texts[start:stop] = [part]
+        return Text.woven(pieces, texts, code.level)
+
+    def _part(self, entries: Sequence[Text]) -> Text | None:
+        """Write several entries of a list that stand one behind the other as a part of it."""
+        if len(entries) < 2 or any(
+            one.pieces != ("", "[", "]") or one.tokens[0] != entries[0].tokens[0] for one in entries
+        ):
+            return None
+        name, low = entries[0].tokens
+        length = next((one.length for one in self.families if one.name == name), 0)
+        high = int(low) + len(entries)
+        if not length or [one.tokens[1] for one in entries] != [*range(int(low), high)]:
+            return None
+        part = "" if (low, high) == (0, length) else f"[{low or ''}:{high if high < length else ''}]"
+        return Text(Text.token(name), part)
 
     def _new_lists(self, families: Iterable[Family], section: str) -> Iterator[Line]:
         """Make empty lists, several in a line."""
@@ -347,16 +350,16 @@ class Roller:
                     count -= 1
                 now, names = names[:count], names[count:]
                 made = f"[None] * {length}" if count == 1 else f"([None] * {length} for _ in range({count}))"
-                yield Line([f"{', '.join(now)} = {made}"], "", section)
+                yield Line([assign(text.listed(map(Text.token, now)), Text(made))], "", section)
 
     def _zeros(self, loop: Loop | None) -> Iterator[Line]:
         """Begin the sums that every turn of a loop adds to."""
         for name, number in loop.sums.items() if loop is not None else ():
-            instr = self.lines.lines[number].instr
+            instr = self.lines[number].instr
             assert instr is not None
-            zeros = text.call("np.zeros", instr.output.shape, instr.output.dtype).code
+            zeros = text.call("np.zeros", instr.output.shape, instr.output.dtype)
             shape = str(instr.output.shape) if instr.output.shape else "scalar"
-            yield Line([f"{self.refer.get(name, name)} = {zeros}"], shape, self._section(number))
+            yield Line([assign(self._referred(name), zeros)], shape, self._section(number))
 
     def _loop(self, loop: Loop) -> Iterator[Line]:
         section = self._section(loop.first)
@@ -364,43 +367,54 @@ class Roller:
         low, high = min(loop.labels), max(loop.labels) + 1
         order = f"range({high})" if low == 0 else f"range({low}, {high})"
         order = f"reversed({order})" if loop.backwards else order
-        yield Line([f"for {variable} in {order}:"], comment, section)
-        fitter = Fitter(self.lines, Loop(loop.turns, loop.labels, sums=loop.sums), self.families)
+        yield Line([Code(Text(), "", Text(f"for {variable} in {order}:"))], comment, section)
+        fitter = Fitter(self.lines, loop, self.families)
         model = loop.turns[1 if loop.sums else 0]
         for offset, number in enumerate(model):
             assert number is not None
             texts = [self._text(column, loop, variable) for column in fitter.columns(offset)]
-            yield self._line(number, texts, "    ")
+            yield self._line(number, texts, inside=True)
 
-    def _text(self, column: Column, loop: Loop, variable: str) -> str:
+    def _text(self, column: Column, loop: Loop, variable: str) -> Text:
         """Return what stands in the loop for one name or index."""
         if column in loop.listed:
             family, offset = loop.listed[column]
-            return f"{family.name}[{index_text(variable, 1, offset)}]"
+            return _entry(family, index_text(variable, 1, offset))
         source = loop.carried.get(column, column)
         kept = self.kept.get(source)
         if isinstance(kept, str):
-            return kept
+            return Text.token(kept)
         if kept is not None:
             turn = next(one for one, name in enumerate(source) if name is not None)
-            offset = kept.members[source[turn] or ""] - loop.labels[turn]
+            offset = kept.members[str(source[turn])] - loop.labels[turn]
             offset += 0 if source is column else 1 if loop.backwards else -1
-            return f"{kept.name}[{index_text(variable, 1, offset)}]"
-        first = column[0] or ""
-        if first.isdigit():
-            return index_text(variable, *(step(column, loop.labels) or (0, int(first))))
-        return self.refer.get(first, first)
+            return _entry(kept, index_text(variable, 1, offset))
+        first = column[0]
+        assert first is not None
+        if isinstance(first, int):
+            return Text(index_text(variable, *(step(column, loop.labels) or (0, first))))
+        return self._referred(first)
 
     def _heading(self, loop: Loop) -> tuple[str, str]:
         """Return the comment of a loop, which is the user's, and its variable."""
         loop = loop.leader or loop
-        line = self.lines.lines[loop.first]
+        line = self.lines[loop.first]
         where = line.instr.where if line.instr is not None else None
         found = None
         if isinstance(where, Origin):
             found = loop_of(where.code, where.lasti) or (loop_of(*where.outer) if where.outer is not None else None)
         comment, variable = found or (line.run.text if line.run is not None else "", None)
         names = [variable if variable not in {None, "_"} else "i", "i", "j", "k", "turn"]
-        index = next(name for name in names if name not in self.taken)
+        index = next(name for name in names if name not in self.namer.taken)
         self.indices.add(index)
         return comment, index
+
+
+def _names(column: Column) -> list[str]:
+    """Return the names of a column, without the turns that lack one."""
+    return [str(one) for one in column if one is not None]
+
+
+def _entry(family: Family, at: int | str) -> Text:
+    """Write an entry of a list."""
+    return Text(Text.token(family.name), "[", Text.token(at) if isinstance(at, int) else at, "]")

@@ -51,14 +51,10 @@ def assigned(run: Run, users: Mapping[Var, Sequence[Instr]]) -> dict[Var, str]:
     """
     targets = run.statement.targets
     results = [var for instr in run.instrs for var in instr.outputs]
-    if len(targets) == 1 and run.instrs[-1].op == "at_set":
-        return {results[-1]: targets[0]}
-    if (len(targets) == 1 or run.statement.returns) and not gives_the_value(run):
-        return {}
     if len(targets) == 1:
-        return {results[-1]: targets[0]}
+        return {results[-1]: targets[0]} if run.instrs[-1].op == "at_set" or gives_the_value(run) else {}
     if run.statement.returns:
-        name = _name_at_caller(run)
+        name = _name_at_caller(run) if gives_the_value(run) else None
         return {results[-1]: name} if name is not None else {}
     inside = set(run.instrs)
     leaving = [var for var in results if any(_is_forward(user) and user not in inside for user in users.get(var, ()))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
 from glassgrad.compile.source.expressions import ExpressionWriter
-from glassgrad.compile.source.lines import Body, Line, role_of, rule_text
+from glassgrad.compile.source.lines import Body, Code, Line, assign, role_of, rule_text
 from glassgrad.compile.source.recognise import FORMULAS
 from glassgrad.compile.source.runs import Run, assigned, forward_runs
-from glassgrad.compile.source.statements import span_of, unnumbered
+from glassgrad.compile.source.statements import place_of
 from glassgrad.ops.places import IndexArray
 
 _LARGE = 16  # an expression of more operations than this is not put into another one
@@ -85,7 +85,8 @@ class BodyWriter(ExpressionWriter):
         for value, total in self.derived.cotangents.items():
             if value in self.body.names:
                 self._name_total(total, self.body.names[value])
-            self._note_value(total, value)
+            for one in (total, *self._partial_sums(total)):
+                self.value_of.setdefault(one, value)
         for leaf, gradient in self.derived.gradients:
             self._name_total(gradient, self.body.names.get(leaf) or leaf.name or "input")
 
@@ -95,24 +96,19 @@ class BodyWriter(ExpressionWriter):
             return
         name = self.namer.take(f"d{of}", f"d{self.namer.base.get(of, of)}")
         self.body.names[total] = name
-        instr = self.producer.get(total)
-        while instr is not None and role_of(instr) == GATHER and instr.op in _SUMS:
-            partial = instr.inputs[0]
-            grows = isinstance(partial, Var) and partial.shape != total.shape
-            if not isinstance(partial, Var) or grows or partial in self.body.names or self.uses[partial] != 1:
+        for partial in self._partial_sums(total):
+            if partial.shape != total.shape or partial in self.body.names:
                 return
             self.body.names[partial] = name
-            instr = self.producer.get(partial)
 
-    def _note_value(self, total: Var, value: Var) -> None:
-        """Note what a cotangent and the partial sums that lead up to it are for."""
-        self.value_of.setdefault(total, value)
+    def _partial_sums(self, total: Var) -> Iterator[Var]:
+        """Yield the sums that lead up to a cotangent and to nothing else."""
         instr = self.producer.get(total)
         while instr is not None and role_of(instr) == GATHER and instr.op in _SUMS:
             partial = instr.inputs[0]
             if not isinstance(partial, Var) or self.uses[partial] != 1:
                 return
-            self.value_of.setdefault(partial, value)
+            yield partial
             instr = self.producer.get(partial)
 
     def _aliases(self, run: Run) -> None:
@@ -126,7 +122,7 @@ class BodyWriter(ExpressionWriter):
                 before, wanted = self.body.names[total], f"d{name}"
                 if before != wanted and self.namer.free(wanted):
                     self.body.names[total] = self.namer.take(wanted, f"d{self.namer.base.get(name, name)}")
-                    line = Line([f"{wanted} = {before}"], "[passes through]", "backward", None, run)
+                    line = Line([assign(wanted, Text.token(before))], "[passes through]", "backward", None, run)
                     line.owner, line.source = self.line_of.get(instr), self._passed_through(var)
                     self.body.lines.append(line)
 
@@ -157,7 +153,7 @@ class BodyWriter(ExpressionWriter):
         if len(instr.outputs) == 1 and self._goes_inline(instr):
             self.inline[out] = written
             return
-        targets = ", ".join(self.name(var, instr) for var in instr.outputs)
+        targets = [self.name(var, instr) for var in instr.outputs]
         self.written.update(instr.outputs)
         self._add(Line([self._assignment(instr, targets, written)], comment, section, instr))
 
@@ -176,14 +172,13 @@ class BodyWriter(ExpressionWriter):
             stack += [self.producer[var] for var in parts if self.producer[var] not in self.line_of]
         self.body.lines.append(line)
 
-    def _assignment(self, instr: Instr, target: str, written: Text) -> str:
+    def _assignment(self, instr: Instr, targets: Sequence[str], written: Text) -> Code:
         if role_of(instr) == GATHER and instr.op in _SUMS and isinstance(instr.inputs[0], Var):
             before = instr.inputs[0]
             fits = before.shape == instr.output.shape and before not in self.inline and self._owns(before)
-            if self.body.names.get(before) == target and fits:
-                added = self.operand(instr.inputs[1])
-                return f"{target} {_SUMS[instr.op]}= {added.code}"
-        return f"{target} = {written.code}"
+            if self.body.names.get(before) == targets[0] and fits:
+                return assign(targets[0], self.operand(instr.inputs[1]), f"{_SUMS[instr.op]}=")
+        return assign(text.listed(map(Text.token, targets)), written)
 
     def _owns(self, var: Var) -> bool:
         """Tell whether a value has memory of its own, so that adding to it in place changes nothing else."""
@@ -209,9 +204,9 @@ class BodyWriter(ExpressionWriter):
         """Return where an instruction comes from, whichever turn of a loop it belongs to."""
         made = self.derived.forward_of(instr) if role_of(instr) != FORWARD else None
         if made is None or not isinstance(instr.where, Origin) or instr.where.rule in FORMULAS:
-            return place(instr)
-        inner = None if instr.where.inner is None else (instr.where.inner[0], span_of(*instr.where.inner))
-        return (place(made), inner, instr.where.role, instr.where.argument, instr.op, instr.outputs[0].shape)
+            return _place_of(instr)
+        _, inner = place_of(instr.where)
+        return (_place_of(made), inner, instr.where.role, instr.where.argument, instr.op, instr.outputs[0].shape)
 
     def _is_term(self, instr: Instr) -> bool:
         """Tell whether a value is nothing but one term of a cotangent, which in some turns may be all of it."""
@@ -263,7 +258,7 @@ class BodyWriter(ExpressionWriter):
             stack.extend(instr.reads())
         return False
 
-    def _written_at(self, instr: Instr) -> list[str]:
+    def _written_at(self, instr: Instr) -> list[Code]:
         """Write `x[index] = value`, to a copy of x unless nobody looks at the x before."""
         source, value, *arrays = instr.inputs
         before, written = self.operand(source), self.operand(value)
@@ -280,18 +275,18 @@ class BodyWriter(ExpressionWriter):
         # What operators make of arrays without dimensions are numbers, which cannot be written to.
         made_by = self.producer.get(source)
         number = not source.shape and not fresh and (made_by is None or made_by.op != instr.op)
-        copied = f"np.array({before.code})" if number else f"{before.at(text.ATOM)}.copy()"
-        first = before.code if fresh or (alone and not number) else copied
-        made = [] if target == first else [f"{target} = {first}"]
-        return [*made, f"{target}[{key}] = {written.code}"]
+        copied = text.call("np.array", before) if number else text.method(before, "copy")
+        first = before if fresh or (alone and not number) else copied
+        made = [] if target == first.code else [assign(target, first)]
+        return [*made, assign(_entry(target, key), written)]
 
-    def _scatter(self, instr: Instr) -> list[str]:
+    def _scatter(self, instr: Instr) -> list[Code]:
         """Zeros, and adding to them: `+=` where no place is met twice, np.add.at elsewhere."""
         target = self.name(instr.output, instr)
-        first = f"{target} = np.zeros({text.literal(tuple(instr.params['shape']))}, {text.literal(instr.output.dtype)})"
-        return [first, self._scattering(instr, target)]
+        zeros = text.call("np.zeros", tuple(instr.params["shape"]), instr.output.dtype)
+        return [assign(target, zeros), self._scattering(instr, target)]
 
-    def _scatter_more(self, instr: Instr) -> list[str]:
+    def _scatter_more(self, instr: Instr) -> list[Code]:
         """Add at an index to what is a sum already."""
         partial = instr.inputs[0]
         assert isinstance(partial, Var)
@@ -299,18 +294,19 @@ class BodyWriter(ExpressionWriter):
         if instr.output not in self.body.names:
             self.body.names[instr.output] = self.body.names[partial]
         target = self.body.names[instr.output]
-        alias = [] if target == self.body.names[partial] else [f"{target} = {self.body.names[partial]}"]
+        before = self.body.names[partial]
+        alias = [] if target == before else [assign(target, Text.token(before))]
         self.written.add(instr.output)
         return [*alias, self._scattering(scatter, target)]
 
-    def _scattering(self, instr: Instr, target: str) -> str:
+    def _scattering(self, instr: Instr, target: str) -> Code:
         g, *arrays = map(self.operand, instr.inputs)
         spec = instr.params["spec"]
         key = text.index(spec, arrays)
         if not arrays or self._distinct(instr):
-            return f"{target}[{key}] += {g.code}"
-        place = arrays[0].code if len(spec) == 1 else f"np.index_exp[{key}]"
-        return f"np.add.at({target}, {place}, {g.code})"
+            return assign(_entry(target, key), g, "+=")
+        place = arrays[0] if len(spec) == 1 else Text("np.index_exp[", key, "]")
+        return Code(Text(), "", text.call("np.add.at", Text.token(target), place, g))
 
     def _distinct(self, instr: Instr) -> bool:
         """Tell whether one of the index arrays counts up, so that no place comes twice."""
@@ -324,9 +320,9 @@ class BodyWriter(ExpressionWriter):
             name = self.body.names[target]
             made = self.producer.get(value)
             if value in self.inline and made is not None and made.op in _IN_PLACE and made.inputs[0] is target:
-                code = f"{name} {_IN_PLACE[made.op]}= {self.operand(made.inputs[1]).code}"
+                code = assign(name, self.operand(made.inputs[1]), f"{_IN_PLACE[made.op]}=")
             else:
-                code = f"{name}[...] = {self.operand(value).code}"
+                code = assign(_entry(name, Text("...")), self.operand(value))
             self.body.lines.append(Line([code], str(target.shape) if target.shape else "scalar", "write back", made))
 
     # --- comments -------------------------------------------------------------------------------------
@@ -350,14 +346,17 @@ class BodyWriter(ExpressionWriter):
         return self.producer[added] if through and isinstance(added, Var) else instr
 
 
+def _entry(name: str, key: Text) -> Text:
+    return Text(Text.token(name), "[", key, "]")
+
+
 _SUMS = {"add": "+", "subtract": "-"}
 _IN_PLACE = {"subtract": "-", "add": "+", "multiply": "*"}
 
 
-def place(instr: Instr) -> object:
-    """Return where in the user's source and in the library a forward instruction comes from, in whichever turn."""
+def _place_of(instr: Instr) -> object:
+    """Return where a forward instruction comes from, and what it makes."""
     where = instr.where
     if not isinstance(where, Origin) or where.role != FORWARD:
         return instr
-    inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
-    return (unnumbered(where.code, where.lasti), inner, instr.op, instr.outputs[0].shape)
+    return (place_of(where), instr.op, instr.outputs[0].shape)

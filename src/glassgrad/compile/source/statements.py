@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,8 @@ from types import CodeType
 from typing import Any
 
 from glassgrad import provenance
+from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.source.names import without_numbers
 
 # How the names of files begin that are written out of the modules of another library, one line for each of their ops.
 WRITTEN = "<torch module"
@@ -43,7 +44,7 @@ class Statement:
     @property
     def unnumbered(self) -> object:
         """What the statement is compared by; in a file that was written out, without the numbers of layers."""
-        return re.sub(r"_?\d+", "", self.text) if self.file.startswith(WRITTEN) else self
+        return without_numbers(self.text) if self.file.startswith(WRITTEN) else self
 
     @property
     def place(self) -> str:
@@ -93,6 +94,13 @@ def unnumbered(code: CodeType, lasti: int) -> object:
     """Return where an instruction stands; in a file that was written out, its statement without numbers."""
     written = code.co_filename.startswith(WRITTEN)
     return statement_of(code, lasti).unnumbered if written else (code, span_of(code, lasti))
+
+
+def place_of(where: Origin) -> tuple[object, object]:
+    """Return where an instruction stands in the user's source and in the library, the same in every turn of a loop."""
+    # Spans, not offsets: Python's specialised instructions report another offset for the same place.
+    inner = None if where.inner is None else (where.inner[0], span_of(*where.inner))
+    return unnumbered(where.code, where.lasti), inner
 
 
 @lru_cache(maxsize=4096)

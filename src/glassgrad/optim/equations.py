@@ -157,6 +157,9 @@ class Direct(Immediate, Run):
                 tensor.assign(np.asarray(value) if isinstance(value, float | int) else value)
             else:
                 _write(tensor, value)
+        # Terms refer to their run: a Symbol in such a circle would outlive its trace until garbage is collected.
+        del self.p, self.g
+        self.news.clear()
 
     def option(self, name: str) -> Any:
         value = known = self.group[name]

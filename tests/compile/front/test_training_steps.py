@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -364,3 +366,20 @@ def test_verify_names_the_first_wrong_instruction(monkeypatch):
     assert "the first instruction that differs is tanh" in message.lower()
     assert ".tanh()" in message, "the user's line is shown"
     assert "test_training_steps.py" in message
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam", "radam", "lion"])
+def test_a_trace_leaves_no_circles_behind(name):
+    """Collecting garbage looks at every object there is: a first step must not have to."""
+    _, _, step = build(OPTIMIZERS[name])
+    x, y = next(batches(1))
+    collections = []
+    noted = lambda phase, info: collections.append(info["generation"])
+    gc.disable()  # so that only those are noted that the library asks for
+    gc.callbacks.append(noted)
+    try:
+        gg.compile(step, backend="numpy", strict=True)(x, y)
+    finally:
+        gc.callbacks.remove(noted)
+        gc.enable()
+    assert collections == []

@@ -7,11 +7,9 @@ and the rest with theirs. So `glassgrad.scalar` and `glassgrad.manual` run witho
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +49,9 @@ class _Homes:
 
 
 def _modules() -> list[str]:
-    found = pkgutil.iter_modules([str(Path(__file__).parent)])
+    import pkgutil  # for messages and `dir` alone
+
+    found = pkgutil.iter_modules(sys.modules[__name__].__path__)
     return [module.name for module in found if not module.name.startswith("_")] + [*_HOMES.values()]
 
 

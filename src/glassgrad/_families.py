@@ -8,43 +8,49 @@ package. `python tools/stubs.py` writes the same lists for type checkers.
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-# A literal list; a module with a computed one, such as nn/functional.py, is not a family.
-_LISTED = re.compile(rb"^__all__ = \[([^\]]*)\]", re.MULTILINE)
-_QUOTED = re.compile(rb'"(\w+)"')
 
-
-@dataclass(frozen=True)
 class Families:
     """The public names of a package and the families that they live in.
+
+    Neither `pathlib` nor `dataclasses` is used here: they take longer to import than all families to read.
 
     Args:
         package: the name of the package.
         folder: where its files are.
-        files: which files of the folder are families.
+        files: how the names of the families begin.
         modules: submodules that are public themselves.
-        apart: patterns of files whose names are only available from the file itself, as in `swa_utils`.
+        apart: how the names of files begin whose names are only available from the file itself, as in `swa_utils`.
         inner: folders whose files are families as well.
         elsewhere: names from other modules: name -> module.
         instead: what to use in place of names that the package lacks.
     """
 
-    package: str
-    folder: Path
-    files: str = "*.py"
-    modules: Sequence[str] = ()
-    apart: Sequence[str] = ()
-    inner: Sequence[str] = ()
-    elsewhere: Mapping[str, str] | None = None
-    instead: Mapping[str, str] | None = None
+    def __init__(
+        self,
+        package: str,
+        folder: str,
+        files: str = "",
+        modules: Sequence[str] = (),
+        apart: Sequence[str] = (),
+        inner: Sequence[str] = (),
+        elsewhere: Mapping[str, str] | None = None,
+        instead: Mapping[str, str] | None = None,
+    ) -> None:
+        self.package = package
+        self.folder = folder
+        self.files = files
+        self.modules = modules
+        self.apart = apart
+        self.inner = inner
+        self.elsewhere = elsewhere
+        self.instead = instead
 
     @cached_property
     def homes(self) -> dict[str, str]:
@@ -60,13 +66,12 @@ class Families:
     def listed(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each family's module and the names in its `__all__`."""
         for inner in ("", *self.inner):
-            for file in sorted((self.folder / inner).glob(self.files)):
-                if any(fnmatch(file.stem, pattern) for pattern in ("__init__", *self.apart)):
-                    continue
-                listed = _LISTED.search(file.read_bytes())
-                if listed:
-                    names = [name.decode() for name in _QUOTED.findall(listed[1])]
-                    yield ".".join(filter(None, (self.package, inner, file.stem))), names
+            for stem, text in _files(f"{self.folder}{os.sep}{inner}", self.files):
+                # A literal list; a module with a computed one, such as nn/functional.py, is not a family.
+                _, _, listed = (b"\n" + text).partition(b"\n__all__ = [")
+                names = [name.decode() for name in listed.partition(b"]")[0].split(b'"')[1::2]]
+                if names and not stem.startswith(("__init__", *self.apart)):
+                    yield ".".join(filter(None, (self.package, inner, stem))), names
 
     def get(self, name: str) -> Any:
         """Return the object of a name and store it in the package. Raises `AttributeError` with the nearest names."""
@@ -75,6 +80,9 @@ class Families:
         if name == "__all__":
             value: Any = self.public
         elif name.startswith("__") or name not in self.homes:
+            # `from glassgrad.nn import hooks` asks here before it imports the file: no nearest names for that.
+            if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+                raise AttributeError(name)
             from glassgrad.errors.missing import missing
 
             raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
@@ -84,17 +92,25 @@ class Families:
         return value
 
 
+def _files(folder: str, begin: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a folder whose names begin so, without their ending, and what they hold."""
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - see `Families`
+        if name.startswith(begin) and name.endswith(".py"):
+            with open(f"{folder}{os.sep}{name}", "rb") as file:  # noqa: PTH123 - see `Families`
+                yield name.removesuffix(".py"), file.read()
+
+
 def serve(package: str, folder: Sequence[str], **options: Any) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package; `folder` is its `__path__`, for options see `Families`."""
-    families = FOUND[package] = Families(package, Path(folder[0]), **options)
+    families = FOUND[package] = Families(package, folder[0], **options)
     return families.get, lambda: sorted(families.public)
 
 
 def modules_with(package: str, variable: str) -> list[Any]:
     """Return the modules of a package that assign a variable at their top level, importing these alone."""
     line = re.compile(rb"^%s\b.*=" % variable.encode(), re.MULTILINE)
-    folder = Path(str(importlib.import_module(package).__file__)).parent
-    names = [file.stem for file in sorted(folder.glob("*.py")) if line.search(file.read_bytes())]
+    (folder,) = importlib.import_module(package).__path__
+    names = [name for name, text in _files(folder) if line.search(text)]
     return [importlib.import_module(f"{package}.{name}") for name in names]
 
 

@@ -11,14 +11,13 @@ import os
 import sys
 from collections import deque
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import ast
 
-PACKAGE = str(Path(__file__).resolve().parent) + os.sep
+PACKAGE = os.path.realpath(__file__).removesuffix("provenance.py")
 # Models and training loops that ship with the package count as user code.
 AS_USER = ("models", "train", "tasks", "cli")
 _AS_USER = tuple(PACKAGE + folder + os.sep for folder in AS_USER)

@@ -12,7 +12,6 @@ from types import ModuleType
 import numpy as np
 
 from glassgrad.engine import inplace
-from glassgrad.engine.anomaly import is_anomaly_enabled
 from glassgrad.engine.creation import (
     arange,
     as_tensor,
@@ -30,7 +29,7 @@ from glassgrad.engine.creation import (
     zeros_like,
 )
 from glassgrad.engine.devices import device
-from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from glassgrad.engine.mode import enable_grad, is_anomaly_enabled, is_grad_enabled, no_grad, set_grad_enabled
 from glassgrad.engine.protocols import from_dlpack
 from glassgrad.engine.random import (
     Generator,

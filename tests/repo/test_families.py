@@ -70,6 +70,6 @@ def test_a_new_file_is_found_and_a_private_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("class Hidden: pass\n")
     (tmp_path / "computed.py").write_text("__all__ = [*NAMES]\n")
     (tmp_path / "alone_x.py").write_text('__all__ = ["Alone"]\n')
-    families = Families("pack", tmp_path, modules=("one",), apart=("alone_*",), inner=("kept",))
+    families = Families("pack", str(tmp_path), modules=("one",), apart=("alone_",), inner=("kept",))
     assert families.homes == {"A": "pack.one", "b_2": "pack.one", "C": "pack.kept.two"}
     assert families.public == ["A", "b_2", "C", "one"]

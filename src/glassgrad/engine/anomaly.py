@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine.mode import ANOMALY, MODE, WATCHED
+from glassgrad.engine.mode import ANOMALY, MODE, WATCHED, is_anomaly_enabled
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tape import Observer, unwrap
@@ -249,11 +249,6 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801  -- PyTorch's name
 
     def __enter__(self) -> Self:
         return self
-
-
-def is_anomaly_enabled() -> bool:
-    """Tell whether anomaly mode is on in this thread."""
-    return bool(MODE.flags & ANOMALY)
 
 
 __all__ = ["detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly"]

@@ -117,3 +117,8 @@ class set_grad_enabled(_Switch):  # noqa: N801 - PyTorch's name
 def is_grad_enabled() -> bool:
     """Tell whether ops on tensors that require gradients are recorded in this thread."""
     return bool(MODE.flags & RECORDING)
+
+
+def is_anomaly_enabled() -> bool:
+    """Tell whether anomaly mode is on in this thread."""
+    return bool(MODE.flags & ANOMALY)

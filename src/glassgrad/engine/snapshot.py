@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import random
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -99,7 +99,8 @@ def _state(part: Any) -> Callable[[], None]:
 
 def rewinder(stream: Any) -> Callable[[], None]:
     """Return a function that takes a random stream back to where it is now."""
-    if isinstance(stream, random.Random):
+    random = sys.modules.get("random")  # where nobody imported it, nothing comes from it
+    if random is not None and isinstance(stream, random.Random):
         numbers = stream.getstate()
         return lambda: stream.setstate(numbers)
     if not isinstance(stream, Generator) and isinstance(stream, np.random.Generator):

@@ -7,15 +7,15 @@ type checker.
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import Any
 
+from glassgrad import nn
 from glassgrad._families import FOUND, Families
 from glassgrad.ops.names import PUBLIC, at_home
 
 # Ops that PyTorch keeps here as well.
 _OPS = {"one_hot": "glassgrad.ops.index", "pad": "glassgrad.ops.arrange"}
-_FAMILIES = FOUND[__name__] = Families("glassgrad.nn", Path(__file__).parent, files="functional_*.py", elsewhere=_OPS)
+_FAMILIES = FOUND[__name__] = Families("glassgrad.nn", nn.__path__[0], files="functional_", elsewhere=_OPS)
 
 
 def _collect() -> dict[str, Any]:

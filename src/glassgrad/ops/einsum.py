@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import string
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import permute_p, reshape_p
 
 Shape = tuple[int, ...]
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class _Pair(NamedTuple):
@@ -79,12 +79,12 @@ def _spelled_out(equation: str, shapes: Sequence[Shape]) -> tuple[list[str], str
     if len(terms) != len(shapes):
         raise _fail(equation, shapes, f"it names {len(terms)} operands, given {len(shapes)}")
     letters = [char for char in left + out if char not in ".,"]
-    wrong = [char for char in letters if char not in string.ascii_letters]
+    wrong = [char for char in letters if char not in _LETTERS]
     if wrong:
         raise _fail(equation, shapes, f"{wrong[0]!r} is no index; expected letters, ',', '->' and '...'")
     # A result that is not given has every index that occurs once, in alphabetic order.
     implied = "".join(sorted(char for char in set(letters) if left.count(char) == 1))
-    free = [char for char in reversed(string.ascii_letters) if char not in letters]
+    free = [char for char in reversed(_LETTERS) if char not in letters]
     hidden = 0
     for term, shape in zip(terms, shapes, strict=True):
         named = len(term.replace("...", ""))
@@ -269,7 +269,7 @@ def _from_lists(*parts: Any) -> tuple[str, tuple[Any, ...]]:
     """Turn operands that alternate with lists of numbers into an equation."""
 
     def letters(numbers: Sequence[Any]) -> str:
-        return "".join("..." if number is Ellipsis else string.ascii_letters[number] for number in numbers)
+        return "".join("..." if number is Ellipsis else _LETTERS[number] for number in numbers)
 
     operands = parts[: len(parts) // 2 * 2 : 2]
     terms = [letters(numbers) for numbers in parts[1::2]]

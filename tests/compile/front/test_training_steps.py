@@ -370,11 +370,11 @@ def test_verify_names_the_first_wrong_instruction(monkeypatch):
 
 @pytest.mark.parametrize("name", ["momentum", "adam", "radam", "lion"])
 def test_a_trace_leaves_no_circles_behind(name):
-    """Collecting garbage looks at every object there is: a first step must not have to."""
+    """Collecting older garbage looks at every object there is: a first step must not have to."""
     _, _, step = build(OPTIMIZERS[name])
     x, y = next(batches(1))
-    collections = []
-    noted = lambda phase, info: collections.append(info["generation"])
+    generations = []
+    noted = lambda phase, info: generations.append(info["generation"])
     gc.disable()  # so that only those are noted that the library asks for
     gc.callbacks.append(noted)
     try:
@@ -382,4 +382,4 @@ def test_a_trace_leaves_no_circles_behind(name):
     finally:
         gc.callbacks.remove(noted)
         gc.enable()
-    assert collections == []
+    assert not any(generations)

@@ -6,11 +6,10 @@ after glassgrad's own import, a finder waits for it and then goes away.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -30,16 +29,16 @@ def register() -> None:
         sys.meta_path.insert(0, _Waiting())
 
 
-class _Waiting(importlib.abc.MetaPathFinder):
+class _Waiting:
     """Finds nothing, but notices when einops is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         if fullname != _MODULE:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        spec = find_spec(fullname)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module

@@ -7,7 +7,6 @@ What has no counterpart is computed if nothing requires a gradient, and refused 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable
@@ -277,6 +276,8 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ours = find(func)
     if ours is None:
         if tracked:
+            import difflib
+
             close = difflib.get_close_matches(name, [*SPELLINGS, *PUBLIC], n=1)
             nearest = f"\nSimilar: {close[0]}." if close else ""
             raise errors.NO_NUMPY_FUNCTION(function=name, nearest=nearest, where=provenance.here())

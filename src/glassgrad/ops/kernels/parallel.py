@@ -16,7 +16,6 @@ import os
 import threading
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,6 +36,8 @@ class Blas(NamedTuple):
 @functools.cache
 def numpys_blas() -> Blas | None:
     """Return NumPy's OpenBLAS; None if it has another BLAS."""
+    from pathlib import Path  # takes longer to import than most of the package
+
     package = Path(np.__file__).parent
     for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         try:

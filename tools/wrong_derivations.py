@@ -1,4 +1,4 @@
-"""Make docs/checking_a_derivation.md: what `check_my_backward` says to derivations that are wrong, and its score.
+"""Make docs/checking_a_derivation.md: the diagnoses of `check_my_backward` for wrong derivations, and its score.
 
 Run it as `python tools/wrong_derivations.py`; a test holds the page up to date.
 """
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "checking_a_derivation.md"
 
 INTRODUCTION = """# Checking a derivation by hand
 
-`glassgrad.verify.check_my_backward(derivation, forward, inputs)` runs a backward pass that you derived by hand line by
+`glassgrad.verify.check_my_backward(derivation, forward, inputs)` runs a hand-written backward pass line by
 line, compares every gradient with the true one, and names the first line that is wrong and, when it can tell, what is
 wrong with it. The derivation is text or a function; it assigns `dname` for each variable `name` of `forward`.
 
@@ -31,7 +31,7 @@ inputs = {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(3, 2)), "b": rng.n
 check_my_backward("dh = 2 * h\\ndw = x.T @ dh\\ndb = dh", forward, inputs)
 ```
 
-How it finds out: the true gradients come from one backward walk over the tape, which also records the share that each
+How it works: the true gradients come from one backward walk over the tape, which also records the term that each
 *use* of a variable contributes, so that a forgotten one can be named. Otherwise small edits are made to the wrong line
 (a sign, a transpose, a sum over an axis, a division by a size, another variable) until one of them gives the true
 gradient; that edit is the diagnosis.

@@ -66,7 +66,7 @@ PIECES = {
     ),
     "equations": Piece(
         ("engine/terms.py", "optim/equations.py", "optim/in_place.py"),
-        ("tests/optim/test_rules.py",),
+        ("tests/optim/test_rules_written_out.py", "tests/optim/test_rules.py"),
     ),
     "optimizers": Piece(
         tuple(f"optim/{name}.py" for name in OPTIMIZERS),

@@ -88,9 +88,13 @@ def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> 
 
 def _table(name: str, made: Sequence[Mutant], tried: Sequence[Mutant], kept: dict[str, str]) -> int:
     """Print what became of the mutants; return how many survived and are not explained."""
-    reasons = {(entry["file"], entry["was"], entry["becomes"]) for entry in explained()}
+    reasons = {(entry["file"], entry["was"], entry["becomes"], entry.get("below")) for entry in explained()}
     survivors = [mutant for mutant in tried if kept[mutant.key] in ALIVE]
-    left = [mutant for mutant in survivors if (mutant.file, *mutant.lines()) not in reasons]
+    left = [
+        mutant
+        for mutant in survivors
+        if not reasons & {(mutant.file, *mutant.lines(), place) for place in (None, mutant.above())}
+    ]
     for mutant in sorted(left, key=lambda mutant: (mutant.file, mutant.span)):
         print(f"{mutant}{' (no test runs it)' if kept[mutant.key] == 'not reached' else ''}")
     counts = Counter(kept[mutant.key] for mutant in tried)

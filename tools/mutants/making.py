@@ -53,6 +53,11 @@ class Mutant:
         )
         return was, becomes
 
+    def above(self) -> str:
+        """Return the line above those that differ, for lines that stand in many places."""
+        lines = self.source.split("\n")[: self.span[0]]
+        return lines[-1].strip() if lines else ""
+
     def __str__(self) -> str:
         was, becomes = self.lines()
         return f"  {self.file}:{self.span[0] + 1}\n    - {was}\n    + {becomes}"
@@ -79,7 +84,10 @@ def planted(name: str) -> list[Mutant]:
 
 
 def explained() -> list[dict[str, str]]:
-    """Return the explained mutants: `file`, the line as it `was`, what it `becomes`, and the `reason`."""
+    """Return the explained mutants: `file`, the line as it `was`, what it `becomes`, and the `reason`.
+
+    Where the line stands in many places, `below` is the line above the one that is meant.
+    """
     return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("mutant", [])
 
 

@@ -61,6 +61,39 @@ def around(x, w):
     return near.exp() + (near @ w) * near
 
 
+def around_two(x, w):
+    near = x + 1
+    return near.exp() + ((near @ w) @ w) * near
+
+
+def beside_a_product(x, w):
+    near = x + 1
+    product = near @ w
+    return product, near.exp()
+
+
+def summed_and_split(x, y):
+    double = x * 2
+    return double.sum(1), double.reshape(12, 9, 4) + y
+
+
+def one_of_all(row):
+    return lambda x, y: (x * 2).getitem(spec=(Slice(row, row + 1, 1), ALL)) + y
+
+
+def turned_around(x):
+    return (x * 2).getitem(spec=(ALL, Slice(None, None, -1))) + 1
+
+
+def three_levels(s, x, z):
+    return (x * s.exp()).reshape(64, 20, 1) * z
+
+
+def part_of_a_split_axis(s, x):
+    e = s.exp()
+    return (x * 2).reshape(3, 9, 4) * e
+
+
 # name -> (function, shapes of the inputs, the groups: their members, the extents of outer and of inner axes)
 CASES = {
     "softmax": (softmax, [(33, 50)], ["max subtract exp sum divide [33] [50]"]),
@@ -136,6 +169,16 @@ CASES = {
     "around a product": (
         around, [(40, 40), (40, 40)], ["add [40, 40] []", "matmul", "exp multiply add [40, 40] []"],
     ),
+    "around two products": (
+        around_two, [(40, 40), (40, 40)], ["add [40, 40] []", "matmul", "matmul", "exp multiply add [40, 40] []"],
+    ),
+    "beside a product": (beside_a_product, [(40, 40), (40, 40)], ["add exp [40, 40] []", "matmul"]),
+    "summed, and split by another": (summed_and_split, [(12, 36), (9, 4)], ["multiply sum add [12] [4, 9]"]),
+    "the first row for all rows": (one_of_all(0), [(12, 9), (12, 9)], ["multiply [9, 12] []", "add [9, 12] []"]),
+    "the second row for all rows": (one_of_all(1), [(12, 9), (12, 9)], ["multiply [9, 12] []", "add [9, 12] []"]),
+    "turned around": (turned_around, [(12, 9)], ["multiply [9, 12] []", "add [9, 12] []"]),
+    "three levels": (three_levels, [(64, 1), (64, 20), (64, 20, 7)], ["exp [64] []", "multiply multiply [20, 64] [7]"]),
+    "part of a split axis": (part_of_a_split_axis, [(3, 9, 1), (3, 36)], ["exp multiply multiply [3, 9] [4]"]),
 }  # fmt: skip  # a table
 
 

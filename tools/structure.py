@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
-    "errors provenance _version _families",
+    "errors provenance _version _families drawing",
     "ops.core ops.samples ops.complex_input ops.kernels",
     "ops",
     "linalg special",
@@ -204,7 +204,7 @@ ROWS: tuple[str, ...] = (
     "compile.numpy compile.llvm",
     "compile.plan",
     "engine compile.ir",
-    "ops scalar",
+    "ops scalar drawing",
     "errors",
 )
 ROOMS = {

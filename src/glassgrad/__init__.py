@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Functions that are public here but live in a subpackage that the engine does not import.
 _ELSEWHERE = {
     "sparse_coo_tensor": "sparse", "spmm": "sparse",
-    "backward_source": "compile", "explain": "explanation", "vmap": "func",
+    "backward_source": "compile", "draw": "explanation", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
     "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",
     "plot_gradient_histograms": "report", "plot_statistics": "report",

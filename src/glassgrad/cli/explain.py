@@ -20,6 +20,8 @@ class Format(StrEnum):
     markdown = "markdown"
     latex = "latex"
     html = "html"
+    svg = "svg"
+    page = "page"
 
 
 def explain(
@@ -33,10 +35,16 @@ def explain(
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
 ) -> int:
     """Show the forward and the backward pass of a function step by step."""
+    from glassgrad.explanation import draw
     from glassgrad.explanation import explain as explained
 
     function = _function(target)
-    explanation = explained(function, **_arguments(function, target, values or []))
+    arguments = _arguments(function, target, values or [])
+    if style in {Format.svg, Format.page}:
+        drawing = draw(function, **arguments)
+        print(drawing.svg if style is Format.svg else drawing.html, end="")
+        return 0
+    explanation = explained(function, **arguments)
     print(str(explanation) if style is Format.text else getattr(explanation, style.value)())
     return 0
 

@@ -32,6 +32,53 @@ EXPLAIN_NO_NUMBER = Message(
     "Next: end it with a reduction such as .sum() or .mean().",
 )
 
+# --- draw -----------------------------------------------------------------------------------------
+
+DRAW_NO_HISTORY = Message(
+    ArgumentError,
+    "draw: a tensor of shape {shape} that no op has made, at least none that was recorded, has no graph.\n"
+    "Next: draw a result of tensors with requires_grad=True, outside of no_grad, or a function with its inputs: draw(f, x).",
+)
+DRAW_FREED = Message(
+    ArgumentError,
+    "draw: the graph of {op} at {built} was freed by backward() at {freed}.\n"
+    "Next: draw before backward(), or call backward(retain_graph=True).",
+)
+DRAW_NO_OPS = Message(
+    ArgumentError,
+    "draw: {name} returned {given} that no recorded op has made.\n"
+    "Expected: a tensor (or several) computed from floating-point arguments or parameters.",
+)
+DRAW_KIND = Message(
+    KindError,
+    "draw: given {given}, expected a tensor with a history, a function or module with its inputs, or a compiled step.",
+)
+DRAW_VIEW = Message(ArgumentError, "draw: view={given!r}, expected one of: {known}.")
+DRAW_VIEW_OF_STEP = Message(
+    ArgumentError,
+    "draw: view={view!r} needs values, and the program of a compiled function has none.\n"
+    "Next: give its inputs as well, draw(step, x), which calls it eagerly; or view='ops'.",
+)
+DRAW_SWEEPS = Message(
+    ArgumentError,
+    "draw: view='sweeps' of a tensor of shape {shape}: forward mode begins at inputs, and a tensor does not say which those are.\n"
+    "Next: give the function and its inputs, draw(f, x, y, view='sweeps').",
+)
+DRAW_SWEEPS_NUMBER = Message(
+    ArgumentError,
+    "draw: view='sweeps' needs one number as the result, and {name} returned something else.\n"
+    "Next: end it with a reduction such as .sum() or .mean().",
+)
+DRAW_NO_NEURONS = Message(
+    ArgumentError,
+    "draw: view='neurons' needs linear layers one behind the other, and {name} has none.\nNext: view='layers' or 'ops'.",
+)
+DRAW_NO_MODULE = Message(ArgumentError, "draw: opened={given!r}: there is no such module. The nearest: {known}.")
+DRAW_TOO_MANY = Message(
+    ArgumentError,
+    "draw: the graph of {name} has {count:,} boxes to draw, more than max_nodes={limit}.\nNext: {next}.",
+)
+
 # --- gradcheck ------------------------------------------------------------------------------------
 
 GRADCHECK_FAILED = Message(GradcheckError, "{verdict}\nChecked at {where}.")

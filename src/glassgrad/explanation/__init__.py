@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad.explanation import render
+from glassgrad.explanation.drawing import draw
 from glassgrad.explanation.record import Edge, Input, Record, Step, record
 
-__all__ = ["Edge", "Explanation", "Input", "Record", "Step", "explain"]
+__all__ = ["Edge", "Explanation", "Input", "Record", "Step", "draw", "explain"]
 
 
 class Explanation:

@@ -63,6 +63,8 @@ def _argument_names(prim: Primitive, count: int) -> list[str]:
             letters = list(inspect.signature(target).parameters)[1 : count + 1]
             if len(letters) == count and all(letter in re.findall(r"\w+", prim.formula) for letter in letters):
                 return letters
+    if count == 2 and {"x", "w"} <= set(re.findall(r"[a-z]", prim.formula)):
+        return ["x", "w"]  # a linear layer without a bias
     return {1: ["x"], 2: ["a", "b"], 3: ["x", "w", "b"]}.get(count, [f"x{i + 1}" for i in range(count)])
 
 

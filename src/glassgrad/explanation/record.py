@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,17 +82,19 @@ class Record:
 
 
 @dataclass
-class _Applied:
+class Applied:
+    """An op that was recorded, with its arguments and its result."""
+
     node: Node
     args: tuple[Any, ...]
     value: Any
 
 
-class _Spy(Watcher):
+class Spy(Watcher):
     """Observes every recorded op with its arguments and result."""
 
     def __init__(self) -> None:
-        self.applied: list[_Applied] = []
+        self.applied: list[Applied] = []
         self._latest: tuple[tuple[Any, ...], Any] = ((), None)
 
     def stand_in(self, prim: Primitive) -> Primitive:
@@ -104,45 +107,77 @@ class _Spy(Watcher):
 
     def note(self, node: Node) -> None:
         args, value = self._latest
-        self.applied.append(_Applied(node, args, value))
+        self.applied.append(Applied(node, args, value))
+
+
+@dataclass
+class Traced:
+    """A call of a function as it was recorded: its arguments by name, those that are differentiated, ops, result."""
+
+    function: Any
+    named: dict[str, Any]
+    inputs: dict[str, Any]
+    applied: list[Applied]
+    result: Any
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
 
 
 def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Record:
     """Run a function forward and backward and return the record. Raises unless its result is one number."""
-    named = _bind(function, args, options)
+    return record_of(trace(function, args, options))
+
+
+def trace(function: Any, args: Sequence[Any], options: Mapping[str, Any], spy: Spy | None = None) -> Traced:
+    """Run a function forward, with its numbers and arrays of floats as leaves of the tape."""
+    named = {name: _leaf(value) for name, value in arguments(function, args, options).items()}
     inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
-    with _Spy() as spy, enable_grad():
+    spy = Spy() if spy is None else spy
+    with spy, enable_grad():
         result = function(*list(named.values())[: len(args)], **dict(list(named.items())[len(args) :]))
+    return Traced(function, named, inputs, spy.applied, result)
+
+
+def record_of(call: Traced) -> Record:
+    """Walk back through a call and return the record. Raises unless its result is one number."""
+    result = call.result
     if not isinstance(result, Tensor) or result.numel() != 1 or result.node is None:
         given = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
         raise errors.EXPLAIN_NO_NUMBER(given=given)
     seen, gradients = walked(result.node, np.ones(result.shape, result.dtype))
-    leaves = {**inputs, **_parameters(function, named)}
-    applied = [entry for entry in spy.applied if entry.node in seen.cotangents_of]
-    names = _Names(function, leaves, applied, result.node)
+    leaves = {**call.inputs, **_parameters(call.function, call.named)}
+    applied = [entry for entry in call.applied if entry.node in seen.cotangents_of]
+    names = Names(call.function, leaves, applied, result.node)
     steps = [_step(entry, names, seen) for entry in applied]
     known = [Input(name, leaf.detach().numpy(), _gradient(gradients, leaf)) for name, leaf in leaves.items()]
     _count_forward(known, steps)
     _push_tangents(known, steps)
-    return Record(getattr(function, "__name__", type(function).__name__), known, steps)
+    return Record(call.name, known, steps)
 
 
-def _bind(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the arguments, and turn numbers, arrays and Tensors of floats into leaves of the tape."""
+def arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by the names of its parameters, in order."""
     try:
-        bound = inspect.signature(function).bind(*args, **options).arguments
-    except (TypeError, ValueError):
-        bound = {f"x{i + 1}": value for i, value in enumerate(args)} | dict(options)
-    flat: dict[str, Any] = {}
+        signature = inspect.signature(getattr(function, "forward", function))
+        bound = signature.bind(*args, **options).arguments
+    except (TypeError, ValueError):  # no signature, or one that does not fit: the call itself says so
+        return {f"x{i + 1}": value for i, value in enumerate(args)} | dict(options)
+    found: dict[str, Any] = {}
     for name, value in bound.items():
-        if isinstance(value, tuple) and name not in options and len(bound) < len(args):
-            flat |= {f"{name}{i + 1}": part for i, part in enumerate(value)}
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            found |= {f"{name}{i + 1}": part for i, part in enumerate(value)}
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            found |= value
         else:
-            flat[name] = value
-    return {name: _leaf(value) for name, value in flat.items()}
+            found[name] = value
+    return found
 
 
 def _leaf(value: Any) -> Any:
+    """Turn a number, an array or a Tensor of floats into a leaf of the tape."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -168,15 +203,18 @@ def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
     return np.zeros(leaf.shape) if found is None else np.asarray(found)
 
 
-class _Names:
+class Names:
     """Names of nodes and leaves: the user's if there are any, else v1, v2, ..."""
 
-    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[_Applied], last: Node) -> None:
+    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[Applied], last: Node) -> None:
         self.of: dict[Any, str] = {leaf: name for name, leaf in leaves.items()}
         taken = set(self.of.values())
         count = 0
+        inner = _inner(applied)
         for entry in applied:
-            variable = entry.node.place.variable
+            if entry.node in self.of:
+                continue
+            variable = None if entry.node in inner else entry.node.place.variable
             if entry.node is last and variable is None:
                 variable = _identifier(getattr(function, "__name__", "result"))
             if variable is None or not variable.isidentifier():
@@ -189,7 +227,7 @@ class _Names:
             taken.add(variable)
             self.of[entry.node] = variable
 
-    def argument(self, entry: _Applied, position: int) -> str:
+    def argument(self, entry: Applied, position: int) -> str:
         """The text of an argument: its name, a number, the user's own text, or its shape."""
         node = entry.node
         parent = node.parents[position] if position < len(node.parents) else None
@@ -205,11 +243,22 @@ class _Names:
         return f"array{tuple(np.shape(value))}"
 
 
+def _inner(applied: Sequence[Applied]) -> set[Node]:
+    """Return the ops whose results never had a name: the sum in a mean, which one call makes of several ops."""
+    found = set()
+    for entry, after in pairwise(applied):
+        node, reader = entry.node, after.node
+        same_call = (node.code, node.lasti) == (reader.code, reader.lasti)
+        if same_call and node in reader.parents and node.prim.name != reader.prim.name:
+            found.add(node)
+    return found
+
+
 def _identifier(name: str) -> str:
     return name if name.isidentifier() else "result"
 
 
-def _step(entry: _Applied, names: _Names, seen: Recorder) -> Step:
+def _step(entry: Applied, names: Names, seen: Recorder) -> Step:
     node, prim = entry.node, entry.node.prim
     arguments = [names.argument(entry, position) for position in range(len(entry.args))]
     place = node.place
@@ -229,13 +278,13 @@ def _step(entry: _Applied, names: _Names, seen: Recorder) -> Step:
         if parent is None or index is None:
             continue
         local = formulas.derivative(prim, position, arguments, step.name)
-        number = _slope(prim, position, entry)
+        number = slope(prim, position, entry)
         products = _products(prim, entry)
         step.edges.append(Edge(names.of.get(parent, arguments[position]), local, number, sent.pop(index)[1], products))
     return step
 
 
-def _slope(prim: Primitive, position: int, entry: _Applied) -> float | None:
+def slope(prim: Primitive, position: int, entry: Applied) -> float | None:
     """The local derivative as a number, if the step is a number."""
     if not isinstance(prim, Elementwise) or np.ndim(entry.value) != 0 or prim.vjps is None:
         return None
@@ -244,7 +293,7 @@ def _slope(prim: Primitive, position: int, entry: _Applied) -> float | None:
     return None if rule is None else float(rule(one, np.asarray(entry.value), *entry.args, **entry.node.params))
 
 
-def _products(prim: Primitive, entry: _Applied) -> int:
+def _products(prim: Primitive, entry: Applied) -> int:
     """Multiplications by the local derivative: one per element, or per pair of elements in a matrix product."""
     sizes = [int(np.size(arg)) for arg in entry.args]
     result = int(np.size(entry.value)) if not prim.multiple else sum(int(np.size(part)) for part in entry.value)

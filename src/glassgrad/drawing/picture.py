@@ -1,0 +1,73 @@
+"""What `draw` returns: text that a browser, a notebook or a file takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.drawing import page
+from glassgrad.drawing.graph import Graph, Path
+from glassgrad.drawing.neurons import neurons_svg
+from glassgrad.drawing.scene import paths_of, scene
+from glassgrad.drawing.svg import document
+
+
+class Drawing:
+    """A drawn graph.
+
+    Attributes:
+        graph: the data that is drawn; `graph.as_dict()` is JSON.
+        opened: paths of the modules that are open.
+    """
+
+    def __init__(self, graph: Graph, opened: Collection[Path] = ()) -> None:
+        self.graph = graph
+        self.opened = frozenset(opened)
+
+    @cached_property
+    def svg(self) -> str:
+        """The picture as SVG, as a file or inside a page. Text that is hovered over shows more of it."""
+        graph = self.graph
+        if graph.columns:
+            return neurons_svg(graph)
+        parts: list[tuple[str, Any]] = [("", scene(graph, self.opened))]
+        if graph.sweeps:
+            parts = [(f"{sweep.title}: {sweep.cost}", scene(graph, self.opened, sweep)) for sweep in graph.sweeps]
+        return document(parts, f"graph of {graph.name}, {len(graph.nodes)} values", graph.notes)
+
+    @cached_property
+    def html(self) -> str:
+        """The picture as a page of its own. A click on a module, or Enter, opens it and shuts it."""
+        scenes = {} if self.graph.columns or self.graph.sweeps else self._levels
+        return page.document(self.graph.name, self.svg, scenes, self.opened, self.graph.notes)
+
+    @property
+    def _levels(self) -> dict[Path, Any]:
+        paths = paths_of(self.graph)
+        return {path: scene(self.graph, (), None, path) for path in [(), *paths]} if paths else {}
+
+    @property
+    def json(self) -> str:
+        """The data as JSON."""
+        return json.dumps(self.graph.as_dict())
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return page.framed(self.html) if paths_of(self.graph) and not self.graph.sweeps else self.svg
+
+    def __repr__(self) -> str:
+        return f"<drawing of {self.graph.name}: {len(self.graph.nodes)} values; .save('graph.svg') or .html, .json>"
+
+    def save(self, path: str | File) -> None:
+        """Write the drawing to a file; the suffix decides: .svg, .html or .json."""
+        path = File(path)
+        kinds: Sequence[str] = (".svg", ".html", ".json")
+        if path.suffix not in kinds:
+            raise errors.DRAWING_SUFFIX(path=path, expected=", ".join(kinds))
+        path.write_text(getattr(self, path.suffix[1:]), encoding="utf-8", newline="\n")

@@ -1,0 +1,145 @@
+"""`draw`: the graph of a tensor, a function, a module or a compiled step as a picture."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.compile.api import Compiled
+from glassgrad.drawing import Drawing, Graph
+from glassgrad.drawing.graph import Path
+from glassgrad.drawing.scene import paths_of
+from glassgrad.engine.tensor import Tensor
+from glassgrad.explanation.graphs import graph_of, of_call, of_tensor, sweeps_of
+from glassgrad.explanation.neurons import graph_of_neurons
+from glassgrad.explanation.scope import Scope
+from glassgrad.explanation.step_graph import graph_of_step
+
+VIEWS = ("ops", "layers", "neurons", "sweeps")
+_READABLE = 60
+"""Modules are opened as long as no more boxes than this are to be seen."""
+
+
+def draw(
+    what: Tensor | Callable[..., Any],
+    *inputs: Any,
+    view: str = "ops",
+    depth: int | None = None,
+    opened: Collection[str] = (),
+    max_nodes: int = 500,
+    **options: Any,
+) -> Drawing:
+    """Draw the graph of a computation, with values, gradients and local derivatives.
+
+    Boxes are ops, with the user's variable, the shape, the value (of more than four numbers their norm) and the
+    gradient; at the end of an edge stands the local derivative. More is shown where the pointer rests: the formula,
+    statistics, the user's line. In the page (`.html`, and in notebooks) a click on a module opens and shuts it.
+
+    Args:
+        what: a tensor with a history; or a function or module, which is called with `inputs` and leaves parameters,
+            buffers and random numbers as they were; or a compiled function that was called, whose program is drawn.
+        inputs: arguments; numbers and arrays of floats get gradients. Keyword arguments are passed on.
+        view: "ops"; "layers", with modules shut; "neurons", a network of linear layers number by number; or "sweeps",
+            the passes of forward mode from each input beside the one of reverse mode.
+        depth: how many modules deep is shown open; None opens them while the picture can be read.
+        opened: modules to open beside that, by name, as "blocks.0.attention".
+        max_nodes: more boxes than this are an error.
+
+    Returns:
+        The drawing: `.svg`, `.html` and `.json` are text, `.save(path)` writes one of them, `.graph` is the data.
+
+    Raises:
+        ArgumentError: where there is nothing to draw, or too much.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor(2.0, requires_grad=True)
+        >>> w = gg.tensor(-3.0, requires_grad=True)
+        >>> loss = (x * w + 1) ** 2
+        >>> picture = gg.draw(loss)
+        >>> picture
+        <drawing of loss: 7 values; .save('graph.svg') or .html, .json>
+        >>> [(node.name, node.value.text, node.gradient.text) for node in picture.graph.nodes if node.gradient]
+        [('x', '2.', '30.'), ('w', '-3.', '-20.'), ('v1', '-6.', '-10.'), ('v2', '-5.', '-10.'), ('loss', '25.', '1.')]
+    """
+    if view not in VIEWS:
+        raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
+    graph = _graph(what, inputs, options, view)
+    if graph.columns:
+        return Drawing(graph)
+    paths = paths_of(graph)
+    chosen = _by_name(paths, opened)
+    if view == "layers":
+        depth = 0 if depth is None else depth
+    shown = {path for path in paths if len(path) <= depth} if depth is not None else _readable(graph, paths)
+    shown |= chosen
+    count = _count(graph, shown)
+    if count > max_nodes:
+        raise errors.DRAW_TOO_MANY(name=graph.name, count=count, limit=max_nodes, next=_next(paths, count))
+    return Drawing(graph, shown)
+
+
+def _graph(what: Any, inputs: Sequence[Any], options: dict[str, Any], view: str) -> Graph:
+    if isinstance(what, Compiled) and not inputs and not options:
+        if view not in {"ops", "layers"}:
+            raise errors.DRAW_VIEW_OF_STEP(view=view)
+        return graph_of_step(getattr(what, "__name__", "step"), what.graph)
+    if isinstance(what, Tensor):
+        if view == "sweeps":
+            raise errors.DRAW_SWEEPS(shape=list(what.shape))
+        ops = of_tensor(what, Scope.of_frame(provenance.user_frame(2)))
+        return graph_of_neurons(ops) if view == "neurons" else graph_of(ops)
+    if not callable(what):
+        raise errors.DRAW_KIND(given=type(what).__name__)
+    function = getattr(what, "__compiled_function__", what)
+    ops, call = of_call(function, inputs, options)
+    if view == "neurons":
+        return graph_of_neurons(ops)
+    graph = graph_of(ops)
+    if view == "sweeps":
+        graph.sweeps = sweeps_of(call, ops, graph)
+    return graph
+
+
+def _by_name(paths: Sequence[Path], wanted: Collection[str]) -> set[Path]:
+    """Return the paths of modules given by name, with those around them."""
+    names = {".".join(path): path for path in paths}
+    for name in wanted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 5, 0.3) or list(names)[:5]
+            raise errors.DRAW_NO_MODULE(given=name, known=", ".join(near) or "none: it has no modules")
+    return {names[name][:length] for name in wanted for length in range(1, len(names[name]) + 1)}
+
+
+def _readable(graph: Graph, paths: Sequence[Path]) -> set[Path]:
+    """Return the modules of as many floors as keep the picture readable."""
+    shown: set[Path] = set()
+    for depth in sorted({len(path) for path in paths}):
+        wider = {path for path in paths if len(path) <= depth}
+        if _count(graph, wider) > _READABLE:
+            break
+        shown = wider
+    return shown
+
+
+def _count(graph: Graph, shown: set[Path]) -> int:
+    """Count the boxes that are to be seen."""
+    seen = set()
+    for at, node in enumerate(graph.nodes):
+        shut = next(
+            (node.module[:length] for length in range(1, len(node.module) + 1) if node.module[:length] not in shown),
+            None,
+        )
+        seen.add(at if shut is None else shut)
+    return len(seen)
+
+
+def _next(paths: Sequence[Path], count: int) -> str:
+    if paths:
+        return "view='layers' or depth=0 shuts the modules"
+    return (
+        "give the function or the module and its inputs instead of the tensor: ops are then gathered into modules; "
+        f"or max_nodes={count}"
+    )

@@ -1,0 +1,163 @@
+"""What a function or a frame calls its tensors and modules, and which module is being called."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from glassgrad.engine.tensor import Tensor
+
+_MOST = 1000  # entries of a list that are looked at
+
+
+class Scope:
+    """Names of tensors and modules as the user would write them.
+
+    Attributes:
+        tensors: names of leaves, and of the nodes of the tape that made the others.
+        arrays: names of the arrays of tensors, by id.
+        modules: the outermost modules with their names; that of the function itself is empty.
+    """
+
+    def __init__(self) -> None:
+        self.tensors: dict[Any, str] = {}
+        self.arrays: dict[int, str] = {}
+        self.modules: list[tuple[str, Any]] = []
+
+    @classmethod
+    def of_call(cls, function: Any, arguments: Mapping[str, Any]) -> Scope:
+        """Read the arguments of a function and the variables around it."""
+        scope = cls()
+        for name, value in arguments.items():
+            scope.look(name, value)
+        if _is_module(function):
+            scope.look("", function)
+        owner = getattr(function, "__self__", None)
+        if owner is not None:
+            scope.look("self", owner)
+        with contextlib.suppress(TypeError, ValueError):
+            around = inspect.getclosurevars(inspect.unwrap(function))
+            for name, value in {**around.globals, **around.nonlocals}.items():
+                scope.look(name, value)
+        return scope
+
+    @classmethod
+    def of_frame(cls, frame: FrameType) -> Scope:
+        """Read the variables of a frame, its own before those of its file."""
+        scope = cls()
+        for variables in (frame.f_locals, frame.f_globals):
+            for name, value in list(variables.items()):
+                if not name.startswith("_"):
+                    scope.look(name, value)
+        return scope
+
+    def look(self, name: str, value: Any) -> None:
+        """Note a variable: a tensor, a module with its parameters, a list or dictionary of them."""
+        if isinstance(value, ModuleType | type):
+            return
+        if isinstance(value, Tensor):
+            self._note(name, value)
+        elif isinstance(value, np.ndarray):
+            self.arrays.setdefault(id(value), name)
+        elif _is_module(value):
+            self._look_module(name, value)
+        else:
+            for inner, entry in _entries(name, value):
+                if isinstance(entry, Tensor) or _is_module(entry):
+                    self.look(inner, entry)
+
+    def _look_module(self, name: str, module: Any) -> None:
+        if any(module is known for _, known in self.modules):
+            return
+        self.modules.append((name, module))
+        prefix = f"{name}." if name else ""
+        for inner, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            self._note(prefix + inner, tensor)
+
+    def _note(self, name: str, tensor: Any) -> None:
+        self.arrays.setdefault(id(tensor.array), name)  # alive: the tensor is, as long as the caller holds it
+        self.tensors.setdefault(tensor if tensor.node is None else tensor.node, name)
+
+    def state(self) -> list[Any]:
+        """Return the parameters and buffers of the modules."""
+        found = [tensor for _, module in self.modules for tensor in [*module.parameters(), *module.buffers()]]
+        return list({id(tensor): tensor for tensor in found}.values())
+
+
+def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Return what is in a container, or in the object whose method it is, as the user would write it."""
+    if isinstance(value, list | tuple) and len(value) <= _MOST:
+        return [(f"{name}[{at}]", entry) for at, entry in enumerate(value)]
+    if isinstance(value, dict) and len(value) <= _MOST:
+        return [(f"{name}[{key!r}]", entry) for key, entry in list(value.items())]
+    if name == "self" and hasattr(value, "__dict__"):
+        return [(f"self.{key}", entry) for key, entry in vars(value).items()]
+    return []
+
+
+def _is_module(value: Any) -> bool:
+    return not isinstance(value, type) and hasattr(value, "named_modules") and hasattr(value, "register_forward_hook")
+
+
+class ModuleCalls:
+    """Says which call of which module is under way, while it is entered.
+
+    Attributes:
+        path: the calls that are under way, the outermost first; a second call of a module has a name of its own.
+        kinds: the class of each module, by path.
+    """
+
+    def __init__(self, modules: list[tuple[str, Any]]) -> None:
+        self.path: tuple[str, ...] = ()
+        self.kinds: dict[tuple[str, ...], str] = {}
+        self._modules = modules
+        self._names: list[str] = []
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    @contextlib.contextmanager
+    def seen(self) -> Iterator[None]:
+        """Hook the modules; they are as before afterwards."""
+        hooked = {id(module): (name, module) for name, module in reversed(self._named())}
+        handles, bare = [], []
+        for name, module in hooked.values():
+            if module._hooks is None:
+                bare.append(module)
+            handles.append(module.register_forward_pre_hook(self._enter(name)))
+            handles.append(module.register_forward_hook(self._leave, always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            for module in bare:
+                module._hooks = None
+
+    def _named(self) -> list[tuple[str, Any]]:
+        found = []
+        for outer, module in self._modules:
+            for name, inner in module.named_modules():
+                full = f"{outer}.{name}" if outer and name else outer or name
+                if full:
+                    found.append((full, inner))
+        return found
+
+    def _enter(self, name: str) -> Callable[..., None]:
+        def enter(module: Any, _args: Any) -> None:
+            outer = next((known for known in reversed(self._names) if name.startswith(f"{known}.")), None)
+            short = name if outer is None else name[len(outer) + 1 :]
+            path = (*self.path, short)
+            count = self._counts[path] = self._counts.get(path, 0) + 1
+            self.path = path if count == 1 else (*self.path, f"{short}, call {count}")
+            self._names.append(name)
+            self.kinds[self.path] = type(module).__name__
+
+        return enter
+
+    def _leave(self, *_call: Any) -> None:
+        self.path = self.path[:-1]
+        self._names.pop()

@@ -20,7 +20,7 @@ from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.ops import compound, names, operators
-from glassgrad.ops.complex_input import complex_dtype, refuse_complex
+from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
 
@@ -50,8 +50,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 plain = False
             arrays.append(array)
             if arg._tracks:
-                tracked = True
-                node = arg.node
+                tracked, node = True, arg.node
                 parents.append(arg if node is None else node)
                 continue
         else:
@@ -59,8 +58,9 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
                 plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
             arrays.append(arg)
         parents.append(None)
-    if not takes_complex and complex_dtype(arrays) is not None:
-        refuse_complex(prim.name, arrays)
+    for array in () if takes_complex else arrays:
+        if type(array) is not _ndarray or array.dtype.kind == "c":
+            refuse_complex(prim.name, arrays)
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)
     try:

@@ -18,10 +18,11 @@ class _Numbered(Module):
 
     def _named(self) -> list[tuple[str, Any]]:
         """Return names and entries; None is an entry too: a place that is left empty."""
+        holds = self.holds
         return [
             (name, value)
             for name, value in self.__dict__.items()
-            if isinstance(value, self.holds) or (value is None and name.isdigit())
+            if isinstance(value, holds) or (value is None and name.isdigit())
         ]
 
     def _entries(self) -> list[Any]:

@@ -10,13 +10,14 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.complex_input import guard_all
+from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p
 from glassgrad.ops.reduce import log_softmax_p, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 
 
+@refuses_complex
 def cross_entropy(
     input: Array,
     target: Array,
@@ -56,11 +57,12 @@ def cross_entropy(
         and size_average is None
         and reduce is None
         and reduction == "mean"
-        and len(input.shape) == 2
-        and target.shape == input.shape[:1]
+        and len(shape := input.shape) == 2
+        and target.shape == (shape[0],)
     ):
         # The usual case, straight to its primitive: the questions below cost a few microseconds.
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)
+    refuse_complex("cross_entropy", (input, target, weight))
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise errors.BAD_OPTION(

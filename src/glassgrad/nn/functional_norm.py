@@ -12,7 +12,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
-from glassgrad.ops.complex_input import guard_all, takes_complex
+from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex, takes_complex
 from glassgrad.ops.complexes import is_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import batch_norm_p
@@ -22,6 +22,7 @@ from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.spatial import avg_pool1d
 
 
+@refuses_complex
 def batch_norm(
     input: Array,
     running_mean: Any = None,
@@ -39,12 +40,13 @@ def batch_norm(
     Raises:
         ShapeError: a single value for each channel in training, which has no variance.
     """
-    shape = input.shape
+    shape = tuple(input.shape)
     if len(shape) < 2:
         where = provenance.here()
         raise errors.WRONG_INPUT(layer="batch_norm", expected="(N, C, ...)", given=tuple(shape), where=where)
     channels = shape[1]
     if not training:
+        refuse_complex("batch_norm", (input, running_mean, running_var, weight, bias))
         beside = (1, channels, *(1,) * (len(shape) - 2))
         scale = ew.rsqrt(running_var.reshape(beside) + eps)
         if weight is not None:

@@ -97,7 +97,7 @@ class _BatchNorm(_Tracked):
     """What the batch norms share; they differ in the shapes they take."""
 
     def forward(self, input: Any) -> Any:
-        shape = input.shape
+        shape = tuple(input.shape)
         if len(shape) not in self.dims or shape[1] != self.num_features:
             self._check(input, 1)
         training = self.training or self.running_mean is None

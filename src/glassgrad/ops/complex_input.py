@@ -24,16 +24,30 @@ def takes_complex(function: Function) -> Function:
     return function
 
 
-# The commonest types of arguments other than arrays; they are skipped at once.
+def refuses_complex(function: Function) -> Function:
+    """Mark a function that refuses complex numbers by itself: on its usual way by the primitive it calls."""
+    function.takes_complex = False  # type: ignore[attr-defined]  # read below
+    return function
+
+
+# The commonest types of arguments other than arrays, and the commonest dtypes; they are skipped at once.
 _REAL = frozenset({float, int, bool, str, type(None)})
+_SINGLE, _DOUBLE, _LONG = map(np.dtype, (np.float32, np.float64, np.int64))
+_ndarray = np.ndarray
 
 
 def complex_dtype(values: Iterable[Any]) -> Any:
     """Return the dtype of the first complex number or array among `values` and the lists in them, or None."""
     for value in values:
-        if type(value) in _REAL:
+        kind = type(value)
+        if kind in _REAL:
             continue
-        dtype = getattr(getattr(value, "array", value), "dtype", None)  # a Tensor's own `dtype` would be a call
+        if kind is _ndarray:
+            dtype = value.dtype
+        else:
+            dtype = getattr(getattr(value, "array", value), "dtype", None)  # a Tensor's own `dtype` would be a call
+        if dtype is _SINGLE or dtype is _LONG or dtype is _DOUBLE:
+            continue
         if dtype is not None:
             if getattr(dtype, "kind", None) == "c":
                 return dtype
@@ -60,7 +74,7 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if complex_dtype((*args, *kwargs.values()) if kwargs else args) is not None:
+        if complex_dtype(args) is not None or (kwargs and complex_dtype(kwargs.values()) is not None):
             refuse_complex(name, (*args, *kwargs.values()))
         return function(*args, **kwargs)
 

@@ -48,9 +48,10 @@ from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
     if arrays and spec[-1] is PLACES:
-        check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)
+        check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)  # huge ones too
     if len(spec) == 1 and arrays:
-        refuse_huge(arrays[0])
+        if spec[0] is not PLACES:
+            refuse_huge(arrays[0])
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
     y = x[join_index(spec, arrays)]
     if isinstance(y, np.generic) and not arrays:

@@ -351,14 +351,14 @@ def unsqueeze(x: Array, dim: int) -> Array:
 @takes_complex
 def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
-    ndim = len(x.shape)
+    shape = tuple(x.shape)
+    ndim = len(shape)
     start, end = canonical_axis(start_dim, ndim), canonical_axis(end_dim, ndim)
     if start > end:
         raise bad_option("flatten", "end_dim", end_dim, f"none before start_dim={start_dim}")
     if ndim == 0:
         return reshape_p(x, shape=(1,))
-    merged = math.prod(x.shape[start : end + 1])
-    return reshape_p(x, shape=(*x.shape[:start], merged, *x.shape[end + 1 :]))
+    return reshape_p(x, shape=(*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @takes_complex

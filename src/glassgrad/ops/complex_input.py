@@ -42,10 +42,8 @@ def complex_dtype(values: Iterable[Any]) -> Any:
         kind = type(value)
         if kind in _REAL:
             continue
-        if kind is _ndarray:
-            dtype = value.dtype
-        else:
-            dtype = getattr(getattr(value, "array", value), "dtype", None)  # a Tensor's own `dtype` would be a call
+        # A Tensor's own `dtype` would be a call.
+        dtype = value.dtype if kind is _ndarray else getattr(getattr(value, "array", value), "dtype", None)
         if dtype is _SINGLE or dtype is _LONG or dtype is _DOUBLE:
             continue
         if dtype is not None:

@@ -1,4 +1,4 @@
-"""Doing something with a model of which nothing remains: no gradient, no statistic, no random number drawn."""
+"""Run code on a model and undo every effect: gradients, running statistics, random draws."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from glassgrad.doctor import library
 Array = Any
 Module = Any
 
-# PyTorch keeps these in dictionaries of their own; a module of ours has everything among its attributes.
+# PyTorch keeps these in separate dictionaries; an `nn` module here has everything among its attributes.
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 
 @contextlib.contextmanager
 def aside(model: Module) -> Iterator[None]:
-    """Leave model and generators as they were: run forward and backward passes in here, and the training never knows.
+    """Restore model and random generators after the block, so that passes inside do not affect the training.
 
-    Kept are the values of parameters and buffers, gradients (there are none inside, to begin with), the attributes of
-    every module, and the state of the random generators: ours, PyTorch's, NumPy's global one and Python's. Not kept is
-    what modules change inside of lists and dictionaries of their own.
+    It restores the values of parameters and buffers, gradients (there are none at the start of the block), the
+    attributes of every module, and the random generators: ours, PyTorch's, NumPy's global one and Python's. Changes
+    inside of lists and dictionaries of a module are not undone.
 
     Example:
         >>> import glassgrad as gg
@@ -72,7 +72,7 @@ def _tensors(model: Module) -> Iterator[Callable[[], None]]:
 
 def _copy_back_torch(tensor: Any, before: Any) -> Callable[[], None]:
     def undo() -> None:
-        # Only what changed is written: a write would make a graph that is still alive refuse its backward pass.
+        # Write only what changed: a write would make a graph that is still alive refuse its backward pass.
         if _bytes(tensor) != _bytes(before):
             tensor.data.copy_(before)
 

@@ -1,4 +1,4 @@
-"""The check-up of one batch: what goes in, what comes out, what comes back, and what is wrong with it."""
+"""The check-up of one batch: inputs, outputs, gradients, and their faults."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Array = Any
 Module = Any
 
 IGNORED = -100
-"""PyTorch's label for places that do not count."""
+"""PyTorch's label of places that do not count."""
 
-# The ops behind the usual losses, by both libraries' names.
+# The ops of the usual losses, by both libraries' names.
 _LOSSES = {
     "cross_entropy": "cross entropy", "nllloss": "cross entropy", "nllloss2d": "cross entropy",
     "binary_cross_entropy_with_logits": "binary cross entropy", "binary_cross_entropy": "binary cross entropy",
@@ -37,15 +37,15 @@ _LOSSES = {
 
 
 def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None, optimizer: Any = None) -> CheckUp:
-    """Make one forward and backward pass and return what is to be known of it; the model stays as it was.
+    """Make one forward and backward pass and return the facts about it; the model is restored.
 
     Args:
-        model: a module of ours or of PyTorch.
-        batch: `(inputs, targets)`; more than two are several inputs and, last, the targets; a mapping is handed to the
+        model: a module of glassgrad or PyTorch.
+        batch: `(inputs, targets)`; more than two are several inputs and, last, the targets; a mapping is passed to the
             model as keywords. NumPy arrays become tensors of the model's library.
         loss_fn: called with output and targets (with output and batch for a mapping); without it the model returns the
             loss itself, or an object that has it as `loss`.
-        optimizer: the one the model is to be trained with, or several: findings tell whether it fits.
+        optimizer: the optimizer of the training, or several, to be checked against the model.
 
     Raises:
         KindError: a model without `named_parameters()`.
@@ -55,7 +55,7 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
     if not hasattr(model, "named_parameters"):
         raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)
     given = Batch(model, batch)
-    with np.errstate(all="ignore"), aside(model):  # what overflows is among the findings
+    with np.errstate(all="ignore"), aside(model):  # overflow is among the findings
         found = _examined(model, given, loss_fn)
     findings = rules.findings(found)
     if optimizer is not None:
@@ -137,7 +137,7 @@ def _examined(model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -
             model.backward(loss_fn.backward())  # type: ignore[union-attr]  # a loss by hand has one
         else:
             loss.backward()
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong in the user's code is what is to be reported
+    except Exception as error:  # noqa: BLE001 - any error of the user's code is reported
         failure = f"{stage} raised {type(error).__name__}: {str(error).strip()}"
     finally:
         watch.detach()
@@ -210,7 +210,7 @@ def _targets(targets: Any, output: Array | None) -> Targets | None:
 
 
 def _expected(kind: str, targets: Targets | None, given: Any) -> tuple[float, str]:
-    """Return the loss of a model that knows nothing of its inputs, and where the number comes from."""
+    """Return the loss of a model that ignores its inputs, and the origin of the number."""
     if kind == "cross entropy" and targets is not None and targets.classes:
         return math.log(targets.classes), f"log {targets.classes}"
     if kind == "binary cross entropy":
@@ -222,7 +222,7 @@ def _expected(kind: str, targets: Targets | None, given: Any) -> tuple[float, st
 
 
 def _is_same(output: Array | None, given: Batch) -> bool:
-    """Tell whether all examples have the same output though their inputs differ."""
+    """Tell whether all examples have the same output although their inputs differ."""
     if output is None or output.ndim < 2 or len(output) < 2 or not np.isfinite(output).all():
         return False
     first = next((library.numbers(value) for value in given.inputs), None)

@@ -1,4 +1,4 @@
-"""A check-up and an examination as lines of text, so that a person sees at a glance where to look."""
+"""Check-ups and examinations as lines of text."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _forward(found: CheckUp) -> Iterator[str]:
 
 
 def _some(layers: Sequence[Layer]) -> tuple[list[Layer], int]:
-    """Of a very deep net the first, the last, and what is remarkable in between."""
+    """Choose, of a very deep net, the first and last layers and remarkable ones in between."""
     if len(layers) <= _MOST_LAYERS:
         return list(layers), 0
     half = _MOST_LAYERS // 2

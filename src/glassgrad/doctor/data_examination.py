@@ -1,4 +1,4 @@
-"""`examine_data`: what is wrong with the examples before a model has seen them."""
+"""`examine_data`: faults of a data set, found before training."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Array = Any
 
 @dataclass(frozen=True)
 class DataExamination:
-    """What was found of a data set.
+    """The findings about a data set.
 
     Attributes:
         inputs: facts about the inputs of training.
-        constant: how many of the `features` have one value in all examples.
-        scales: the smallest and the largest deviation among the features that vary.
-        duplicates: examples of training that are there before.
-        contradictions: inputs that are there with several targets.
-        in_both: examples set aside whose inputs are in training too, of `held_out`.
-        classes: how many examples the rarest and the commonest class have; (0, 0) where targets are no classes.
-        unseen: classes of the examples set aside that training lacks.
+        constant: how many of the `features` have the same value in all examples.
+        scales: the smallest and the largest standard deviation of the features that vary.
+        duplicates: training examples that repeat an earlier one.
+        contradictions: inputs that occur with several targets.
+        in_both: held-out examples whose inputs are also in the training set, of `held_out`.
+        classes: how many examples the rarest and the commonest class have; (0, 0) if targets are not classes.
+        unseen: classes of the held-out examples that the training set lacks.
         findings: what the rules make of it, errors first.
     """
 
@@ -46,7 +46,7 @@ class DataExamination:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong; what is merely worth knowing does not count."""
+        """Whether there are no errors or warnings."""
         return all(finding.severity == "info" for finding in self.findings)
 
     def __str__(self) -> str:
@@ -56,15 +56,15 @@ class DataExamination:
 def examine_data(
     train: Any, held_out: Any = None, *, report: bool = True, file: TextIO | None = None
 ) -> DataExamination:
-    """Examine data sets before a model is trained on them: `(inputs, targets)` of training, and of those set aside.
+    """Examine data sets before a model is trained on them: `(inputs, targets)` for training, and held-out ones.
 
-    Looked for are NaN, scales far from 1, features that never vary, examples that are there twice or contradict each
-    other, examples of training among those set aside, and classes that training lacks.
+    It looks for NaN, scales far from 1, constant features, duplicate or contradicting examples, training examples among
+    the held-out ones, and classes that the training set lacks.
 
     Args:
-        train: arrays or tensors, the first axis that of the examples.
+        train: arrays or tensors; the first axis is that of the examples.
         held_out: the same of validation or test examples.
-        report: print what was found, to `file` or the standard output.
+        report: print the findings, to `file` or standard output.
 
     Example:
         >>> import numpy as np
@@ -115,7 +115,7 @@ def _keys(flat: Array) -> list[bytes]:
 
 
 def _targets(targets: Array | None, count: int) -> list[Any]:
-    """Return something to compare for each target; numbers that are no classes always differ a little."""
+    """Return a comparable value for each target; real-valued targets would always differ slightly."""
     if targets is None or targets.dtype.kind not in "iub" or targets.ndim != 1:
         return [0] * count
     listed: list[Any] = targets.tolist()

@@ -1,4 +1,4 @@
-"""`examine`: a check-up before training, in seconds: one batch, the optimizer, and whether the batch can be learnt."""
+"""`examine`: a quick check-up before training: one batch, the optimizer, and whether examples can be learnt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = Any
 Module = Any
 
 STEPS = 80
-"""So many steps of Adam are tried on a few examples, or as many as there is time for."""
+"""Steps of Adam that are tried on a few examples, if time allows."""
 _FEW = 8
 _RATE = 3e-3
 _PARTS = 8
@@ -33,14 +33,14 @@ _PARTS = 8
 
 @dataclass(frozen=True)
 class Examination:
-    """Everything that an examination found.
+    """The results of an examination.
 
     Attributes:
         check_up: the batch, the forward pass, the loss and the gradients.
-        setup: how model and optimizer fit together; None without an optimizer.
-        learnt: (steps, loss before, loss after) of training on eight examples alone; NaN where that was not tried.
-        leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 where unknown.
-        curvature: of the loss along its gradient; a rate of plain SGD above 2 / curvature leads uphill at first.
+        setup: facts about model and optimizer together; None without an optimizer.
+        learnt: (steps, loss before, loss after) of training on eight examples alone; NaN if not tried.
+        leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 if unknown.
+        curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
         findings: what the rules make of it, errors first.
     """
@@ -60,7 +60,7 @@ class Examination:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong; what is merely worth knowing does not count."""
+        """Whether there are no errors or warnings."""
         return all(finding.severity == "info" for finding in self.findings)
 
     def __str__(self) -> str:
@@ -77,19 +77,19 @@ def examine(
     report: bool = True,
     file: TextIO | None = None,
 ) -> Examination:
-    """Examine a model before it is trained, on one batch; the model stays as it was, bit for bit.
+    """Examine a model before it is trained, on one batch; the model is restored bit for bit.
 
-    Looked at are what `debug_training` looks at (inputs, weights, forward pass, loss, gradients, the ops in between),
-    whether the optimizer fits the model, whether an example's output depends on another example, how curved the loss
-    is, how noisy the gradient, and whether a few examples can be learnt by heart.
+    It checks everything that `debug_training` does (inputs, weights, forward pass, loss, gradients, the ops in
+    between), whether the optimizer fits the model, whether an example's output depends on another example, the
+    curvature of the loss, the noise of the gradient, and whether a few examples can be memorised.
 
     Args:
-        model: a module of ours or of PyTorch.
-        batch: `(inputs, targets)`, tensors or arrays; a mapping is handed to the model as keywords.
-        loss_fn: called with output and targets; without it the model returns the loss, or an object that has it.
-        optimizer: the one it is to be trained with, or several.
-        seconds: so long at most the examples are trained on.
-        report: print what was found, to `file` or the standard output.
+        model: a module of glassgrad or PyTorch.
+        batch: `(inputs, targets)`, tensors or arrays; a mapping is passed to the model as keywords.
+        loss_fn: called with output and targets; by default the model returns the loss, or an object that has it.
+        optimizer: the optimizer of the training, or several.
+        seconds: time limit of training on a few examples.
+        report: print the findings, to `file` or standard output.
 
     Raises:
         KindError: a model without `named_parameters()`.
@@ -132,7 +132,7 @@ def examine(
 
 
 class _Trial:
-    """Things that are tried with a model and a batch, each of which leaves the model as it was."""
+    """Experiments with a model and a batch, each of which restores the model."""
 
     def __init__(self, model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> None:
         self._model = model
@@ -187,7 +187,7 @@ class _Trial:
         return step + 1, first, last
 
     def leaks(self) -> int:
-        """Return how many of the other examples have another output when the last one is replaced by the first."""
+        """Return how many of the other examples change their output when the last one is replaced by the first."""
         inputs = self._given.inputs
         sizes = {len(value) for value in inputs if library.is_tensor(value) and len(value.shape)}
         if self._given.keywords or len(sizes) != 1 or min(sizes) < 3:
@@ -205,7 +205,7 @@ class _Trial:
         return int((np.abs(one - other)[:-1].reshape(len(one) - 1, -1).max(1) > far).sum())
 
     def curvature(self) -> float:
-        """Return gᵀHg / gᵀg from the gradients at both ends of a short way along the gradient."""
+        """Return gᵀHg / gᵀg from the gradients at both ends of a short step along the gradient."""
         with aside(self._model):
             states = _random_states(self._torch)
             g = self._gradient()
@@ -243,7 +243,7 @@ class _Trial:
 
 
 def _random_states(torch: bool) -> Callable[[], None]:
-    """Return a function that sets the random numbers back to what they are now."""
+    """Return a function that restores the present random state."""
     if torch:
         lib = sys.modules["torch"]
         state = lib.get_rng_state()

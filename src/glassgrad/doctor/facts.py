@@ -1,4 +1,4 @@
-"""What a check-up of one batch found, as plain data: about tensors, the forward pass, the loss and the gradients."""
+"""The facts of a check-up of one batch, as plain data: tensors, forward pass, loss and gradients."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Evidence = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Facts:
-    """One tensor: its name, shape and dtype, and what its numbers are.
+    """One tensor: its name, shape and dtype, and a summary of its values.
 
-    `first_bad` is the index of the first NaN or infinity in the order of memory, `bad_value` what stands there.
+    `first_bad` is the index of the first NaN or infinity in memory order, `bad_value` the value there.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Facts:
 
     @classmethod
     def of(cls, name: str, array: Array) -> Facts:
-        """Look at an array."""
+        """Summarise an array."""
         summary = summarise(array if array.dtype.kind in "fc" else array.astype(np.float64))
         if not summary.nonfinite:
             return cls(name, array.shape, str(array.dtype), summary)
@@ -40,7 +40,7 @@ class Facts:
 
     @property
     def bad(self) -> str:
-        """Say where the first NaN or infinity is; empty if there is none."""
+        """Describe the place of the first NaN or infinity; empty if there is none."""
         if self.first_bad is None:
             return ""
         value = "NaN" if np.isnan(self.bad_value) else "inf" if self.bad_value > 0 else "-inf"
@@ -50,9 +50,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Targets:
-    """The labels. `classes` is how many the output has room for, 0 where the targets are no classes.
+    """The labels. `classes` is the number of classes of the output, 0 if the targets are not classes.
 
-    `fractions` tells that numbers which should be classes are no whole ones.
+    `fractions` tells whether class numbers are not integers.
     """
 
     facts: Facts
@@ -63,14 +63,14 @@ class Targets:
 
 @dataclass(frozen=True)
 class Layer:
-    """One place in the forward pass, in the order of the calls: its output, and the gradient that came back to it."""
+    """One place in the forward pass, in the order of the calls: its output, and the gradient of its output."""
 
     name: str
     kind: str
     output: Facts
     input_bad: bool = False
     input_made_by: str = ""
-    """The op that made what enters it, with the user's line in our library."""
+    """The op that made its input, with the user's line if the library knows it."""
     gradient: Facts | None = None
     dead: float = float("nan")
     saturated: float = float("nan")
@@ -78,7 +78,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Gradient:
-    """One parameter: its values, its gradient if it has one, and whether one is wanted."""
+    """One parameter: its values, its gradient if it has one, and whether it requires one."""
 
     name: str
     values: Facts
@@ -91,16 +91,16 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or looks it.
+    """One fault, or suspicion of one.
 
     Attributes:
         rule: its title.
-        severity: "error" where training cannot work, "warning" where it suffers, "info" for what is worth knowing.
-        what: what was seen, in a sentence with its numbers.
+        severity: "error" if training cannot work, "warning" if it suffers, "info" if it is just worth knowing.
+        what: the observation, in a sentence with its numbers.
         advice: what to do about it.
-        where: the user's file and line, or the layer; empty where there is no place.
-        value: what was measured, held against `threshold`; NaN where nothing was. `source`: who set that threshold.
-        evidence: (step, value) pairs, where it was measured over time.
+        where: the user's file and line, or the layer; empty if there is no place.
+        value: the measured value, compared with `threshold`; NaN if there is none. `source`: the threshold's origin.
+        evidence: (step, value) pairs, if it was measured over time.
         remedy: the line of code that helps.
     """
 
@@ -122,23 +122,23 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckUp:
-    """Everything a check-up of one batch found.
+    """The results of a check-up of one batch.
 
     Attributes:
-        model: class of the model; `parameters`: how many trainable numbers it has.
-        inputs: facts about each tensor that goes in; `targets`: about the labels, None without any.
+        model: class of the model; `parameters`: the number of its trainable elements.
+        inputs: facts about each input tensor; `targets`: about the labels, None without any.
         layers: the forward pass, in the order of the calls.
-        output: what the model returned.
-        loss: its value; `expected`: of a model that knows nothing, such as log K for K classes, NaN where unknown, and
+        output: the model's output.
+        loss: its value; `expected`: that of a constant guess, such as log K for K classes, NaN if unknown, with
             `expected_why` in words.
         loss_kind: "cross entropy", "binary cross entropy", "squared error" or "".
-        gradients: one entry a parameter; `total_norm` of all together.
-        same_output: the output is the same for every example.
-        probabilities: the rows of the output are shares that add up to 1.
-        training: the model was in training mode.
-        failure: what was raised instead of a loss or a gradient, empty if nothing was.
-        graph: the ops from the parameters to the loss, None where they are not known.
-        findings: what the rules make of it, the worst first.
+        gradients: one entry per parameter; `total_norm`: the norm of all together.
+        same_output: whether the output is the same for every example.
+        probabilities: whether the rows of the output are probabilities that add up to 1.
+        training: whether the model was in training mode.
+        failure: the exception raised instead of a loss or a gradient, empty if none.
+        graph: the ops from the parameters to the loss, None if unknown.
+        findings: the findings of the rules, the worst first.
     """
 
     model: str
@@ -162,5 +162,5 @@ class CheckUp:
 
     @property
     def healthy(self) -> bool:
-        """Whether no rule found anything that is wrong; what is merely worth knowing does not count."""
+        """Whether there are no errors or warnings."""
         return all(finding.severity == "info" for finding in self.findings)

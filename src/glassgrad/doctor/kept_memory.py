@@ -1,4 +1,4 @@
-"""`memory`: what the backward pass keeps alive, by the user's line, and graphs that grow from step to step."""
+"""`memory`: the memory that is saved for the backward pass, by the user's line, and graphs that grow over steps."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Kept:
-    """What the ops of one line keep for the backward pass.
+    """The values that the ops of one line save for the backward pass.
 
     Attributes:
         place: the user's line; `place.variable` is the name that the result has there.
         op: the op that saved it.
-        bytes: of the memory that no op before it keeps.
-        arrays: how many there are.
+        bytes: size of the memory that no earlier op saves.
+        arrays: the number of arrays.
     """
 
     place: Place
@@ -48,15 +48,15 @@ class Kept:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step keeps alive for its backward pass, when that is most.
+    """The memory that a step saves for its backward pass, at its peak.
 
     Attributes:
         rows: by line, variable and op, the largest first.
-        total: bytes, the memory of each array counted once; what the weights and the data take is not in it.
-        held: bytes that are saved too but live anyway: weights, data.
+        total: bytes, with the memory of each array counted once, without weights and data.
+        held: bytes that are saved but alive anyway: weights, data.
         nodes: recorded ops that were alive then.
-        compiled: whether the step is a compiled one, which was run eagerly here.
-        planned: bytes between the kernels of its latest program; None where there is none.
+        compiled: whether the step is compiled; it was run eagerly here.
+        planned: bytes between the kernels of its latest program; None if there is none.
         steps: how many were run.
         growth: recorded ops that were still alive a step later, after each step but the first.
         findings: the warning about a graph that grows.
@@ -79,16 +79,16 @@ class Memory:
 def memory(
     step: Callable[..., Any], *args: Any, steps: int = 1, report: bool = True, file: TextIO | None = None
 ) -> Memory:
-    """Measure what the backward pass of a step keeps alive, and whether the graph grows from step to step.
+    """Measure the memory saved for the backward pass of a step, and whether the graph grows from step to step.
 
-    The step is run and everything it can reach is put back: weights, gradients, the optimizer's state, random numbers,
-    variables. A compiled step is run as it was written, without its program.
+    The step is run and everything it can reach is restored: weights, gradients, the optimizer's state, random state,
+    variables. A compiled step runs eagerly, without its program.
 
     Args:
-        step: a function that trains, or only computes a loss; one that is compiled counts as well.
-        args: what it is called with.
+        step: a function that trains, or only computes a loss; it may be compiled.
+        args: its arguments.
         steps: with two or more, ops of one step that are alive after the next one are a graph that grows.
-        report: print what was found, to `file` or the standard output.
+        report: print the results, to `file` or standard output.
 
     Example:
         >>> import glassgrad as gg
@@ -144,7 +144,7 @@ def _alive(nodes: Iterable[weakref.ref[Node]]) -> list[Node]:
 
 
 class _Watch(Watcher):
-    """Notes every recorded node, and measures whenever a backward pass begins."""
+    """Records every node, and measures whenever a backward pass begins."""
 
     def __init__(self, aside: StepAside) -> None:
         self.nodes: list[weakref.ref[Node]] = []
@@ -159,13 +159,13 @@ class _Watch(Watcher):
         self.nodes.append(weakref.ref(node))
 
     def take(self) -> list[weakref.ref[Node]]:
-        """Return the nodes of the step that ended; the next one begins anew."""
+        """Return the nodes of the step that ended, and start a new list."""
         taken, self.nodes, self.measured = self.nodes, [], False
         self.observer.latest = 0
         return taken
 
     def measure(self) -> None:
-        """Sum up what is alive; keep it if it is the most so far."""
+        """Sum up the live memory; keep the result if it is the largest so far."""
         self.measured = True
         nodes = _alive(self.nodes)
         anyway = self._known | {
@@ -194,7 +194,7 @@ class _Watch(Watcher):
 
 
 class _Begins(Observer):
-    """Has the watch measure before the first rule of each walk: walks go from the youngest node to older ones."""
+    """Makes the watch measure before the first rule of each walk; walks go from the youngest node to older ones."""
 
     def __init__(self, watch: _Watch) -> None:
         self._watch = watch
@@ -210,7 +210,7 @@ class _Begins(Observer):
 
 
 def _growing(alive: list[Node], aside: StepAside, growth: list[int]) -> Finding:
-    """Name the line of the youngest op that nothing else alive was made from, and the place that holds it."""
+    """Name the line of the youngest op that no other live op uses, and the variable that holds its result."""
     inner = {id(parent) for node in alive for parent in node.parents}
     tops = [node for node in alive if id(node) not in inner]
     top = max(tops, key=lambda node: node.seq)
@@ -237,7 +237,7 @@ def _growing(alive: list[Node], aside: StepAside, growth: list[int]) -> Finding:
 
 
 def _holder(top: Node, aside: StepAside) -> str | None:
-    """Return the variable, attribute or container that holds the result of an op, as the user writes it."""
+    """Return the variable, attribute or container that holds the result of an op, in the user's notation."""
     for change in aside.places.changes():
         if any(tensor.node is top for tensor in _tensors(change.now)):
             return change.path

@@ -1,4 +1,4 @@
-"""Numbers of a step for whatever logger a script has."""
+"""Passing the numbers of a step to any logger."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from glassgrad import errors
 
 
 def hand_over(logger: Any, values: Mapping[str, float], step: int) -> None:
-    """Give named numbers to a logger in the way that it takes them.
+    """Pass named numbers to a logger by its own method.
 
-    Raises `KindError` for something that takes none.
+    Raises `KindError` for an object that is not a logger.
     """
     if hasattr(logger, "add_scalar"):
         for name, value in values.items():

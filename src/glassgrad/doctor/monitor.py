@@ -25,28 +25,27 @@ Module = Any
 
 _WRITE_SECONDS = 5.0
 _SHARE_OF_WRITING = 0.02
-"""Writing the file takes at most about this share of the time."""
+"""Upper limit of the share of time spent on writing the file."""
 
 
 class GradientMonitor(AbstractContextManager["GradientMonitor"]):
-    """Records, every few steps, what the gradients of a model do; costs next to nothing in the others.
+    """Records statistics of a model's gradients every few steps, at almost no cost in the others.
 
-    Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. Which optimizer
-    there is need not be known: how far it moved each weight is measured at the next `update()`, weights now against
-    then.
+    Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. The optimizer
+    need not be known: the next `update()` measures how far it moved each weight.
 
     Args:
-        model: a module of ours or of PyTorch, or anything with `named_parameters()`.
-        every: sample each so many steps, the first (step `start`) included if it is a multiple.
-        path: npz file to keep the record in, written as training goes and by `close()`; a file that is there is gone on
-            with, its samples from step `start` on dropped.
-        start: the number of the step that comes next, counted from 0; not 0 in a run that was resumed.
-        activations: watch what modules put out, through forward hooks that are attached for sampled steps only.
-        keep: hold at most so many samples; when there are more, every second is dropped and `every` doubles.
+        model: a module of glassgrad or PyTorch, or anything with `named_parameters()`.
+        every: sample steps that are multiples of it.
+        path: npz file of the record, written during training and by `close()`; an existing file is continued, without
+            its samples from step `start` on.
+        start: the number of the next step, counted from 0; not 0 in a resumed run.
+        activations: watch the outputs of modules, through forward hooks that are attached for sampled steps only.
+        keep: the largest number of samples; when there are more, every second is dropped and `every` doubles.
 
     Raises:
         KindError: a model without `named_parameters()`.
-        InputError: a file at `path` that is no record, or one of another model.
+        InputError: the file at `path` is not a record, or one of another model.
 
     Example:
         >>> import glassgrad as gg
@@ -106,13 +105,13 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
 
     @property
     def due(self) -> bool:
-        """Whether the step that is under way is one to be sampled."""
+        """Whether the current step is to be sampled."""
         return self.step == self._due
 
     def update(self, loss: Any = None) -> None:
-        """Take a sample if one is due; call it once a step, after the backward pass and before clipping.
+        """Take a sample if one is due; call it once per step, after the backward pass and before clipping.
 
-        Raises `GlassgradError` when no parameter has a gradient in a step that is sampled.
+        Raises `GlassgradError` if no parameter has a gradient in a sampled step.
         """
         step = self.step
         self.step = step + 1
@@ -125,9 +124,9 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             self._look_ahead()
 
     def update_after_clip(self) -> None:
-        """Note the total norm that clipping has left; call it after clipping, in the same step as `update()`.
+        """Record the total norm after clipping; call it after clipping, in the same step as `update()`.
 
-        Raises `GlassgradError` when it is the first call of all.
+        Raises `GlassgradError` if `update()` was never called.
         """
         if self._open is not None and self._open.step == self.step - 1:
             self._open.values["total_norm_clipped"] = np.float64(self._total_norm())
@@ -135,35 +134,35 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             raise errors.MONITOR_ORDER(step=self.step)
 
     def after_step(self) -> None:
-        """Measure now how far the optimizer moved the weights; without this call the next `update()` does it."""
+        """Measure how far the optimizer moved the weights; without this call the next `update()` does it."""
         if self._open is not None:
             self._settle()
 
     def observe(self, loss: Callable[[], Any], clip: Callable[[], Any] | None = None) -> None:
-        """Do what `update()` does from a forward and backward pass of the monitor's own, and leave no trace of it.
+        """Take a sample from a separate forward and backward pass, and undo all of its effects.
 
         For steps that keep no gradients, such as compiled ones: call it before each of them. Weights, statistics,
-        gradients and random generators are put back as they were, so that training goes on bit for bit as without it,
-        and random draws such as dropout are those that the step itself will make.
+        gradients and random generators are restored, so that training continues bit for bit as without it, and random
+        draws such as dropout are those that the step itself will make.
 
         Args:
-            loss: computes the loss of the batch that the step is about to be made with.
+            loss: computes the loss of the next step's batch.
             clip: clips the gradients as the step does, if it does.
         """
-        self._ahead = False  # the steps themselves are not looked at
+        self._ahead = False  # the steps themselves are not watched
         if self.due:
             self.sample(self.step, _side_pass(self.model, loss), clip)
         else:
             self.update()
 
     def sample(self, step: int, passes: AbstractContextManager[Any], clip: Callable[[], Any] | None = None) -> None:
-        """Take a sample of a step, due or not, for a loop that counts and looks after its own gradients.
+        """Take a sample of a step, due or not, for a loop that counts steps and manages gradients itself.
 
         Args:
-            step: the number of the step that is about to be made.
-            passes: makes a forward and a backward pass when it is entered, has the loss as its value, and within it the
-                parameters have their gradients.
-            clip: clips the gradients as the step does, if it does; returns False to say that it does not.
+            step: the number of the next step.
+            passes: a context manager that makes a forward and a backward pass, yields the loss, and gives the
+                parameters their gradients within the block.
+            clip: clips the gradients as the step does; returns False if the step does not clip.
         """
         self.after_step()
         self._ahead = False
@@ -181,16 +180,16 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
                 self._watch.detach()
 
     def log_stats(self, logger: Any, step: int | None = None) -> None:
-        """Measure the gradients there are now, and hand mean, standard deviation and norm of each to a logger.
+        """Measure the present gradients, and pass mean, standard deviation and norm of each to a logger.
 
         Args:
             logger: TensorBoard's writer (`add_scalar`), W&B (`log`), Lightning's (`log_metrics`), one of
                 `glassgrad.train` (`write`), Python's own (`info`), or a function of (name, value, step).
-            step: the number of the step; without it the one after the last.
+            step: the number of the step; by default the one after the last.
 
         Raises:
             GlassgradError: no parameter has a gradient.
-            KindError: something that takes no numbers.
+            KindError: the object is not a logger.
 
         Example:
             >>> import glassgrad as gg
@@ -213,7 +212,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
                         found[f"{kind}_{name}/{parameter}"] = float(value)
         hand_over(logger, found, self.step - 1)
 
-    # --- what was seen ---
+    # --- the record ---
 
     @property
     def data(self) -> MonitorData:
@@ -226,7 +225,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         return MonitorData.load(path)
 
     def flush(self) -> None:
-        """Write the file now, if there is one. Raises `OSError`; the old file then stays whole."""
+        """Write the file now, if there is one. Raises `OSError`; the old file then stays intact."""
         if self.path is None:
             return
         began = time.monotonic()
@@ -235,7 +234,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         self._next_write = ended + max(_WRITE_SECONDS, (ended - began) / _SHARE_OF_WRITING)
 
     def close(self) -> None:
-        """Measure what is still open, write the file, and take the hooks off the model."""
+        """Complete the last sample, write the file, and remove the hooks from the model."""
         self.after_step()
         if self._watch is not None:
             self._watch.detach()
@@ -247,7 +246,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
     # --- inside ---
 
     def _look_ahead(self) -> None:
-        """Watch the forward pass of the step that comes next, if it is one to be sampled."""
+        """Watch the forward pass of the next step, if it is to be sampled."""
         if self._watch is not None and self._ahead and self.step == self._due and not self._watch.traced:
             self._watch.take()
             self._watch.attach()
@@ -292,7 +291,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             self.flush()
 
     def _go_on(self, path: Path) -> None:
-        """Take over the samples of an earlier part of the run, up to the step that comes next."""
+        """Load the samples of an earlier part of the run, up to the next step."""
         if self.step == 0:
             return
         data = MonitorData.load(path)

@@ -1,4 +1,4 @@
-"""The norms of a model's gradients at this moment."""
+"""The norms of a model's present gradients."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class GradientNorms:
     """Euclidean norms of the gradients of a model.
 
     Attributes:
-        total: of all gradients as one vector: what `clip_grad_norm_` compares with its limit.
-        by_parameter: of each parameter that has a gradient, by name, in the model's order.
-        without: names of the trainable parameters that have none.
+        total: the norm of all gradients as one vector, which `clip_grad_norm_` compares with its limit.
+        by_parameter: the norm of each parameter's gradient, by name, in the model's order.
+        without: names of the trainable parameters without a gradient.
     """
 
     total: float
@@ -35,7 +35,7 @@ def compute_gradient_norms(model: Any) -> GradientNorms:
     """Return the norm of each parameter's gradient and of all together, in double precision.
 
     Args:
-        model: a module of ours or of PyTorch, or anything with `named_parameters()`; after its backward pass.
+        model: a module of glassgrad or PyTorch, or anything with `named_parameters()`; after its backward pass.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""One forward and one backward pass under observation: every output, and the gradient that comes back to it."""
+"""Observation of one forward and one backward pass: every output and its gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Module = Any
 
 
 class PassWatch(ForwardWatch):
-    """A `ForwardWatch` that keeps facts about each output; of a module that is called again only what goes bad."""
+    """A `ForwardWatch` that keeps facts about each output; of repeated calls of a module only NaN or infinity."""
 
     def __init__(self, model: Module) -> None:
         super().__init__(model)
@@ -24,7 +24,7 @@ class PassWatch(ForwardWatch):
         self._entering_bad, self._made_by = False, ""
 
     def layers(self) -> tuple[Layer, ...]:
-        """Return what was seen, in the order of the calls."""
+        """Return the layers in the order of the calls."""
         lost = self.take()
         return tuple(
             Layer(

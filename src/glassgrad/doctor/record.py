@@ -1,4 +1,4 @@
-"""What a monitor has seen, as plain arrays, and the file it is kept in.
+"""A monitor's record as plain arrays, and its file format.
 
 The file is NumPy's npz format: a zip of one npy file per array, which `numpy.load` reads without this library and
 without running code. It holds every array of `MonitorData` under its name, and `format`, a number.
@@ -27,7 +27,7 @@ FORMAT = 1
 
 @dataclass
 class Sample:
-    """What was seen in one step, by field: a number, a vector over the parameters, or numbers by activation."""
+    """The data of one step, by field: a number, a vector over the parameters, or numbers by activation."""
 
     step: int
     values: dict[str, Array] = field(default_factory=dict)
@@ -36,14 +36,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class MonitorData:
-    """Everything a monitor has recorded. S samples, P parameters, A activations, B = 57 bins.
+    """The complete record of a monitor. S samples, P parameters, A activations, B = 57 bins.
 
-    What is not known is NaN (0 in the counts): the gradient of a parameter without one, clipping where there was none.
+    Unknown values are NaN (0 in the counts): the gradient of a parameter without one, the norm after clipping if there
+    was none.
 
     Attributes:
         steps: (S,) the number of the training step each sample is of, counted from 0.
-        every: a sample was taken each so many steps.
-        parameters: (P,) names; `sizes`: (P,) how many numbers each has; `dims`: (P,) how many axes.
+        every: steps between samples.
+        parameters: (P,) names; `sizes`: (P,) numbers of elements; `dims`: (P,) numbers of axes.
         activations: (A,) names of modules, or "tanh before NAME" for a function that was called without a module.
         kinds: (A,) class of the module or name of the function.
         bin_edges: (B - 1,) edges of the bins of |gradient|; the first and the last bin have no outer edge.
@@ -120,7 +121,7 @@ class MonitorData:
     def gather(
         cls, every: int, shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], samples: Sequence[Sample]
     ) -> Self:
-        """Put samples together. `shapes` are those of the parameters by name, `kinds` those of the activations."""
+        """Combine samples. `shapes` are those of the parameters by name, `kinds` those of the activations."""
         arrays = {entry.name: _stacked(entry, samples, len(shapes), list(kinds)) for entry in FIELDS}
         return cls(
             steps=np.array([sample.step for sample in samples], np.int64),
@@ -153,7 +154,7 @@ class MonitorData:
     # --- the file ---
 
     def save(self, path: str | Path) -> None:
-        """Write everything to an npz file in one step that happens or does not. Raises `OSError`."""
+        """Write everything to an npz file, atomically. Raises `OSError`."""
         from glassgrad.data.atomic import write_atomically
 
         arrays: dict[str, Any] = {"format": FORMAT}
@@ -165,7 +166,7 @@ class MonitorData:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote. Raises `errors.InputError` for a file that is missing, cut or something else."""
+        """Read what `save` wrote. Raises `errors.InputError` if the file is missing, truncated or not a record."""
         try:
             content = Path(path).read_bytes()
             with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -189,7 +190,7 @@ _KINDS = {"step": (), "parameter": ("P",), "activation": ("A",), "bins": ("P", "
 
 
 def _plain(array: Array) -> Any:
-    """Names come back as a tuple of strings, a lone number as an int."""
+    """Convert names to a tuple of strings, and a 0-d number to an int."""
     if array.dtype.kind == "U":
         return tuple(str(name) for name in array)
     return array if array.ndim else int(array)

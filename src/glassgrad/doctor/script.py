@@ -1,4 +1,4 @@
-"""Run a script with all its trainings watched: whatever optimizer it makes, ours or PyTorch's."""
+"""Running a script with all its trainings watched, for every optimizer of glassgrad or PyTorch that it makes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from glassgrad.doctor.watching import Watch
 
 @dataclass(frozen=True)
 class Watched:
-    """One training of a script: the model's class, where its optimizer was made, and what was found."""
+    """One training of a script: the model's class, the place where its optimizer was made, and the findings."""
 
     model: str
     made: str
@@ -31,9 +31,9 @@ class Watched:
 
 
 def run_script(path: str | Path, arguments: Sequence[str] = (), preset: str = "standard") -> tuple[list[Watched], bool]:
-    """Run a script as `python path arguments` does; return what was found of its trainings, and whether it ended well.
+    """Run a script as `python path arguments` does; return its watched trainings, and whether it succeeded.
 
-    What it raises is printed as Python would.
+    Exceptions are printed as Python does.
     """
     watches: list[Watch] = []
     before = sys.argv, list(sys.path)
@@ -45,7 +45,7 @@ def run_script(path: str | Path, arguments: Sequence[str] = (), preset: str = "s
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         ended = stop.code in {None, 0}
-    except Exception as error:  # noqa: BLE001 - it is the script's own
+    except Exception as error:  # noqa: BLE001 - the script's own error
         ended = False
         traceback.print_exception(error.with_traceback(_own(error)))
         for watch in watches:
@@ -71,7 +71,7 @@ def _own(error: Exception) -> Any:
 
 
 def _begin(optimizer: Any, watches: list[Watch], preset: str) -> None:
-    """Watch the model that an optimizer was made for, if there is one that is not watched yet."""
+    """Watch the model of an optimizer, unless it is watched already."""
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     model = _owner(held)
     if model is None or any(watch.model is model for watch in watches):
@@ -82,7 +82,7 @@ def _begin(optimizer: Any, watches: list[Watch], preset: str) -> None:
 
 
 def _owner(held: set[int]) -> Any:
-    """Return the module, the outermost of those that are alive, that has most of some parameters."""
+    """Return the outermost live module that holds most of the given parameters."""
     best, most = None, (0, 0)
     for thing in gc.get_objects():
         if not _is_module(thing):
@@ -104,7 +104,7 @@ def _is_module(thing: Any) -> bool:
 
 @contextmanager
 def _told_of_optimizers(tell: Callable[[Any], None]) -> Iterator[None]:
-    """Call `tell` with every optimizer that is made inside."""
+    """Call `tell` with every optimizer that is created in the block."""
     with ExitStack() as stack:
         stack.enter_context(_told_of(_our_class(), tell))
         finder = _Finder(lambda: stack.enter_context(_told_of(_their_class(), tell)))
@@ -127,18 +127,18 @@ def _their_class() -> Any:
 
 
 class _Finder:
-    """Hears when a script imports torch, and waits until its optimizers are there."""
+    """Detects the import of torch, in order to patch its optimizers."""
 
     def __init__(self, arrived: Callable[[], Any]) -> None:
         self._arrived = arrived
 
     def leave(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Load `torch` as it is loaded, and then tell."""
+        """Load `torch` normally, and then call back."""
         if name != "torch":
             return None
         self.leave()

@@ -1,4 +1,4 @@
-"""How a model and its optimizers fit together, before a step is made."""
+"""Facts about a model and its optimizers together, before the first step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from glassgrad.doctor.run import Setup
 Module = Any
 
 STOCHASTIC = ("Dropout", "BatchNorm", "AlphaDropout")
-"""What the classes that behave otherwise in training are called, or begin with."""
+"""Prefixes of the names of classes that behave differently in training."""
 
 
 def setup_of(model: Module, optimizers: Sequence[Any], frame: FrameType | None = None) -> Setup:
-    """Return how they fit together; `frame` is the user's, whose variables they are."""
+    """Return the facts about them; `frame` is the user's frame, which holds them as variables."""
     built = "" if frame is None else str(provenance.resolve(frame.f_code, frame.f_lasti))
     made = assigned(frame, model) or built
     named = list(model.named_parameters())
@@ -44,7 +44,7 @@ def setup_of(model: Module, optimizers: Sequence[Any], frame: FrameType | None =
 
 
 def assigned(frame: FrameType | None, value: Any) -> str:
-    """Return the line that gave a variable of a frame its value, empty where it cannot be told."""
+    """Return the line that assigned a variable of a frame, empty if unknown."""
     if frame is None:
         return ""
     names = {name for name, held in (*frame.f_locals.items(), *frame.f_globals.items()) if held is value}
@@ -66,7 +66,7 @@ def assigned(frame: FrameType | None, value: Any) -> str:
 
 
 def options_of(optimizer: Any) -> dict[str, Any]:
-    """Return the options of the first group of an optimizer, or the numbers among the attributes of one by hand."""
+    """Return the options of an optimizer's first group, or the numeric attributes of a hand-written one."""
     groups = getattr(optimizer, "param_groups", None)
     source = groups[0] if groups else vars(optimizer)
     return {name: value for name, value in source.items() if isinstance(value, int | float | tuple)}
@@ -74,7 +74,7 @@ def options_of(optimizer: Any) -> dict[str, Any]:
 
 def _held(optimizer: Any) -> Iterator[Any]:
     groups = getattr(optimizer, "param_groups", None)
-    if groups is None:  # by hand
+    if groups is None:  # hand-written
         yield from getattr(optimizer, "parameters", ())
         return
     for group in groups:
@@ -82,7 +82,7 @@ def _held(optimizer: Any) -> Iterator[Any]:
 
 
 def stochastic(model: Module) -> Iterator[tuple[str, Module]]:
-    """Yield the modules that behave otherwise in training than in evaluation."""
+    """Yield the modules that behave differently in training and evaluation."""
     for name, module in model.named_modules() if hasattr(model, "named_modules") else ():
         kind = type(module).__name__
         if kind.startswith(STOCHASTIC) and not (kind.startswith("Dropout") and not getattr(module, "p", 1)):
@@ -90,12 +90,12 @@ def stochastic(model: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _shared(model: Module) -> Iterator[str]:
-    """Yield the names of modules with parameters that stand more than once in one list of layers."""
+    """Yield the names of modules with parameters that occur more than once in one list of layers."""
     for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
         if type(module).__name__ not in {"Sequential", "ModuleList"}:
             continue
         seen: dict[int, str] = {}
-        # named_children() shows each module once; what we want are the doubles.
+        # named_children() yields each module once, but duplicates are wanted here.
         children = getattr(module, "_modules", {})
         for name, child in children.items():
             if child is None or not any(True for _ in child.parameters()):
@@ -110,10 +110,10 @@ def _shared(model: Module) -> Iterator[str]:
 
 
 def unseeded(model: Module, built: str) -> Iterator[tuple[str, str]]:
-    """Yield the generators that numbers were drawn from though nobody had given them a seed, with the user's line."""
+    """Yield the generators that were used without a seed, with the user's line."""
     torch = sys.modules.get("torch")
     if library.is_torch(model) and torch is not None:
-        # PyTorch begins with 53 bits from the system; people choose smaller numbers.
+        # PyTorch's default seed has 53 bits from the system; people choose smaller numbers.
         if torch.initial_seed() >= 1 << 32:
             yield "PyTorch's", built
     else:
@@ -125,7 +125,7 @@ def unseeded(model: Module, built: str) -> Iterator[tuple[str, str]]:
 
 
 def _numpy_unseeded() -> bool:
-    """Tell whether NumPy's global generator was drawn from with the seed that the system gave it."""
+    """Tell whether NumPy's global generator was used with its default seed."""
     module = sys.modules.get("numpy.random")
     if module is None:
         return False

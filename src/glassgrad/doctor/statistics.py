@@ -1,4 +1,4 @@
-"""Statistics of one array, and the fixed bins that its magnitudes are counted in."""
+"""Statistics of one array, and the fixed bins for counting its magnitudes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ infinities too. Each other bin holds its lower edge and not its upper one. NaN i
 BINS = len(BIN_EDGES) + 1
 
 _PART = 1 << 13
-"""Numbers looked at together: they stay in the cache, and BLAS does not start threads for so few."""
+"""Elements processed together: they stay in the cache, and BLAS starts no threads for so few."""
 
 _EXPONENT_BIAS, _MANTISSA_BITS = 127, 23  # of IEEE 754 single precision
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is known of an array after one look at it.
+    """Statistics of an array from one pass.
 
     Attributes:
-        count: how many numbers.
-        mean, std: of the finite ones; the deviation is that of the whole (divided by n, not by n - 1).
-        abs_mean, abs_max, minimum, maximum: of the finite ones.
-        norm: the square root of the sum of squares of all; NaN or infinite if one of them is.
+        count: the number of elements.
+        mean, std: those of the finite elements; the variance is divided by n, not n - 1.
+        abs_mean, abs_max, minimum, maximum: those of the finite elements.
+        norm: the square root of the sum of squares of all elements; NaN or infinite if one of them is.
         zeros: share of exact zeros.
-        nonfinite: how many are NaN or infinite.
+        nonfinite: the number of NaN and infinities.
 
-    Every statistic of no numbers is NaN.
+    Statistics of no elements are NaN.
     """
 
     count: int
@@ -65,7 +65,7 @@ def summarise(array: Array) -> Summary:
         >>> found.abs_max, found.zeros, found.nonfinite, found.norm
         (4.0, 0.25, 1, nan)
     """
-    with np.errstate(all="ignore"):  # what comes out NaN or infinite is counted, not warned of
+    with np.errstate(all="ignore"):  # NaN and infinities are counted, without a warning
         sums = _Sums()
         for part in _parts(array):
             sums.add(part)
@@ -85,7 +85,7 @@ def norm(array: Array) -> float:
 
 
 def _parts(array: Array) -> Iterator[Array]:
-    """Yield the numbers in double precision, in parts that stay in the cache from one look to the next."""
+    """Yield the elements in double precision, in parts that stay in the cache between passes."""
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
     flat = array.reshape(-1)
@@ -94,14 +94,14 @@ def _parts(array: Array) -> Iterator[Array]:
 
 
 def _root(squares: float, array: Array) -> float:
-    if math.isinf(squares) and np.isfinite(array).all():  # the squares are too large, the norm need not be
+    if math.isinf(squares) and np.isfinite(array).all():  # the squares overflow, but the norm may not
         largest = float(np.abs(array).max())
         return largest * math.sqrt(sum(float(part @ part) for part in _parts(array / largest)))
     return math.sqrt(squares)
 
 
 class _Sums:
-    """What one pass over the numbers adds up."""
+    """The sums of one pass over the elements."""
 
     def __init__(self) -> None:
         self.count = self.finite = self.nonzero = 0
@@ -110,7 +110,7 @@ class _Sums:
 
     def add(self, part: Array) -> None:
         self.count += part.size
-        self.nonzero += int(np.count_nonzero(part != 0))  # counting booleans is several times as fast
+        self.nonzero += int(np.count_nonzero(part != 0))  # counting booleans is several times faster
         squares = float(part @ part)
         self.squares += squares
         if not math.isfinite(squares):
@@ -145,7 +145,7 @@ class _Sums:
 
     def _deviation(self, mean: float, array: Array) -> float:
         variance = self.finite_squares / self.finite - mean * mean
-        # Where the mean is large against the deviation the difference has no digits left, and another pass is made.
+        # If the mean is large relative to the deviation, the difference cancels, and another pass is made.
         if not variance > 1e-3 * mean * mean or not math.isfinite(variance):
             deviations = (part[np.isfinite(part)] - mean for part in _parts(array))
             largest = max(abs(self.minimum - mean), abs(self.maximum - mean)) or 1.0
@@ -155,7 +155,7 @@ class _Sums:
 
 
 def magnitudes(array: Array) -> Array:
-    """Return how many |x| lie in each bin of `BIN_EDGES`, shape (57,), uint32.
+    """Return the counts of |x| in the bins of `BIN_EDGES`, shape (57,), uint32.
 
     Example:
         >>> import numpy as np
@@ -168,7 +168,7 @@ def magnitudes(array: Array) -> Array:
     flat = array.reshape(-1)
     exponents = np.zeros(256, np.int64)
     nan = 0
-    with np.errstate(over="ignore", under="ignore"):  # what single precision cannot hold belongs to the outer bins
+    with np.errstate(over="ignore", under="ignore"):  # values that overflow single precision belong to the outer bins
         for begin in range(0, flat.size, _PART):
             part = np.ascontiguousarray(flat[begin : begin + _PART], np.float32)
             found = np.bincount((part.view(np.uint32) >> _MANTISSA_BITS) & 0xFF, minlength=256)

@@ -1,4 +1,4 @@
-"""Running a training step of which nothing remains: what it can reach is found, copied and put back."""
+"""Run a training step and undo every effect: all reachable state is found, copied and restored."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from glassgrad.engine.tensor import Tensor
 
 
 def written_as(function: Any) -> Any:
-    """Return the function that a compiled one was made of; any other as it is."""
+    """Return the original of a compiled function; any other function unchanged."""
     return getattr(function, "__compiled_function__", function)
 
 
 class StepAside:
-    """What a step may change, as it is now, to be put back as often as wanted.
+    """The state that a step may change, to be restored any number of times.
 
-    The step's variables, models, optimizers and arguments are found as compilation finds them. Not put back are
-    iterators, files and what other libraries keep.
+    The step's variables, models, optimizers and arguments are found as compilation finds them. Iterators, files and the
+    state of other libraries are not restored.
 
     Attributes:
-        found: what the step can reach.
+        found: the state that the step can reach.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any]) -> None:
@@ -46,7 +46,7 @@ class StepAside:
         self.places = Places(self.found.holders)
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         self._values.restore()
         self.places.restore()
         for tensor, node, tracks in self._history:
@@ -56,7 +56,7 @@ class StepAside:
             held.update(before)
 
     def values(self) -> dict[str, Any]:
-        """Return copies of the numbers of everything reachable, with gradients, by path."""
+        """Return copies of all reachable values and gradients, by path."""
         seen: dict[str, Any] = {}
         for tensor, path in self.found.tensors.values():
             seen[path] = np.array(tensor.array)
@@ -67,7 +67,7 @@ class StepAside:
 
 @contextlib.contextmanager
 def eagerly(observer: Any) -> Iterator[None]:
-    """Run compiled functions eagerly inside, and show an observer the backward passes."""
+    """Run compiled functions eagerly in the block, and report backward passes to an observer."""
     before = MODE.observer, MODE.flags
     MODE.observer, MODE.flags = observer, MODE.flags | ANOMALY
     try:

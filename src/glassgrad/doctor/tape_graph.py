@@ -1,4 +1,4 @@
-"""The graph of a loss of ours, read from the tape: what it recorded for the backward pass is all that is needed."""
+"""The graph of a glassgrad loss, read from the tape."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from glassgrad.doctor.graph import CONSTANT, LEAF, Graph, Labels, Op, canonical
 Node = Any
 
 MOST = 20_000
-"""A graph of more ops is not read: a recurrent net over a long text says the same at every character."""
+"""Longer graphs are not read: a recurrent net over a long text repeats the same ops."""
 
 
 def graph_of(loss: Any) -> Graph | None:
-    """Return the ops behind a loss; None for one without a history, or with one that is too long or freed."""
+    """Return the ops of a loss; None if its history is missing, too long or freed."""
     root = getattr(loss, "node", None)
     if root is None:
         return None
@@ -55,12 +55,12 @@ def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:
 
 
 def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
-    """Return the smallest value of what an op must not get 0 of, from arrays; NaN where it is unknown."""
+    """Return the smallest value of the operand that must not be 0, from arrays; NaN if unknown."""
     with np.errstate(all="ignore"):
         if name in {"log", "log2", "log10", "rsqrt", "sqrt"} and operands and _is_array(operands[0]):
             return float(np.min(operands[0]))
         if name == "sqrt" and _is_array(y):
-            # The root knows no more of a negative operand than that it is NaN.
+            # After a root, a negative operand shows only as NaN.
             return -math.inf if np.isnan(y).any() else float(np.min(y))
         if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
             return float(np.min(np.abs(operands[1])))
@@ -76,7 +76,7 @@ def _is_array(value: Any) -> bool:
 
 
 def labels_of(logits: Any, labels: Any) -> Labels | None:
-    """Describe class numbers beside the outputs that they belong to."""
+    """Describe class numbers and the outputs that they belong to."""
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
         return None
     classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0

@@ -14,7 +14,7 @@ _WIDTH = 100
 def lines(
     findings: Sequence[Finding], steps: int | None = None, samples: int | None = None, unseen: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Yield the lines about findings, the worst first, with place, numbers and remedy, and what was not looked at."""
+    """Yield the lines about findings, the worst first, with place, numbers and remedy, and the parts not examined."""
     seen = "" if steps is None else f"   ({steps:,} steps watched, {samples:,} sampled)"
     if not findings:
         yield f"findings     none: nothing here looks wrong{seen}"

@@ -1,4 +1,4 @@
-"""What a monitor writes down, one quantity per file: the arrays it fills, and how they are measured.
+"""The quantities of a monitor's record, one per file: their arrays, and how they are measured.
 
 A field of kind "step" has one number per sample, "parameter" one per sample and parameter, "activation" one per sample
 and activation, "bins" and "signed" one per sample, parameter and bin.
@@ -15,6 +15,6 @@ FIELDS: tuple[Field, ...] = (
 )  # fmt: skip  # a table
 
 LATER: tuple[Field, ...] = (*histograms.FIELDS[1:], *directions.FIELDS)
-"""What files of the first versions do not have."""
+"""Fields that files of the first versions lack."""
 
 __all__ = ["FIELDS", "LATER", "Field"]

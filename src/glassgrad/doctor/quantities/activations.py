@@ -1,6 +1,6 @@
-"""Statistics of what modules put out, and of what activation functions lose: dead units and saturated ones.
+"""Statistics of the outputs of modules, and of dead and saturated units of activation functions.
 
-A unit is dead when a ReLU puts out zero for it in every example of the batch: no gradient passes it. An entry is
+A unit of a ReLU is dead if it is zero for every example of the batch: no gradient passes it. An entry is
 saturated when a bounded function is so close to a bound that its slope is below 6 % of its steepest: |tanh(x)| > 0.97,
 and for other bounds the same place between them.
 """
@@ -28,12 +28,12 @@ FIELDS = (
 )
 
 SATURATED = 0.97
-"""So far from the middle to a bound, as a share; the slope of tanh is 1 - 0.97**2 = 0.059 there."""
+"""Distance from the middle, relative to that of the bound, that counts as saturated; tanh has slope 0.059 there."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What an activation function can lose: units that are never positive, or slope near its bounds."""
+    """How an activation function can fail: units that are never positive, or saturation near its bounds."""
 
     rectifies: bool = False
     low: float = math.nan
@@ -54,7 +54,7 @@ KINDS = {
 
 
 def kind_of(name: str, module: Any = None) -> Kind | None:
-    """Return the kind of a module's class or an op by its name, None if it is no such function."""
+    """Return the kind of a module's class or an op by its name, None if it is not an activation function."""
     kind = KINDS.get(name.lower())
     if name == "Hardtanh" and module is not None:
         return Kind(low=float(module.min_val), high=float(module.max_val))
@@ -62,7 +62,7 @@ def kind_of(name: str, module: Any = None) -> Kind | None:
 
 
 class Activation:
-    """What one place in the model put out since the last sample, added up over all passes."""
+    """The outputs of one place in the model since the last sample, accumulated over all passes."""
 
     def __init__(self, kind: Kind | None, channels_first: bool = False) -> None:
         self.kind = kind
@@ -73,7 +73,7 @@ class Activation:
         self.axis = self.examples = 0
 
     def add(self, output: Array) -> None:
-        """Take in one output, the first axis that of the examples."""
+        """Add one output, whose first axis is that of the examples."""
         found = summarise(output)
         finite = found.count - found.nonfinite
         if finite:

@@ -1,11 +1,12 @@
-"""How the gradient of a step lies to that of the step before, and what it was computed from.
+"""The gradient of a step relative to that of the previous step, and the conditions of the step.
 
 Two gradients of different batches at nearly the same weights tell the noise from the signal (McCandlish et al. 2018,
 An Empirical Model of Large-Batch Training, appendix A): g1·g2 estimates |G|², |g|² estimates |G|² + tr(Σ) / B.
 
-With the update d between them they tell how the loss bends along it, without another pass. Of a parabola the update
-reaches the bottom where (g1 - g0)·d = -g0·d, and as high as it began, on the other side, where it is twice that; of
-plain SGD this is the rate times the curvature, against 2. Noise alone, gradients that have nothing in common, gives 1.
+Together with the update d between them they give the curvature of the loss along it, without another pass. On a
+parabola the update reaches the minimum if (g1 - g0)·d = -g0·d, and the initial height on the other side if it is twice
+that; for plain SGD this ratio is the rate times the curvature, whose limit is 2. Pure noise, uncorrelated
+gradients, gives 1.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ FIELDS = (
 def measure(
     before: Sequence[Array | None], now: Sequence[Array | None], moved: Sequence[Array] | None = None
 ) -> dict[str, float]:
-    """Return the entries from the gradients of two steps, flat, in the same order, None where there is none.
+    """Return the entries from the flat gradients of two steps in the same order; None marks a missing one.
 
     Args:
         before, now: the gradients.
-        moved: what the first of the steps added to the weights.
+        moved: the update of the first of the steps.
 
     Example:
         >>> import numpy as np
@@ -56,17 +57,17 @@ def measure(
 
 
 def _along(parts: Sequence[tuple[Array, Array, Array]]) -> dict[str, float]:
-    """Return what two gradients say of the loss along the way between them."""
+    """Return curvature and reach of the update between two gradients."""
     began = sum(float(a @ d) for a, _, d in parts)
     ended = sum(float(b @ d) for _, b, d in parts)
     length = sum(float(d @ d) for *_, d in parts)
     if not length or not began < 0 or not math.isfinite(began + ended + length):
-        return {}  # it did not move, or uphill, as momentum may
+        return {}  # it did not move, or went uphill, as momentum may
     return {"curvature": (ended - began) / length, "update_reach": (began - ended) / began}
 
 
 def noise_scale(cosine: Array, growth: Array, batch: Array) -> float:
-    """Return the batch size at which noise and signal of a gradient are equal, from pairs of steps; NaN where unknown.
+    """Return the batch size at which noise and signal of a gradient are equal, from pairs of steps; NaN if unknown.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""How one array of a record is declared."""
+"""Declaration of the arrays of a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad.doctor.statistics import Array, summarise
 
 @dataclass(frozen=True)
 class Field:
-    """One array of a record: its name, what its axes are, what stands in it, and where the numbers come from.
+    """One array of a record: its name, axes, content and origin.
 
     `kind` is "step", "parameter", "activation", "bins" or "signed". `needs` is when it can be measured: "gradients"
     (after the backward pass), "clipped" (after clipping), "next" (when the weights have been updated) or "forward"
@@ -39,9 +39,9 @@ _STATISTICS = {
 
 @dataclass(frozen=True)
 class Statistics:
-    """Some of the statistics of a `Summary`, for one kind of array that each parameter has.
+    """Some of the statistics of a `Summary`, for one kind of array per parameter.
 
-    Arguments: what the fields' names begin with; the attributes of `Summary`; what the array and an entry are called.
+    Arguments: the prefix of the fields' names; the attributes of `Summary`; the names of the array and of an entry.
     """
 
     prefix: str

@@ -11,7 +11,7 @@ from glassgrad.doctor.statistics import Array, magnitudes
 
 SIGNED_BINS = 40
 _REACH = 4
-"""So many deviations from the mean the signed bins go, to either side."""
+"""Range of the signed bins to either side of the mean, in standard deviations."""
 _PART = 1 << 13
 
 FIELDS = (
@@ -35,7 +35,7 @@ def signed_edges(mean: float, std: float) -> Array:
 
 
 def signed(gradient: Array, mean: float | None = None, std: float = 0.0) -> tuple[Array, Array]:
-    """Return counts and edges of a gradient's finite entries; what lies outside is counted in the outer bins.
+    """Return counts and edges of a gradient's finite entries; entries outside count in the outer bins.
 
     Args:
         gradient: an array of any shape.

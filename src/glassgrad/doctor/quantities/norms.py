@@ -15,7 +15,7 @@ FIELDS = (
 
 
 def total(norms: Iterable[float]) -> float:
-    """Return the norm of several vectors as one: the norm of their norms. NaN stands for a gradient that is not there.
+    """Return the norm of several vectors as one: the norm of their norms. NaN marks a missing gradient.
 
     Example:
         >>> total([3.0, 4.0])

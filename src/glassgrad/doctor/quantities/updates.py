@@ -1,7 +1,6 @@
-"""How far the optimizer moved each parameter: the weights before the step against those after it.
+"""Sizes of the updates of each parameter: the difference of the weights before and after the step.
 
-So it is known for every optimizer of every library, with momentum, decay and schedule in it, and without being told
-which one it is.
+So they are known for every optimizer of every library, momentum, decay and schedule included.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ FIELDS = (Field("update_norm", "parameter", "Euclidean norm of what the step add
 
 
 def between(before: Sequence[Array], after: Sequence[Array]) -> list[Array]:
-    """Return what was added to each parameter."""
+    """Return the update of each parameter."""
     with np.errstate(all="ignore"):  # infinite weights
         return [now - then for then, now in zip(before, after, strict=True)]
 
 
 def measure(moved: Sequence[Array]) -> Array:
-    """Return the norm of what was added to each parameter.
+    """Return the norm of the update of each parameter.
 
     Example:
         >>> measure(between([np.zeros(2)], [np.array([3.0, 4.0])]))

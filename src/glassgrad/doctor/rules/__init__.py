@@ -1,6 +1,6 @@
-"""The rules that turn data into findings, one family a file: what to look for, what it means and what to do.
+"""The rules that turn data into findings, one family per file.
 
-A rule neither computes anything about tensors nor prints. `RULES` look at a batch (`CheckUp`), `RUN_RULES` at a run.
+A rule neither computes statistics nor prints. `RULES` take a batch (`CheckUp`), `RUN_RULES` a run.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from glassgrad.doctor.rules import batch, calls, data, examination, graph, loss,
 from glassgrad.doctor.rules.rule import Rule, Seen, apply, ordered
 
 RULES: tuple[Rule, ...] = (*batch.RULES, *graph.RULES)
-"""What is looked for in one batch, in this order; a new rule is one entry of its family."""
+"""The rules for one batch, in order; a new rule is one entry of its family."""
 
 RUN_RULES: tuple[Rule, ...] = (
     *calls.RULES, *batch.OF_INPUTS, *setup.RULES, *graph.RULES, *loss.RULES, *steps.RULES
 )  # fmt: skip  # a table
-"""What is looked for in a run."""
+"""The rules for a run."""
 
 SETUP_RULES: tuple[Rule, ...] = setup.RULES
-"""What is looked for in an optimizer beside its model."""
+"""The rules for an optimizer and its model."""
 
 EXAMINATION_RULES: tuple[Rule, ...] = examination.RULES
-"""What is looked for in an examination, beside what is in its check-up and its setup."""
+"""The rules for an examination, besides those for its check-up and setup."""
 
 DATA_RULES: tuple[Rule, ...] = data.RULES
-"""What is looked for in a data set."""
+"""The rules for a data set."""
 
 
 def findings(found: CheckUp) -> tuple[Finding, ...]:
-    """Return what the rules find in a check-up, errors first."""
+    """Return the findings about a check-up, errors first."""
     return apply(RULES, found)
 
 

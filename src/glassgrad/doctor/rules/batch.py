@@ -1,4 +1,4 @@
-"""Rules about one batch: its data, the forward pass, the loss and the gradients that came back."""
+"""Rules about one batch: its data, forward pass, loss and gradients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ VANISHED = 1e-3
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
-"""A share of dead units or saturated outputs that costs more than it can give."""
+"""A share of dead units or saturated outputs above which training suffers."""
 WORSE = {"cross entropy": 1.5, "binary cross entropy": 1.5, "squared error": 5.0}
-"""A loss above that of ignorance by this factor comes from outputs that are large and wrong."""
+"""A loss that exceeds a constant guess by this factor comes from large, wrong outputs."""
 FAR_INPUT = 20.0
-"""Inputs of this size, for weights that were drawn for inputs around 1."""
+"""Size of inputs that are too large for weights initialised for inputs around 1."""
 
 
-# --- numbers that are none ---
+# --- NaN and infinity ---
 
 
 def _bad_inputs(found: CheckUp) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _bad_loss(found: CheckUp) -> Iterator[str]:
 
 def _bad_backward(found: CheckUp) -> Iterator[str]:
     if not math.isfinite(found.loss):
-        return  # what comes back cannot be better than what went out
+        return  # the backward pass of a non-finite forward pass is not finite either
     later: Layer | None = None
     for layer in reversed(found.layers):
         if layer.gradient is not None:
@@ -255,7 +255,7 @@ RULES: tuple[Rule, ...] = (
     Rule("saturated", "warning", _saturated,
          "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."),
 )  # fmt: skip  # a table
-"""Looked at in this order; a new rule is one entry."""
+"""The rules in order; a new rule is one entry."""
 
 OF_INPUTS = tuple(rule for rule in RULES if rule.name in {"NaN in the data", "inputs unnormalised", "inputs constant"})
-"""Those that need to know of a run's inputs alone."""
+"""The rules that need the inputs of a run only."""

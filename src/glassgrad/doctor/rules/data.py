@@ -9,7 +9,7 @@ from glassgrad.doctor.rules.batch import OF_INPUTS
 from glassgrad.doctor.rules.rule import Rule, Seen
 
 APART = 1e3
-"""Deviations of two features that differ by more than this: one rate cannot suit both."""
+"""Ratio of the standard deviations of two features above which no learning rate suits both."""
 RARE = 0.02
 
 
@@ -19,7 +19,7 @@ def _in_both(found: Any) -> Iterator[Seen]:
         yield Seen(
             f"{found.in_both} of {found.held_out} examples set aside have inputs that training has too",
             value=share,
-            # A short text or a coarse measurement comes twice by itself.
+            # Short texts and coarse measurements repeat naturally.
             severity="warning" if found.duplicates == 0 else "info",
         )
 

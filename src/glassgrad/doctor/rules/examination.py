@@ -1,4 +1,4 @@
-"""Rules about what was tried with a model and one batch before training."""
+"""Rules about the experiments of an examination."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from glassgrad.doctor.rules.rule import Rule, Seen
 
 LEARNT = 0.8
-"""Of their first loss a few examples have no more than this left after 80 steps of Adam, if it can be learnt at all."""
+"""Share of the initial loss that may be left after 80 steps of Adam on a few examples."""
 STEEP = 12.0
-"""Rate times curvature: above 2 the loss rises at first, above 12 it does not come back."""
+"""Rate times curvature: above 2 the loss rises at first, above 12 it diverges."""
 
 
 def _not_learnt(found: Any) -> Iterator[Seen]:
     steps, first, last = found.learnt
     if steps < 40 or not first > 0 or found.check_up.healthy is False:
-        return  # what is wrong has been said
+        return  # reported by another rule
     if not last < LEARNT * first:
         yield Seen(
             f"after {steps} steps of Adam on a few examples alone the loss is {last:.4g}, from {first:.4g}",

@@ -1,4 +1,4 @@
-"""Rules about the ops between the parameters and the loss: what is applied twice, what can reach 0, what broadcasts."""
+"""Rules about the ops between the parameters and the loss: double activations, zeros, broadcasts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from glassgrad.doctor.graph import LEAF, Graph, Op
 from glassgrad.doctor.rules.rule import Rule, Seen
 
 DEEP = 5
-"""So many sigmoids behind one another, each with a slope of 1/4 at most: 4^-5 is below a thousandth."""
+"""Number of consecutive sigmoids that is too deep: each has a slope of at most 1/4, and 4^-5 is below a thousandth."""
 
-# Which activations a loss applies by itself, and how the loss without them is called.
+# The activations that a loss applies itself, and the name of the loss without them.
 _ENTROPY, _BINARY = "cross_entropy", "binary_cross_entropy_with_logits"
 
-# What an op can put out at its lowest, for the ops that take a logarithm or a root of it.
+# Lower bounds of the results of ops, for logarithms and roots of them.
 _ANYTHING = frozenset({
     "linear", "matmul", "conv1d", "conv2d", "conv3d", "tanh", "subtract", "negative", "layer_norm", "batch_norm",
     "embedding", "bilinear", "lstm", "gru", "rnn_tanh", "gelu", "silu", "elu", "selu", "leaky_relu", "sin", "cos",
 })  # fmt: skip  # a table
 _ZERO = frozenset({"relu", "abs", "square", "norm", "relu6", "threshold", "dropout"})
 _TINY = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
-_SAME = frozenset({"sum", "mean", "amax", "amin", "max", "min", "sqrt"})  # not lower than what enters them
+_SAME = frozenset({"sum", "mean", "amax", "amin", "max", "min", "sqrt"})  # not below their operands
 _NORMS = frozenset({"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm"})
 _PAIRS = frozenset({
     "subtract", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
@@ -84,7 +84,7 @@ def _sigmoid_twice(found: Any) -> Iterator[Seen]:
 
 
 def _lowest(graph: Graph, number: int) -> str:
-    """Tell what an operand can be at its lowest: "anything", "zero", "tiny" (never quite 0) or "" where unknown."""
+    """Return the lower bound of an operand: "anything", "zero", "tiny" (never exactly 0) or "" if unknown."""
     for _ in range(6):
         op = graph.made_by(number)
         if op is None:
@@ -166,7 +166,7 @@ def _broadcast(found: Any) -> Iterator[Seen]:
 
 
 def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:
-    """Tell whether a column met a row of the same length."""
+    """Tell whether a column was broadcast against a row of the same length."""
     if not mine or mine[0] < 2 or mine not in {(mine[0],), (mine[0], 1)}:
         return False
     rows = mine[0]
@@ -230,4 +230,4 @@ RULES: tuple[Rule, ...] = (
          "nn.ReLU()  # in place of nn.Sigmoid()", float(DEEP),
          "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
 )  # fmt: skip  # a table
-"""Looked at in this order; what they read is `graph` of a check-up or a run."""
+"""The rules in order; they read `graph` of a check-up or a run."""

@@ -1,4 +1,4 @@
-"""What a rule is: a name, a small function from data to what it has seen, and where its threshold comes from."""
+"""The form of a rule: a name, a small function from data to observations, and a threshold with its source."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Seen:
-    """One thing that a rule has seen: in words, where, and the number that was held against the threshold.
+    """One observation of a rule: in words, its place, and the number that was compared with the threshold.
 
-    `severity`, `advice` and `remedy` replace those of the rule where a case is milder, or needs other words.
+    `severity`, `advice` and `remedy` override those of the rule for a milder or special case.
     """
 
     what: str
@@ -36,14 +36,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing to look for in one kind of data.
+    """One rule for one kind of data.
 
     Attributes:
         name: the title of its findings.
         severity: "error", "warning" or "info".
-        look: yields what it sees, in words alone where there is no number to it.
+        look: yields its observations, as text if there is no number.
         advice: what to do, in words; `remedy` is the same as a line of code.
-        threshold: what the measured value is held against; `source` is where that number comes from.
+        threshold: the limit of the measured value; `source` is its origin.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Rule:
     source: str = ""
 
     def findings(self, data: Any) -> Iterator[Finding]:
-        """Yield a finding for each thing seen."""
+        """Yield a finding for each observation."""
         for seen in self.look(data):
             one = Seen(seen) if isinstance(seen, str) else seen
             yield Finding(
@@ -73,7 +73,7 @@ class Rule:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names in a row, the first four of many."""
+    """Return names as a list in words, at most the first four."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -86,10 +86,10 @@ def pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
 
 
 def apply(rules: Iterable[Rule], data: Any) -> tuple[Finding, ...]:
-    """Return what rules find in data: errors first, each kind in the order of the rules."""
+    """Return the findings of rules about data: errors first, equal ones in the order of the rules."""
     return ordered(finding for rule in rules for finding in rule.findings(data))
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings with errors first, each kind as it came."""
+    """Return findings with errors first, equal ones in their order."""
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

@@ -9,7 +9,7 @@ from glassgrad.doctor.rules.rule import Rule, Seen, listed
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
-"""Rates above these have not been seen to train a net; of the others, which divide by the gradient, `_ADAPTIVE`."""
+"""Largest rates that are known to train a net; other optimizers, which divide by the gradient, have `_ADAPTIVE`."""
 _ADAPTIVE = 0.2
 _OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
 

@@ -1,4 +1,4 @@
-"""Layers written by hand take no hooks: while they are watched, model and optimizer have methods that tell."""
+"""The wire for hand-written layers, which have no hooks: it shadows methods of model and optimizer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HandWire:
         self._replaced: list[tuple[Any, str]] = []
 
     def connect(self) -> None:
-        """Put methods that tell before those of the classes."""
+        """Shadow the classes' methods with reporting ones."""
         model, listener = self._model, self._listener
         if hasattr(model, "forward"):
             self._replace(model, "forward", self._forward(model.forward))
@@ -63,14 +63,14 @@ class HandWire:
         return step
 
     def sampled(self, wanted: bool) -> None:
-        """Prepare nothing: the methods tell of every step."""
+        """Do nothing: the methods report every step."""
 
     def graph(self, loss: Any) -> Any:
-        """Return None: nothing is recorded of a loss by hand."""
+        """Return None: there is no graph of a hand-written loss."""
         return
 
     def disconnect(self) -> None:
-        """Show the methods of the classes again."""
+        """Remove the reporting methods."""
         for owner, name in self._replaced:
             vars(owner).pop(name, None)
         self._replaced = []

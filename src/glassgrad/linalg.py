@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.errors.missing import getter
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, real
-from glassgrad.ops.core import Array, canonical_axis
+from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.eigen import eig, eigvals
 from glassgrad.ops.einsum import chain_matmul
 from glassgrad.ops.factorise import cholesky, eigh, eigvalsh, linalg_svd, nuclear_norm, qr, svdvals
@@ -88,7 +87,7 @@ def matrix_norm(
         y = (amax if ord > 0 else amin)(sums, -1)
     else:
         expected = "'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
-        raise errors.BAD_OPTION(owner="matrix_norm", name="ord", given=ord, expected=expected, where=provenance.here())
+        raise bad_option("matrix_norm", "ord", ord, expected)
     if not keepdim:
         return y
     axes = {canonical_axis(axis, len(x.shape)) for axis in dim}
@@ -101,7 +100,7 @@ def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, d
     x = x if dtype is None else astype(x, dtype)
     if ord is not None and dim is None and len(x.shape) not in {1, 2}:
         expected = "dimensions, for an order of norm of an array that is no vector and no matrix"
-        raise errors.BAD_OPTION(owner="norm", name="dim", given=dim, expected=expected, where=provenance.here())
+        raise bad_option("norm", "dim", dim, expected)
     if isinstance(ord, str) or (ord is not None and dim is None and len(x.shape) == 2) or _is_pair(dim, ord):
         return matrix_norm(x, ord, (-2, -1) if dim is None else tuple(dim), keepdim)
     return vector_norm(x, 2 if ord is None else ord, dim, keepdim)

@@ -16,6 +16,7 @@ from glassgrad.engine import absent, creation, random
 from glassgrad.engine import devices as _device
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.shape import astype, clone
 
@@ -92,9 +93,7 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on a device, of which there is the cpu: the array API's name of it."""
     if stream is not None:
         expected = "None: the cpu has no streams"
-        raise errors.BAD_OPTION(
-            owner="to_device", name="stream", given=stream, expected=expected, where=provenance.here()
-        )
+        raise bad_option("to_device", "stream", stream, expected)
     return to(x, device=device)
 
 

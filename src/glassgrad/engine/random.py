@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import provenance
 from glassgrad.engine import creation, devices
 from glassgrad.engine.creation import _finish, _size
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.complex_input import refuse_complex
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.vmap.batched import Stream
 
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()
@@ -129,10 +130,6 @@ def _rng(generator: Generator | None) -> Any:
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
-def _impossible(owner: str, name: str, given: Any, expected: str) -> Exception:
-    return errors.BAD_OPTION(owner=owner, name=name, given=given, expected=expected, where=provenance.here())
-
-
 def _of_parts(draw: Callable[..., Any], rng: Any, size: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Draw complex numbers, both parts alike."""
     parts = draw(rng, (*size, 2), np.float32 if dtype == np.complex64 else np.float64)
@@ -198,9 +195,9 @@ def randint(
         low, high = 0, low
     low = 0 if low is None else low
     if high is None or size is None:
-        raise _impossible("randint", "size" if high is not None else "high", None, "a bound and a shape")
+        raise bad_option("randint", "size" if high is not None else "high", None, "a bound and a shape")
     if isinstance(high, int) and low >= high:
-        raise _impossible("randint", "high", high, f"more than low={low}")
+        raise bad_option("randint", "high", high, f"more than low={low}")
     wanted = np.dtype(dtype or np.int64)
     drawn = _rng(generator).integers(low, high, _size((size,)), dtype=wanted if wanted.kind in "iu" else np.int64)
     return _finish(drawn.astype(wanted, copy=False), requires_grad, device)
@@ -210,7 +207,7 @@ def randint(
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The integers below `n` in random order."""
     if n < 0:
-        raise _impossible("randperm", "n", n, "0 or more")
+        raise bad_option("randperm", "n", n, "0 or more")
     order = _rng(generator).permutation(n)
     return _finish(order if dtype is None else order.astype(dtype), False, device)
 
@@ -231,7 +228,7 @@ def normal(
     dtype = dtype or (given[0] if given else creation.DEFAULT)
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     if type(plain[1]) is np.ndarray and (plain[1] < 0).any():
-        raise _impossible("normal", "std", plain[1].min().item(), "0 or more")
+        raise bad_option("normal", "std", plain[1].min().item(), "0 or more")
     shape = _size((size,)) if size is not None else np.broadcast_shapes(plain[0].shape, plain[1].shape)
     drawn = _normal(_rng(generator), shape, dtype)
     return _finish((plain[0] + plain[1] * drawn).astype(dtype), requires_grad, device)
@@ -243,7 +240,7 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
     array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, creation.DEFAULT)
     if type(array) is np.ndarray and not ((array >= 0) & (array <= 1)).all():
         given = array[~((array >= 0) & (array <= 1))][0].item()
-        raise _impossible("bernoulli", "input", given, "probabilities between 0 and 1")
+        raise bad_option("bernoulli", "input", given, "probabilities between 0 and 1")
     return make((_rng(generator).random(array.shape) < array).astype(array.dtype), None, False)
 
 
@@ -254,7 +251,7 @@ def multinomial(
     refuse_complex("multinomial", (input,))
     if num_samples < 1 or not 1 <= len(input.shape) <= 2:
         expected = f"at least 1, with weights of one dimension or two, given {len(input.shape)}"
-        raise _impossible("multinomial", "num_samples", num_samples, expected)
+        raise bad_option("multinomial", "num_samples", num_samples, expected)
     rng = _rng(generator)
     if MODE.levels:
         return _multinomial_in_vmap(input.detach(), num_samples, replacement, rng)
@@ -264,7 +261,7 @@ def multinomial(
     rows = weights.reshape(-1, weights.shape[-1])
     if _useless(rows).any():
         expected = "finite weights, none negative and not all zero in a row"
-        raise _impossible("multinomial", "input", rows[_useless(rows)][0].tolist(), expected)
+        raise bad_option("multinomial", "input", rows[_useless(rows)][0].tolist(), expected)
     if replacement or num_samples == 1:
         edges = np.cumsum(rows, axis=-1)
         marks = rng.random((len(rows), num_samples)) * edges[:, -1:]
@@ -273,7 +270,7 @@ def multinomial(
     else:
         if num_samples > weights.shape[-1]:
             expected = f"at most {weights.shape[-1]}, or replacement=True"
-            raise _impossible("multinomial", "num_samples", num_samples, expected)
+            raise bad_option("multinomial", "num_samples", num_samples, expected)
         # The smallest of exponential clocks, one per class: Efraimidis and Spirakis 2006.
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tree import tree_map
 from glassgrad.func import forward, reverse
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.shape import astype
 
 Function = Callable[..., Any]
@@ -38,16 +38,15 @@ def _directions(name: str, v: Any, like: Any) -> tuple[Any, ...]:
         if len(expected) != 1 or expected[0].numel() != 1:
             shapes = [tuple(one.shape) for one in expected]
             wanted = f"tensors of the shapes {shapes}; only a single number has a direction of its own"
-            raise errors.BAD_OPTION(owner=name, name="v", given=None, expected=wanted, where=provenance.here(1))
+            raise bad_option(name, "v", None, wanted)
         return (astype(expected[0].detach() * 0 + 1, expected[0].dtype),)
     given = _several(v)
     if [tuple(one.shape) for one in given] != [tuple(one.shape) for one in expected]:
-        raise errors.BAD_OPTION(
-            owner=name,
-            name="v",
-            given=[tuple(one.shape) for one in given],
-            where=provenance.here(1),
-            expected=f"tensors of the shapes {[tuple(one.shape) for one in expected]}",
+        raise bad_option(
+            name,
+            "v",
+            [tuple(one.shape) for one in given],
+            f"tensors of the shapes {[tuple(one.shape) for one in expected]}",
         )
     return given
 

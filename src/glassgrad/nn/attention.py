@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
 from glassgrad.nn import functional_attention as F
 from glassgrad.nn import init
@@ -17,6 +16,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import mean, softmax_p
@@ -62,13 +62,7 @@ class MultiheadAttention(Module):
         devices.check(device)
         super().__init__()
         if num_heads <= 0 or embed_dim % num_heads:
-            raise errors.BAD_OPTION(
-                owner="MultiheadAttention",
-                name="num_heads",
-                given=num_heads,
-                where=provenance.here(),
-                expected=f"a divisor of embed_dim={embed_dim}",
-            )
+            raise bad_option("MultiheadAttention", "num_heads", num_heads, f"a divisor of embed_dim={embed_dim}")
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim

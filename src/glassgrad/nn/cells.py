@@ -13,7 +13,7 @@ from glassgrad.engine.tensor import make
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step
 
 
@@ -123,13 +123,7 @@ class RNNCell(_Cell):
         dtype: Any = None,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
-            raise errors.BAD_OPTION(
-                owner="RNNCell",
-                name="nonlinearity",
-                given=nonlinearity,
-                expected="'tanh' or 'relu'",
-                where=provenance.here(),
-            )
+            raise bad_option("RNNCell", "nonlinearity", nonlinearity, "'tanh' or 'relu'")
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
 

@@ -12,6 +12,7 @@ from glassgrad.nn import init
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.spatial import conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from glassgrad.ops.volumes import conv3d, conv_transpose3d
 
@@ -215,13 +216,7 @@ class _ConvTranspose(_Conv):
     ) -> None:
         devices.check(device)
         if padding_mode != "zeros":
-            raise errors.BAD_OPTION(
-                owner=type(self).__name__,
-                name="padding_mode",
-                given=padding_mode,
-                expected="'zeros'",
-                where=provenance.here(),
-            )
+            raise bad_option(type(self).__name__, "padding_mode", padding_mode, "'zeros'")
         super().__init__(
             in_channels,
             out_channels,
@@ -246,12 +241,11 @@ class _ConvTranspose(_Conv):
             span = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
             least = (size - 1) * self.stride[axis] - 2 * self.padding[axis] + span
             if not least <= wanted[axis] < least + self.stride[axis]:
-                raise errors.BAD_OPTION(
-                    owner=type(self).__name__,
-                    name="output_size",
-                    given=wanted,
-                    where=provenance.here(),
-                    expected=f"{least} to {least + self.stride[axis] - 1} in dimension {axis}",
+                raise bad_option(
+                    type(self).__name__,
+                    "output_size",
+                    wanted,
+                    f"{least} to {least + self.stride[axis] - 1} in dimension {axis}",
                 )
             extra.append(wanted[axis] - least)
         return tuple(extra)

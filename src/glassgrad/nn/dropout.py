@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.nn import functional_dropout as F
 from glassgrad.nn.module import Module
+from glassgrad.ops.core import bad_option
 
 
 class _Dropout(Module):
@@ -15,13 +15,7 @@ class _Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise errors.BAD_OPTION(
-                owner=type(self).__name__,
-                name="p",
-                given=p,
-                expected="a probability between 0 and 1",
-                where=provenance.here(),
-            )
+            raise bad_option(type(self).__name__, "p", p, "a probability between 0 and 1")
         self.p = p
         self.inplace = inplace
 

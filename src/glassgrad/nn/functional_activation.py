@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.engine.random import Generator, rand
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
 from glassgrad.ops.complex_input import guard_all, takes_complex
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
 
 # As they are, but with PyTorch's names of arguments.
@@ -86,9 +85,7 @@ def rrelu(
 ) -> Array:
     """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
     if lower > upper:
-        raise errors.BAD_OPTION(
-            owner="rrelu", name="lower", given=lower, expected=f"at most upper={upper}", where=provenance.here()
-        )
+        raise bad_option("rrelu", "lower", lower, f"at most upper={upper}")
     if not training:
         return ops.leaky_relu(input, (lower + upper) / 2)
     slopes = lower + (upper - lower) * rand(tuple(input.shape), dtype=input.dtype)

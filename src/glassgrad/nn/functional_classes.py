@@ -11,7 +11,7 @@ from glassgrad import errors, provenance
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p
 from glassgrad.ops.reduce import log_softmax_p, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
@@ -65,13 +65,7 @@ def cross_entropy(
     refuse_complex("cross_entropy", (input, target, weight))
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
-        raise errors.BAD_OPTION(
-            owner="cross_entropy",
-            name="label_smoothing",
-            given=label_smoothing,
-            expected="a number in [0, 1]",
-            where=provenance.here(),
-        )
+        raise bad_option("cross_entropy", "label_smoothing", label_smoothing, "a number in [0, 1]")
     if tuple(target.shape) == tuple(input.shape) and target.dtype.kind == "f":
         return _soft(input, target, weight, reduction, label_smoothing)
     rows, labels = _as_rows("cross_entropy", input, target)
@@ -147,9 +141,7 @@ def _weighted(
 def _check_weight(op: str, weight: Any, classes: int) -> None:
     if weight is not None and tuple(weight.shape) != (classes,):
         expected = f"({classes},), a number for each class"
-        raise errors.BAD_OPTION(
-            owner=op, name="weight.shape", given=tuple(weight.shape), expected=expected, where=provenance.here()
-        )
+        raise bad_option(op, "weight.shape", tuple(weight.shape), expected)
 
 
 def _masked(keep: Array, losses: Array) -> Array:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.engine.random import Generator, bernoulli_mask
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import refuse_complex, takes_complex
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 
 # The value that SELU tends to for very negative inputs: -scale * alpha (Klambauer et al. 2017).
 _SELU_FLOOR = -1.7580993408473766
@@ -17,9 +16,7 @@ _SELU_FLOOR = -1.7580993408473766
 
 def _checked(p: float, op: str) -> float:
     if not 0 <= p <= 1:
-        raise errors.BAD_OPTION(
-            owner=op, name="p", given=p, expected="a probability between 0 and 1", where=provenance.here()
-        )
+        raise bad_option(op, "p", p, "a probability between 0 and 1")
     return p
 
 

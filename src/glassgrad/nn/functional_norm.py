@@ -14,7 +14,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex, takes_complex
 from glassgrad.ops.complexes import is_complex
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
 from glassgrad.ops.norms import vector_norm
@@ -129,9 +129,7 @@ def group_norm(
     channels = shape[1] if len(shape) > 1 else 0
     if num_groups <= 0 or not channels or channels % num_groups:
         expected = f"a divisor of the {channels} channels"
-        raise errors.BAD_OPTION(
-            owner="group_norm", name="num_groups", given=num_groups, expected=expected, where=provenance.here()
-        )
+        raise bad_option("group_norm", "num_groups", num_groups, expected)
     size = math.prod(shape[1:]) // num_groups
     y = reshape_p(layer_norm_p(reshape_p(input, shape=(shape[0], num_groups, size)), dims=1, eps=eps), shape=shape)
     beside = (1, channels, *(1,) * (len(shape) - 2))

@@ -94,9 +94,7 @@ def padding_row(padding_idx: int | None, rows: int) -> int | None:
         return None
     if not -rows <= padding_idx < rows:
         expected = f"a row of the table, -{rows} to {rows - 1}"
-        raise errors.BAD_OPTION(
-            owner="embedding", name="padding_idx", given=padding_idx, expected=expected, where=provenance.here()
-        )
+        raise bad_option("embedding", "padding_idx", padding_idx, expected)
     return padding_idx % rows
 
 
@@ -155,9 +153,7 @@ def embedding_bag(
         ArgumentError: a `mode` that does not exist.
     """
     if mode not in {"sum", "mean", "max"}:
-        raise errors.BAD_OPTION(
-            owner="embedding_bag", name="mode", given=mode, expected="'sum', 'mean' or 'max'", where=provenance.here()
-        )
+        raise bad_option("embedding_bag", "mode", mode, "'sum', 'mean' or 'max'")
     flat = input.reshape(-1)
     if len(input.shape) == 2:
         count = input.shape[0]

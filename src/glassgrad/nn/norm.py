@@ -12,6 +12,7 @@ from glassgrad.nn import functional_norm as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
+from glassgrad.ops.core import bad_option
 
 
 def _start(weight: Parameter | None, bias: Parameter | None) -> None:
@@ -370,13 +371,7 @@ class GroupNorm(Module):
         devices.check(device)
         super().__init__()
         if num_groups <= 0 or num_channels % num_groups:
-            raise errors.BAD_OPTION(
-                owner="GroupNorm",
-                name="num_channels",
-                given=num_channels,
-                where=provenance.here(),
-                expected=f"a multiple of num_groups={num_groups}",
-            )
+            raise bad_option("GroupNorm", "num_channels", num_channels, f"a multiple of num_groups={num_groups}")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

@@ -15,7 +15,7 @@ from glassgrad.nn.functional_dropout import dropout
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils.rnn import PackedSequence, pad_packed_sequence
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
 from glassgrad.ops.recurrent_steps import lstm_step, unrolled
@@ -55,9 +55,7 @@ class _Recurrent(Module):
         super().__init__()
         if hidden_size <= 0 or num_layers <= 0:
             name, given = ("hidden_size", hidden_size) if hidden_size <= 0 else ("num_layers", num_layers)
-            raise errors.BAD_OPTION(
-                owner=type(self).__name__, name=name, given=given, expected="at least 1", where=provenance.here(2)
-            )
+            raise bad_option(type(self).__name__, name, given, "at least 1")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -311,13 +309,7 @@ class RNN(_Recurrent):
         dtype: Any = None,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
-            raise errors.BAD_OPTION(
-                owner="RNN",
-                name="nonlinearity",
-                given=nonlinearity,
-                expected="'tanh' or 'relu'",
-                where=provenance.here(),
-            )
+            raise bad_option("RNN", "nonlinearity", nonlinearity, "'tanh' or 'relu'")
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         self.nonlinearity = nonlinearity
 

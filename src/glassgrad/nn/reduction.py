@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad import errors, provenance
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.reduce import mean, sum
 
 _KNOWN = frozenset({"mean", "sum", "none"})
@@ -17,7 +16,7 @@ def reduction_of(reduction: str, size_average: bool | None, reduce: bool | None,
         return "sum" if size_average is False else "mean"
     if reduction not in _KNOWN:
         expected = "'mean', 'sum' or 'none'"
-        raise errors.BAD_OPTION(owner=op, name="reduction", given=reduction, expected=expected, where=provenance.here())
+        raise bad_option(op, "reduction", reduction, expected)
     return reduction
 
 

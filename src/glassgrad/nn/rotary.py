@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.nn.module import Module
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.shape import cat, stack
 
 
@@ -33,9 +33,7 @@ class RoPE(Module):
     def __init__(self, dim: int, base: float = 10000.0, interleaved: bool = False, scale: float = 1.0) -> None:
         super().__init__()
         if dim <= 0 or dim % 2:
-            raise errors.BAD_OPTION(
-                owner="RoPE", name="dim", given=dim, expected="an even number", where=provenance.here()
-            )
+            raise bad_option("RoPE", "dim", dim, "an even number")
         self.dim = dim
         self.base = base
         self.interleaved = interleaved

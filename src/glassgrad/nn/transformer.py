@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.nn import functional_activation, init
@@ -19,6 +18,7 @@ from glassgrad.nn.dropout import Dropout
 from glassgrad.nn.linear import Linear
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import LayerNorm
+from glassgrad.ops.core import bad_option
 
 _Function = Callable[[Any], Any]
 
@@ -28,13 +28,7 @@ def _activation(given: str | _Function, owner: str) -> _Function:
         return given
     known: dict[str, _Function] = {"relu": functional_activation.relu, "gelu": functional_activation.gelu}
     if given not in known:
-        raise errors.BAD_OPTION(
-            owner=owner,
-            name="activation",
-            given=given,
-            expected="'relu', 'gelu' or a function",
-            where=provenance.here(),
-        )
+        raise bad_option(owner, "activation", given, "'relu', 'gelu' or a function")
     return known[given]
 
 

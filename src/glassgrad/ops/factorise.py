@@ -328,7 +328,7 @@ def qr(x: Array, mode: str = "reduced") -> QRResult:
     rows, columns = x.shape[-2:]
     if mode not in {"reduced", "complete", "r", "some"}:
         expected = "'reduced', 'complete' or 'r'"
-        raise errors.BAD_OPTION(owner="qr", name="mode", given=mode, expected=expected, where=provenance.here())
+        raise bad_option("qr", "mode", mode, expected)
     if mode == "complete" and rows > columns:
         if getattr(x, "requires_grad", False):
             raise errors.QR_COMPLETE(given=tuple(x.shape), where=provenance.here())

@@ -78,7 +78,7 @@ rfft_back_p: Linear = linear(
 def _scale(norm: str | None, size: int, inverse: bool) -> float:
     if norm not in {None, "backward", "ortho", "forward"}:
         expected = "'backward', 'ortho' or 'forward'"
-        raise errors.BAD_OPTION(owner="fft", name="norm", given=norm, expected=expected, where=provenance.here())
+        raise bad_option("fft", "norm", norm, expected)
     if norm == "ortho":
         return 1 / math.sqrt(size)
     return 1 / size if inverse == (norm != "forward") else 1.0
@@ -88,7 +88,7 @@ def _resized(x: Array, axis: int, size: int) -> Array:
     """Crop the axis, or pad it with zeros."""
     have = x.shape[axis]
     if size < 1:
-        raise errors.BAD_OPTION(owner="fft", name="n", given=size, expected="at least 1", where=provenance.here())
+        raise bad_option("fft", "n", size, "at least 1")
     if have > size:
         return x[(*(slice(None),) * axis, slice(0, size))]
     if have < size:

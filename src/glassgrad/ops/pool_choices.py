@@ -13,8 +13,8 @@ from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.reduce import argmax
 from glassgrad.ops.scatter import scatter
 from glassgrad.ops.shape import broadcast_to_p, movedim, reshape_p
-from glassgrad.ops.spatial import Ints, _is_alone, _several, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
-from glassgrad.ops.volumes import _sizes_of, avg_pool3d, max_pool3d
+from glassgrad.ops.spatial import Ints, _is_alone, _several, _sizes_of, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from glassgrad.ops.volumes import avg_pool3d, max_pool3d
 
 _MAX = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 _MEAN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}

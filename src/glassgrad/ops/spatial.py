@@ -323,6 +323,11 @@ def _expect_averages(x: Array, op: str) -> None:
         raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
 
 
+def _expect_floats(x: Array, op: str) -> None:
+    if x.dtype.kind in "biu":
+        raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point", where=provenance.here())
+
+
 def _mean_of(total: Array, count: Any) -> Array:
     """The total over a count; for integers the quotient truncated, as in PyTorch."""
     if total.dtype.kind in "iu":
@@ -364,6 +369,16 @@ def avg_pool2d(
     return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+def _sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
+    """The requested sizes; None keeps the input's."""
+    wanted = (given,) * len(shape) if given is None or isinstance(given, int | np.integer) else tuple(given)
+    if len(wanted) == 1:
+        wanted *= len(shape)
+    if len(wanted) != len(shape):
+        raise bad_option(op, "output_size", given, f"a number or {len(shape)} of them")
+    return tuple(n if one is None else int(one) for one, n in zip(wanted, shape, strict=True))
+
+
 def adaptive_avg_pool1d(input: Array, output_size: Any) -> Array:
     """Mean over each of `output_size` nearly equal parts of (N, C, L)."""
     image, back = _as_images(input, 1, "adaptive_avg_pool1d")
@@ -376,15 +391,11 @@ def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
     Part i of an axis of n elements cut into m is [floor(i n / m), ceil((i + 1) n / m)).
     """
     image, back = _as_images(input, 2, "adaptive_avg_pool2d")
-    wanted = (output_size, output_size) if output_size is None or isinstance(output_size, int) else tuple(output_size)
-    sizes = tuple(n if given is None else int(given) for n, given in zip(image.shape[2:], wanted, strict=True))
-    return back(_adaptive(image, sizes))
+    return back(_adaptive(image, _sizes_of(output_size, image.shape[2:], "adaptive_avg_pool2d")))
 
 
 def _adaptive(image: Array, sizes: tuple[int, ...]) -> Array:
-    if image.dtype.kind in "biu":
-        expected = "floating-point"
-        raise errors.IMAGE_DTYPE(op="adaptive_avg_pool", given=image.dtype, expected=expected, where=provenance.here())
+    _expect_floats(image, "adaptive_avg_pool")
     height, width = image.shape[2:]
     if sizes == (1, 1):
         return sum_p(image, axis=(2, 3), keepdims=True) * (1 / (height * width) if height * width else math.nan)

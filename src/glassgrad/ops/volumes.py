@@ -6,12 +6,11 @@ image. Pooling goes over height and width first and over the depth afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
@@ -26,10 +25,12 @@ from glassgrad.ops.spatial import (
     Window,
     _conv_window,
     _expect_averages,
+    _expect_floats,
     _is_alone,
     _kernel_of,
     _mean_of,
     _pool_window,
+    _sizes_of,
     _transposed,
     _window_sizes,
 )
@@ -230,22 +231,10 @@ def avg_pool3d(
     return back(_mean_of(total, counts[0][:, None, None] * counts[1][:, None] * counts[2]))
 
 
-def _sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
-    """The requested sizes; None keeps the input's."""
-    wanted = (given,) * len(shape) if given is None or isinstance(given, int | np.integer) else tuple(given)
-    if len(wanted) == 1:
-        wanted *= len(shape)
-    if len(wanted) != len(shape):
-        raise bad_option(op, "output_size", given, f"a number or {len(shape)} of them")
-    return tuple(n if one is None else int(one) for one, n in zip(wanted, shape, strict=True))
-
-
 def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     """Mean over a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis."""
     volume, back = _as_volumes(input, "adaptive_avg_pool3d")
-    if volume.dtype.kind in "biu":
-        op, expected = "adaptive_avg_pool3d", "floating-point"
-        raise errors.IMAGE_DTYPE(op=op, given=volume.dtype, expected=expected, where=provenance.here())
+    _expect_floats(volume, "adaptive_avg_pool3d")
     sizes = _sizes_of(output_size, volume.shape[2:], "adaptive_avg_pool3d")
     if all(n and m and n % m == 0 for n, m in zip(volume.shape[2:], sizes, strict=True)):
         return back(avg_pool3d(volume, [n // m for n, m in zip(volume.shape[2:], sizes, strict=True)]))

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.optim.update import update
 
@@ -54,9 +54,7 @@ class GradientAccumulator:
         self, optimizer: Optimizer, steps: int, *, max_norm: float | None = None, skip_nonfinite: bool = False
     ) -> None:
         if steps < 1:
-            raise errors.BAD_OPTION(
-                owner="GradientAccumulator", name="steps", given=steps, expected="at least 1", where=provenance.here()
-            )
+            raise bad_option("GradientAccumulator", "steps", steps, "at least 1")
         self.optimizer = optimizer
         self.steps = steps
         self.max_norm = max_norm

@@ -30,12 +30,33 @@ def decayed(p: Array, g: Array, group: Any, lr: Any) -> tuple[Array, Array]:
 class _Adam(Optimizer):
     """The common rule of Adam and AdamW, after the weight decay."""
 
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        **hints: Any,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+            },
+            hints,
+        )
+
     def limits(self) -> Any:
-        return [
-            *super().limits(),
-            at_least("eps", 0),
-            betas,
-        ]
+        return [*super().limits(), at_least("eps", 0), betas]
 
     def adapt(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         """p - lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
@@ -68,31 +89,6 @@ class Adam(_Adam):
         >>> w.detach()
         tensor([2.9])
     """
-
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        **hints: Any,
-    ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-            hints,
-        )
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         if group.weight_decay:
@@ -127,18 +123,7 @@ class AdamW(_Adam):
         maximize: bool = False,
         **hints: Any,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-            hints,
-        )
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **hints)
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         if group.weight_decay:

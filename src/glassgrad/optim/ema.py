@@ -13,7 +13,7 @@ from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.module import Module
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.elementwise import minimum
 from glassgrad.optim.equations import Direct
 from glassgrad.optim.in_place import InPlace
@@ -47,9 +47,7 @@ class EMA:
 
     def __init__(self, model: Module, decay: float = 0.999, warmup: bool = False) -> None:
         if not 0 <= decay <= 1:
-            raise errors.BAD_OPTION(
-                owner="EMA", name="decay", given=decay, expected="a share between 0 and 1", where=provenance.here()
-            )
+            raise bad_option("EMA", "decay", decay, "a share between 0 and 1")
         self.model = model
         self.decay = decay
         self.warmup = warmup

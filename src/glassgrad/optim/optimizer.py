@@ -18,7 +18,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.equations import Direct
 from glassgrad.optim.in_place import InPlace
 
@@ -89,9 +89,7 @@ class Optimizer:
             self._check(parameter, position, known)
         for name, test, expected in self.limits():
             if name in group and not test(group[name]):
-                raise errors.BAD_OPTION(
-                    owner=type(self).__name__, name=name, given=group[name], expected=expected, where=provenance.here()
-                )
+                raise bad_option(type(self).__name__, name, group[name], expected)
         self.param_groups.append(group)
 
     def _check(self, parameter: Any, position: int, known: set[int]) -> None:

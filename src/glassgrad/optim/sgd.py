@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from glassgrad import errors, provenance
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -56,13 +55,7 @@ class SGD(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         merged = {**self.defaults, **param_group}
         if merged["nesterov"] and (merged["momentum"] <= 0 or merged["dampening"]):
-            raise errors.BAD_OPTION(
-                owner="SGD",
-                name="nesterov",
-                given=True,
-                expected="False, or a momentum above 0 and no dampening",
-                where=provenance.here(),
-            )
+            raise bad_option("SGD", "nesterov", True, "False, or a momentum above 0 and no dampening")
         super().add_param_group(param_group)
 
     def limits(self) -> Any:

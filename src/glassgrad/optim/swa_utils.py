@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.engine import devices
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
@@ -18,6 +17,7 @@ from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import _BatchNorm
 from glassgrad.nn.parameter import Buffer
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
@@ -182,13 +182,7 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if anneal_strategy not in {"cos", "linear"}:
-            raise errors.BAD_OPTION(
-                owner="SWALR",
-                name="anneal_strategy",
-                given=anneal_strategy,
-                expected="'cos' or 'linear'",
-                where=provenance.here(),
-            )
+            raise bad_option("SWALR", "anneal_strategy", anneal_strategy, "'cos' or 'linear'")
         ends = swa_lr if isinstance(swa_lr, list | tuple) else [swa_lr] * len(optimizer.param_groups)
         for group, end in zip(optimizer.param_groups, ends, strict=True):
             group["swa_lr"] = end

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.ops.core import bad_option
 
 
 class AverageMeter:
@@ -77,13 +78,7 @@ def accuracy(
         raise errors.ACCURACY_SHAPES(given=scores.shape, labels=labels.shape, where=provenance.here())
     wanted = topk if isinstance(topk, tuple) else (topk,)
     if not all(1 <= one <= classes for one in wanted):
-        raise errors.BAD_OPTION(
-            owner="accuracy",
-            name="topk",
-            given=topk,
-            expected=f"between 1 and {classes} classes",
-            where=provenance.here(),
-        )
+        raise bad_option("accuracy", "topk", topk, f"between 1 and {classes} classes")
     scores = np.moveaxis(scores, 1, -1).reshape(-1, classes)
     labels = labels.reshape(-1)
     if ignore_index is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine.random import Generator, default_generator
+from glassgrad.ops.core import bad_option
 
 _BLOCK = 65_536  # indices that a random sampler draws at once
 
@@ -129,20 +130,18 @@ class WeightedRandomSampler(Sampler):
     ) -> None:
         array = np.asarray(getattr(weights, "array", weights), np.float64)
         if array.ndim != 1 or array.size == 0 or (array < 0).any() or array.sum() <= 0:
-            raise errors.BAD_OPTION(
-                owner="WeightedRandomSampler",
-                name="weights",
-                given=f"{array.size} numbers",
-                where=provenance.here(),
-                expected="one number for each example, none negative, not all 0",
+            raise bad_option(
+                "WeightedRandomSampler",
+                "weights",
+                f"{array.size} numbers",
+                "one number for each example, none negative, not all 0",
             )
         if not replacement and num_samples > np.count_nonzero(array):
-            raise errors.BAD_OPTION(
-                owner="WeightedRandomSampler",
-                name="num_samples",
-                given=num_samples,
-                where=provenance.here(),
-                expected=f"at most {np.count_nonzero(array)} without replacement, one for each weight that is not 0",
+            raise bad_option(
+                "WeightedRandomSampler",
+                "num_samples",
+                num_samples,
+                f"at most {np.count_nonzero(array)} without replacement, one for each weight that is not 0",
             )
         self.weights = array / array.sum()
         self.num_samples = num_samples

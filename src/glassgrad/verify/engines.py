@@ -13,7 +13,6 @@ from glassgrad.engine import backward
 from glassgrad.engine.tensor import Tensor, make
 
 Array = Any
-_FLOAT64 = np.dtype(np.float64)
 
 
 class Engine(Protocol):

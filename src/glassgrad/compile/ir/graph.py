@@ -199,9 +199,9 @@ def display_names(graph: Graph) -> dict[Var, str]:
     """Give every Var a name that is unique in the graph: the user's, numbered on repetition, or v0, v1, ..."""
     names: dict[Var, str] = {}
     taken: Counter[str] = Counter()
-    reserved = {var.name for var in _definitions(graph) if var.name}
+    reserved = {var.name for var in all_vars(graph) if var.name}
     anonymous = 0
-    for var in _definitions(graph):
+    for var in all_vars(graph):
         if var.name:
             count = taken[var.name]
             taken[var.name] += 1
@@ -217,7 +217,8 @@ def display_names(graph: Graph) -> dict[Var, str]:
     return names
 
 
-def _definitions(graph: Graph) -> Iterable[Var]:
+def all_vars(graph: Graph) -> Iterable[Var]:
+    """Iterate over everything that is defined."""
     yield from graph.inputs
     yield from (var for var, _ in graph.constants)
     for instr in graph.instrs:
@@ -267,7 +268,7 @@ def format_graph(graph: Graph) -> str:
 
 def structural_hash(graph: Graph) -> str:
     """Hash ops, parameters, types and wiring; names, provenance and the numbering of Vars do not count."""
-    number = {var: index for index, var in enumerate(_definitions(graph))}
+    number = {var: index for index, var in enumerate(all_vars(graph))}
     digest = hashlib.sha256()
 
     def feed(*parts: object) -> None:

@@ -30,7 +30,7 @@ from glassgrad.engine.protocols.meanings import matrix_trace
 from glassgrad.engine.protocols.ufuncs import scipy_special
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops import arrange, data_dependent, elementwise, index, scan, shape, sort
-from glassgrad.ops.core import PRIMITIVES, Array, Custom
+from glassgrad.ops.core import PRIMITIVES, Array, Custom, bad_option
 from glassgrad.ops.names import PUBLIC, public
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -278,13 +278,7 @@ class Namespace:
     def for_version(self, version: str | None) -> Namespace:
         """Return the namespace; raises for a version of the standard that is not known."""
         if version is not None and version not in VERSIONS:
-            raise errors.BAD_OPTION(
-                owner="__array_namespace__",
-                name="api_version",
-                given=version,
-                where=provenance.here(),
-                expected=f"one of {', '.join(VERSIONS)}",
-            )
+            raise bad_option("__array_namespace__", "api_version", version, f"one of {', '.join(VERSIONS)}")
         return self
 
 

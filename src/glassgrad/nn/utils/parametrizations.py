@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, linalg, provenance
+from glassgrad import linalg
 from glassgrad.engine import creation, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer
 from glassgrad.nn.utils.parametrize import register_parametrization
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.shape import cat
 
 
@@ -159,13 +160,11 @@ class _Orthogonal(Module):
 
     def _factors(self, matrix: Any, wide: bool) -> Tensor:
         if self.orthogonal_map != "householder":
-            raise errors.BAD_OPTION(
-                owner="orthogonal",
-                name="use_trivialization",
-                given=False,
-                where=provenance.here(1),
-                expected=f"True where a weight is assigned, or orthogonal_map='householder' (it is "
-                f"{self.orthogonal_map!r})",
+            raise bad_option(
+                "orthogonal",
+                "use_trivialization",
+                False,
+                f"True where a weight is assigned, or orthogonal_map='householder' (it is {self.orthogonal_map!r})",
             )
         raw, size = np.linalg.qr(matrix, mode="raw")
         factors = np.ascontiguousarray(raw.swapaxes(-1, -2))
@@ -235,24 +234,12 @@ def orthogonal(
     """
     weight = getattr(module, name)
     if len(weight.shape) < 2:
-        raise errors.BAD_OPTION(
-            owner="orthogonal",
-            name=name,
-            given=tuple(weight.shape),
-            expected="at least 2 dimensions",
-            where=provenance.here(),
-        )
+        raise bad_option("orthogonal", name, tuple(weight.shape), "at least 2 dimensions")
     maps = ("matrix_exp", "cayley", "householder")
     if orthogonal_map is None:
         orthogonal_map = "matrix_exp" if weight.shape[-2] == weight.shape[-1] else "householder"
     if orthogonal_map not in maps:
-        raise errors.BAD_OPTION(
-            owner="orthogonal",
-            name="orthogonal_map",
-            given=orthogonal_map,
-            expected=", ".join(maps),
-            where=provenance.here(),
-        )
+        raise bad_option("orthogonal", "orthogonal_map", orthogonal_map, ", ".join(maps))
     return register_parametrization(module, name, _Orthogonal(orthogonal_map, use_trivialization), unsafe=True)
 
 

@@ -17,6 +17,7 @@ from glassgrad.nn.containers import ModuleDict, ModuleList
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.nn.utils import computed
+from glassgrad.ops.core import bad_option
 
 _cache: dict[tuple[int, str], Any] = {}
 _cached_blocks = 0
@@ -183,12 +184,11 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         raise errors.NOTHING_TO_PARAMETRIZE(owner=owner, name=tensor_name, where=provenance.here())
     chain = module.parametrizations[tensor_name]
     if not leave_parametrized and not chain.is_tensor:
-        raise errors.BAD_OPTION(
-            owner="remove_parametrizations",
-            name="leave_parametrized",
-            given=False,
-            where=provenance.here(),
-            expected=f"True, as {tensor_name} is computed from {chain.ntensors} tensors",
+        raise bad_option(
+            "remove_parametrizations",
+            "leave_parametrized",
+            False,
+            f"True, as {tensor_name} is computed from {chain.ntensors} tensors",
         )
     first = chain._originals()[0]
     kept = first

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import bad_option
 from glassgrad.ops.shape import stack
 
 
@@ -69,12 +69,11 @@ def pack_padded_sequence(
         sizes = sizes[order]
         input = input[order] if batch_first else input[:, order]
     if sizes.size == 0 or sizes.min() < 1 or (np.diff(sizes) > 0).any():
-        raise errors.BAD_OPTION(
-            owner="pack_padded_sequence",
-            name="lengths",
-            given=sizes.tolist(),
-            where=provenance.here(),
-            expected="lengths of at least 1, the longest first (or enforce_sorted=False)",
+        raise bad_option(
+            "pack_padded_sequence",
+            "lengths",
+            sizes.tolist(),
+            "lengths of at least 1, the longest first (or enforce_sorted=False)",
         )
     steps = int(sizes[0])
     batch_sizes = (sizes > np.arange(steps)[:, None]).sum(1)
@@ -92,12 +91,8 @@ def pad_packed_sequence(
     places, alive = _places(sizes)
     if total_length is not None:
         if total_length < len(places):
-            raise errors.BAD_OPTION(
-                owner="pad_packed_sequence",
-                name="total_length",
-                given=total_length,
-                where=provenance.here(),
-                expected=f"at least the longest length, {len(places)}",
+            raise bad_option(
+                "pad_packed_sequence", "total_length", total_length, f"at least the longest length, {len(places)}"
             )
         more = ((0, total_length - len(places)), (0, 0))
         places, alive = np.pad(places, more), np.pad(alive, more)

@@ -9,6 +9,7 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -154,12 +155,8 @@ class _Functions(LRScheduler):
         count = len(optimizer.param_groups)
         functions = list(lr_lambda) if isinstance(lr_lambda, list | tuple) else [lr_lambda] * count
         if len(functions) != count:
-            raise errors.BAD_OPTION(
-                owner=type(self).__name__,
-                name="lr_lambda",
-                given=f"{len(functions)} functions",
-                expected=f"one for each of {count} groups",
-                where=provenance.here(),
+            raise bad_option(
+                type(self).__name__, "lr_lambda", f"{len(functions)} functions", f"one for each of {count} groups"
             )
         self.lr_lambdas: list[Any] = functions
         self._given = lr_lambda

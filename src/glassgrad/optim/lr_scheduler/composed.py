@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler
 from glassgrad.optim.optimizer import Optimizer
 
@@ -31,12 +32,8 @@ class SequentialLR(LRScheduler):
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
         if len(milestones) != len(schedulers) - 1:
-            raise errors.BAD_OPTION(
-                owner="SequentialLR",
-                name="milestones",
-                given=list(milestones),
-                where=provenance.here(),
-                expected=f"{len(schedulers) - 1}, one fewer than schedules",
+            raise bad_option(
+                "SequentialLR", "milestones", list(milestones), f"{len(schedulers) - 1}, one fewer than schedules"
             )
         if any(one.optimizer is not optimizer for one in schedulers):
             raise errors.ANOTHER_OPTIMIZER(owner="SequentialLR", where=provenance.here())
@@ -93,9 +90,7 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
-            raise errors.BAD_OPTION(
-                owner="ChainedScheduler", name="schedulers", given=[], expected="at least one", where=provenance.here()
-            )
+            raise bad_option("ChainedScheduler", "schedulers", [], "at least one")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         if any(one.optimizer is not self.optimizer for one in schedulers):
             raise errors.ANOTHER_OPTIMIZER(owner="ChainedScheduler", where=provenance.here())

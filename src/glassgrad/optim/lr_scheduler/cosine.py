@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from glassgrad import errors, provenance
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler
 from glassgrad.optim.optimizer import Optimizer
 
@@ -71,13 +71,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         for name, given in (("T_0", T_0), ("T_mult", T_mult)):
             if given < 1 or int(given) != given:
-                raise errors.BAD_OPTION(
-                    owner="CosineAnnealingWarmRestarts",
-                    name=name,
-                    given=given,
-                    where=provenance.here(),
-                    expected="a whole number of at least 1",
-                )
+                raise bad_option("CosineAnnealingWarmRestarts", name, given, "a whole number of at least 1")
         self.T_0 = T_0
         self.T_mult = T_mult
         self.eta_min = eta_min
@@ -132,12 +126,8 @@ class WarmupCosineLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 <= warmup_steps < total_steps:
-            raise errors.BAD_OPTION(
-                owner="WarmupCosineLR",
-                name="warmup_steps",
-                given=warmup_steps,
-                where=provenance.here(),
-                expected=f"at least 0 and less than total_steps={total_steps}",
+            raise bad_option(
+                "WarmupCosineLR", "warmup_steps", warmup_steps, f"at least 0 and less than total_steps={total_steps}"
             )
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
@@ -16,9 +17,7 @@ def _each(value: float | Sequence[float], optimizer: Optimizer, owner: str, name
     count = len(optimizer.param_groups)
     if isinstance(value, list | tuple):
         if len(value) != count:
-            raise errors.BAD_OPTION(
-                owner=owner, name=name, given=value, expected=f"one number, or {count}", where=provenance.here(2)
-            )
+            raise bad_option(owner, name, value, f"one number, or {count}")
         return [float(one) for one in value]
     return [float(value)] * count  # type: ignore[arg-type]  # not a sequence here
 
@@ -29,13 +28,7 @@ class _Momentum:
     def __init__(self, optimizer: Optimizer, owner: str) -> None:
         self.optimizer = optimizer
         if not any(name in optimizer.defaults for name in ("momentum", "betas")):
-            raise errors.BAD_OPTION(
-                owner=owner,
-                name="cycle_momentum",
-                given=True,
-                where=provenance.here(2),
-                expected=f"False, as {type(optimizer).__name__} has no momentum",
-            )
+            raise bad_option(owner, "cycle_momentum", True, f"False, as {type(optimizer).__name__} has no momentum")
         self.as_beta = "betas" in optimizer.defaults
         optimizer.moving |= {"betas" if self.as_beta else "momentum"}
 
@@ -122,13 +115,7 @@ class CyclicLR(_InCycles):
         last_epoch: int = -1,
     ) -> None:
         if scale_fn is None and mode not in {"triangular", "triangular2", "exp_range"}:
-            raise errors.BAD_OPTION(
-                owner="CyclicLR",
-                name="mode",
-                given=mode,
-                expected="'triangular', 'triangular2' or 'exp_range'",
-                where=provenance.here(),
-            )
+            raise bad_option("CyclicLR", "mode", mode, "'triangular', 'triangular2' or 'exp_range'")
         self.max_lrs = _each(max_lr, optimizer, "CyclicLR", "max_lr")
         self.up = float(step_size_up)
         self.total_size = self.up + float(step_size_up if step_size_down is None else step_size_down)
@@ -252,9 +239,7 @@ class OneCycleLR(_InCycles):
 
     @staticmethod
     def _wrong(name: str, given: Any, expected: str) -> Exception:
-        return errors.BAD_OPTION(
-            owner="OneCycleLR", name=name, given=given, expected=expected, where=provenance.here(2)
-        )
+        return bad_option("OneCycleLR", name, given, expected)
 
     def _way(self, start: float, end: float, done: float) -> float:
         if self.anneal_strategy == "linear":

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler
 from glassgrad.optim.optimizer import Optimizer
 
@@ -107,9 +107,7 @@ class ConstantLR(LRScheduler):
 
 def _check_factor(owner: str, name: str, given: float) -> None:
     if not 0 <= given <= 1 or (name == "start_factor" and given == 0):
-        raise errors.BAD_OPTION(
-            owner=owner, name=name, given=given, expected="a number above 0 and up to 1", where=provenance.here(2)
-        )
+        raise bad_option(owner, name, given, "a number above 0 and up to 1")
 
 
 class LinearLR(LRScheduler):

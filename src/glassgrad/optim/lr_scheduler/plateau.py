@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
@@ -73,9 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @staticmethod
     def _wrong(name: str, given: Any, expected: str) -> Exception:
-        return errors.BAD_OPTION(
-            owner="ReduceLROnPlateau", name=name, given=given, expected=expected, where=provenance.here(2)
-        )
+        return bad_option("ReduceLROnPlateau", name, given, expected)
 
     def is_better(self, value: float) -> bool:
         """Tell whether a number is better than the best, by more than the threshold."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.doctor import Finding, MonitorData, Run
+from glassgrad.doctor import MonitorData, Run
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Setup
 from glassgrad.doctor.wording import lines
@@ -47,11 +47,6 @@ def run_of(directory: str | Path) -> Run:
         held_out=_points(held_out),
         setup=Setup(optimizers=_optimizers(path, train)),
     )
-
-
-def findings_of(directory: str | Path) -> tuple[Finding, ...]:
-    """Return the findings of the rules about a run directory, errors first."""
-    return apply(RUN_RULES, run_of(directory))
 
 
 def diagnosis(directory: str | Path) -> Iterator[str]:

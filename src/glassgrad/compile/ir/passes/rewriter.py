@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, all_vars
 from glassgrad.compile.ir.passes.rules import Letter, Pattern, Rules, fits
 from glassgrad.ops.core import PRIMITIVES
 
@@ -197,14 +197,6 @@ class Rewriter:
 
     def _var(self, operand: Operand) -> Var:
         return operand if isinstance(operand, Var) else self.constant(operand)
-
-
-def all_vars(graph: Graph) -> Iterable[Var]:
-    """Iterate over everything that is defined."""
-    yield from graph.inputs
-    yield from (var for var, _ in graph.constants)
-    for instr in graph.instrs:
-        yield from instr.outputs
 
 
 def frozen(value: Any) -> Any:

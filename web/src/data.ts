@@ -87,6 +87,7 @@ export interface Session {
 }
 
 export interface Changing {
+  records: number;
   state: string;
   step: number;
   steps: number | null;
@@ -113,7 +114,7 @@ export interface PageData {
   made: string;
   version: string;
   runs: Run[];
-  live?: { every: number };
+  live?: { seconds: number };
 }
 
 export interface Curve {

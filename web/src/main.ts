@@ -10,6 +10,7 @@ import { add, clear, h, labelled, select } from "./dom";
 import { counted, Findings } from "./findings";
 import { duration, short, whole } from "./format";
 import { LayersView } from "./layers";
+import { Live } from "./live";
 import { SamplesView } from "./samples";
 import { State } from "./state";
 import { toggleTheme } from "./theme";
@@ -21,10 +22,13 @@ function main(): void {
   clear(page);
   const state = new State(data.runs);
   const several = data.runs.length > 1;
+  const curves = new Curves(state);
+  const overview = tiles(data.runs[0]);
+  const live = data.live && !several ? new Live(state, curves, tiles, overview, data.live.seconds).root : null;
   const parts = [
     ...(several ? [new Compare(state).root] : []),
     new Findings(state).root,
-    new Curves(state).root,
+    curves.root,
     ...(several ? [chooser(state)] : []),
     new LayersView(state).root,
     new SamplesView(state).root,
@@ -34,7 +38,7 @@ function main(): void {
     page,
     h("a", { class: "skip", href: "#main" }, "Skip to the content"),
     header(data, state),
-    h("main", { id: "main" }, ...(several ? [] : [tiles(data.runs[0])]), ...parts),
+    h("main", { id: "main" }, live, ...(several ? [] : [overview]), ...parts),
     h("footer", {}, `Written by glassgrad ${data.version} on ${data.made.replace("T", " ").replace("+00:00", " UTC")}.`),
   );
 }

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, report, sample
+from glassgrad.cli import doctor, explain, live, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -24,6 +24,8 @@ app.command("sample")(sample.sample)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("report")(report.report)
+app.command("runs")(runs.runs)
+app.command("live")(live.live)
 
 
 def _version(wanted: bool) -> None:

@@ -79,6 +79,10 @@ def _watching(name: str, kind: Any, flags: str, **options: Any) -> inspect.Param
 
 _WATCHING = (
     _watching(
+        "tag", str | None, "--tag", metavar="TEXT",
+        help="Words that `glassgrad runs --tag` finds the run by, separated by commas.",
+    ),
+    _watching(
         "monitor", bool | None, "--monitor/--no-monitor", metavar="",
         help="Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for "
         "bit.",
@@ -148,16 +152,16 @@ def train_or_resume(
     """Start a run of a task, or resume the one that `resume` names; return the exit code."""
     from glassgrad.tasks import runner
 
-    doctor = bool(options.get("doctor"))
+    doctor, tag = bool(options.get("doctor")), options.pop("tag", None) or ""
     watching = _monitoring(options, resume)
     if watching is not None:
         callbacks = [*callbacks, watching]
     with _watched(watching, doctor) as codes:
         if resume is None:
-            codes.append(runner.start(kind, options, config, run_dir, callbacks))
+            codes.append(runner.start(kind, options, config, run_dir, callbacks, tag))
         else:
             for option, value in (("--config", config), ("--run-dir", run_dir)):
                 if value is not None:
                     raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
-            codes.append(runner.resume(kind, options, resume, callbacks))
+            codes.append(runner.resume(kind, options, resume, callbacks, tag))
     return codes[0]

@@ -20,7 +20,7 @@ from glassgrad.train.kept import rundir
 from glassgrad.train.kept.metrics import MetricsLog
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import write_samples
-from glassgrad.train.loop import Loop
+from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
@@ -33,6 +33,7 @@ def start(
     config_file: Path | None,
     path: Path | None,
     callbacks: Sequence[Callback] = (),
+    tag: str = "",
 ) -> int:
     """Begin a run and train it to its end; return the exit code.
 
@@ -44,13 +45,15 @@ def start(
     layers = [command_line(options)]
     if config_file is not None:
         layers.insert(0, with_data_in(read_toml(config_file, kind.config, kind.name), config_file.parent))
-    session = _Session(kind, kind.build(kind.configure(layers)), callbacks)
+    session = _Session(kind, kind.build(kind.configure(layers)), callbacks, tag)
     run = session.start(path)
     with run.lock():
         return session.train(run, "")
 
 
-def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = ()) -> int:
+def resume(
+    kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = (), tag: str = ""
+) -> int:
     """Resume a run from its last checkpoint, as if it had never stopped; return the exit code.
 
     Raises `errors.InputError` if there is no complete run at `path` or `options` would make it another run.
@@ -61,7 +64,7 @@ def resume(kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Se
         given = command_line(options)
         _refuse_changes(kind, kind.configure([stored]), given)
         changed = {key: value for key, value in given.values.items() if rules(kind.config)[key][1].resumable}
-        session = _Session(kind, kind.build(kind.configure([stored, Layer(changed, flag)])), callbacks)
+        session = _Session(kind, kind.build(kind.configure([stored, Layer(changed, flag)])), callbacks, tag)
         session.loop.load(run)
         return session.train(run, f", going on at step {session.loop.step:,}")
 
@@ -78,8 +81,9 @@ class _Session:
 
     run: RunDirectory
 
-    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback]) -> None:
+    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback], tag: str) -> None:
         self.kind, self.task, self.loop = kind, task, Loop(task, callbacks)
+        self.loop.tags = tags_of(tag)
         self.stop = StopSignals()
         self.display = choose_display(lambda: self.stop.request(_closed_output()))
 

@@ -38,6 +38,11 @@ PHASES = ("data", "step", "validation", "checkpoint")
 """The phases of a run's time; metrics.jsonl has the seconds of each since the previous line."""
 
 
+def tags_of(text: str) -> list[str]:
+    """Return the tags in a text, which commas separate."""
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
+
+
 class Loop:
     """Runs a `Task` in a run directory, from its beginning or from its last checkpoint, and calls `callbacks`."""
 
@@ -50,6 +55,8 @@ class Loop:
         self.ended: str | None = None
         """Why a callback ended the run before its last step."""
         self.callbacks = Callbacks(callbacks)
+        self.tags: list[str] = []
+        """Words that `glassgrad runs` finds the run by; one that is resumed keeps those that it has."""
         self._loss: float | None = None
         self._window_sum = 0.0
         self._window_steps = 0
@@ -164,7 +171,8 @@ class Loop:
         if run is None:
             yield {}
             return
-        facts = {"steps": self.task.steps, "held_out": self.task.held_out}
+        (run.path / rundir.STOP).unlink(missing_ok=True)  # asked of a process that is gone
+        facts = {"steps": self.task.steps, "held_out": self.task.held_out, **({"tags": self.tags} if self.tags else {})}
         with session(run.path, facts, self.step) as told:
             try:
                 yield told
@@ -325,6 +333,8 @@ class _Running:
             self.callbacks.call("on_epoch_end", self.state)
         if now >= self.next_tick:
             self.next_tick = now + _TICK_SECONDS
+            if self.run is not None:
+                self.stop.look_for(self.run.path / rundir.STOP)
         if now >= self.next_save:
             self.save()
 

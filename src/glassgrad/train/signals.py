@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
@@ -24,6 +25,8 @@ class StopSignals:
         self.requested = 0
         self.at_once = False
         """Raise at the first signal: for work after the last save, which can be interrupted without loss."""
+        self.by_file = False
+        """Whether it was a file in the run directory that asked, and no signal that somebody sent to the process."""
         self._depth = 0
         self._overdue = False
         self._former: dict[int, Any] = {}
@@ -31,6 +34,14 @@ class StopSignals:
     def request(self, number: int = signal.SIGINT) -> None:
         """Ask the loop to save and stop after its current step."""
         self.requested = self.requested or int(number)
+
+    def look_for(self, file: Path) -> None:
+        """Ask the loop to stop if a file is there, and take the file away."""
+        if self.requested or not file.exists():
+            return
+        file.unlink(missing_ok=True)
+        self.by_file = True
+        self.request(signal.SIGTERM)
 
     @contextlib.contextmanager
     def protected(self) -> Iterator[None]:

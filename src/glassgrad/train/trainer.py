@@ -28,7 +28,7 @@ from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.metrics import Logger, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
-from glassgrad.train.loop import Loop
+from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
 from glassgrad.train.signals import StopSignals
@@ -150,6 +150,7 @@ class Trainer(Task):
         self._validation = self.learner.program(self.learner.outputs_and_loss)
         self._schedule()
         self.loop = Loop(self, [*self._own_callbacks(), *callbacks])
+        self.loop.tags = tags_of(config.tag)
 
     # --- the interface of the loop --------------------------------------------------------------------
 
@@ -298,7 +299,8 @@ class Trainer(Task):
         if stop.requested:
             kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
             print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
-            signal.raise_signal(stop.requested)
+            if not stop.by_file:
+                signal.raise_signal(stop.requested)
         return self._result(finished)
 
     def report(self, path: str | Path | None = None) -> Path:

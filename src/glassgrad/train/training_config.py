@@ -65,6 +65,7 @@ class TrainingConfig:
     monitor: str = option("loss", "measure of the validation that decides what is best")
     higher: bool = option(False, "the measure is better when it is larger")
     check_data: bool = option(True, "look for NaN and infinity in every batch")
+    tag: str = option("", "words that `glassgrad runs --tag` finds the run by, separated by commas")
     run_dir: str = option("", "where to keep checkpoints, metrics and weights; empty for nowhere")
     log_to: str = option("jsonl", "what to log to, separated by commas: jsonl, csv, tensorboard, wandb")
     log_every: int = option(10, "steps between records of the metrics", low=1, high=1e12)

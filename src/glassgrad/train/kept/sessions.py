@@ -37,7 +37,7 @@ def session(path: Path, facts: Mapping[str, Any], step: int) -> Iterator[dict[st
     known = read_sessions(path)
     mine: dict[str, Any] = {"began": _now(), "from_step": step, "command": command(), **environment()}
     kept = [*known.get("sessions", []), mine]
-    whole = {**facts, "sessions": kept if len(kept) <= _MOST else [kept[0], *kept[1 - _MOST :]]}
+    whole = {**known, **facts, "sessions": kept if len(kept) <= _MOST else [kept[0], *kept[1 - _MOST :]]}
     _write(path, whole)
     try:
         yield mine

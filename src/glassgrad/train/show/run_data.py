@@ -33,20 +33,22 @@ _PLACES = frozenset({"event", "step", "seconds"})
 def run_data(directory: str | Path, after: int | None = None) -> dict[str, Any]:
     """Return a run as the page takes it. Raises `errors.InputError` where there is none.
 
-    With `after` only what changes while a run goes on, and of the curves only the points of later steps.
+    With `after` only what changes while a run goes on, and of the curves only what came after so many records.
     """
     path = Path(directory)
     found = run_of(path)
     records = read_metrics(path / rundir.METRICS)
     told = read_sessions(path)
-    new = records if after is None else [record for record in records if record["step"] > after]
+    new = records[after or 0 :]
+    known = max((record["step"] for record in records[:after]), default=0) if after else None
     changing = {
+        "records": len(records),
         "state": state_of(path, told, records),
         "step": max((record["step"] for record in records), default=0),
         "steps": told.get("steps") if isinstance(told.get("steps"), int) else None,
         "results": results_of(records),
         "findings": [finding_data(one) for one in apply(RUN_RULES, found)],
-        "curves": curves_of([*new, *_norms(found.data, after)], records),
+        "curves": curves_of([*new, *_norms(found.data, known)], records),
     }
     if after is not None:
         return changing

@@ -1,0 +1,54 @@
+"""`glassgrad runs`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Sort(StrEnum):
+    """What comes first."""
+
+    changed = "changed"
+    loss = "loss"
+    findings = "findings"
+    name = "name"
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to look (default: runs).")] = Path("runs"),
+    tag: Annotated[str, typer.Option("--tag", metavar="TEXT", help="Only runs that were begun with this --tag.")] = "",
+    sort: Annotated[
+        Sort,
+        typer.Option(
+            "--sort",
+            help="The latest, the smallest loss, the worst findings or the first name on top.",
+            show_default=False,
+        ),
+    ] = Sort.changed,
+) -> int:
+    """List the runs below a folder: state, steps, loss, findings, tags."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from glassgrad.train.show.run_list import list_runs
+
+    found = list_runs(folder, tag, sort.value)
+    if not found:
+        print(f"no runs in {folder}" + (f" with the tag {tag}" if tag else ""))
+        return 0
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("run", "state", "step", "loss", "findings", "tags"):
+        table.add_column(title, justify="right" if title in ("step", "loss") else "left", overflow="fold")
+    for one in found:
+        steps = f"{one.step:,}" + (f" / {one.steps:,}" if isinstance(one.steps, int) else "")
+        loss = "" if one.loss != one.loss else f"{one.loss:.4f}"
+        # Text, not markup: a folder may be called [bold].
+        table.add_row(*map(Text, (str(one.path), one.state, steps, loss, one.found, ", ".join(one.tags))))
+    Console(width=None if Console().is_terminal else 160).print(table)
+    return 0

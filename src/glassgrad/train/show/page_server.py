@@ -1,0 +1,131 @@
+"""`glassgrad live`: the page of a run on the loopback address, following the run, with a button that stops it.
+
+Whoever can reach the port of a loopback address is any program of this machine, and any page in its browser. So the
+address has a token, other host names are refused (a name of somebody else's can be made to lead here), and a stop must
+come from the page itself.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from glassgrad import errors
+from glassgrad.report.page import html_page
+from glassgrad.train.kept import rundir
+from glassgrad.train.show.run_data import run_data
+from glassgrad.train.show.run_page import page_data
+
+SECONDS = 2.0
+"""Between two questions of the page."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves the page of one run to this machine; `url` is its address, token included.
+
+    Raises `errors.InputError` when there is no run, or the port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, run: Path, port: int = 0) -> None:
+        run_data(run, after=0)  # refuses what is no run before anything is served
+        self.run = run
+        self.token = secrets.token_urlsafe(16)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise errors.LIVE_PORT(port=port, reason=error.strerror or error) from None
+        self.url = f"http://127.0.0.1:{self.server_port}/{self.token}/"
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+
+    def page(self) -> str:
+        """Return the page with everything that is known now."""
+        data = page_data([run_data(self.run)])
+        return html_page(self.run.resolve().name, {**data, "live": {"seconds": SECONDS}}, live=True)
+
+    def news(self, after: int) -> str:
+        """Return what was recorded after so many records, and what changes besides."""
+        return json.dumps(run_data(self.run, after=after), allow_nan=False)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: PageServer
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Send the page, or what is new in the run."""
+        place = self._place()
+        if place == "":
+            self._answer("text/html; charset=utf-8", self.server.page)
+        elif place == "data":
+            given = parse_qs(urlsplit(self.path).query).get("after", ["0"])[0]
+            after = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0
+            self._answer("application/json", partial(self.server.news, after))
+        elif place is not None:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        """Ask the run to stop."""
+        place = self._place()
+        if place is None:
+            return
+        if self.headers.get("Origin", "").removeprefix("http://") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif place != "stop":
+            self._refuse(HTTPStatus.NOT_FOUND)
+        else:
+            self._answer("application/json", self._stop)
+
+    def _stop(self) -> str:
+        (self.server.run / rundir.STOP).touch()
+        return "{}"
+
+    def _place(self) -> str | None:
+        """Return what is asked for behind the token; None if the request was refused."""
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return None
+        _, token, place, *_ = [*urlsplit(self.path).path.split("/", 2), "", ""]
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return None
+        return place
+
+    def _answer(self, kind: str, make: Callable[[], str]) -> None:
+        try:
+            content = make().encode()
+        except (OSError, errors.GlassgradError):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+            return
+        self._send(HTTPStatus.OK, kind, content)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self.close_connection = True  # a body that was sent is not read
+        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Cache-Control": "no-store",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *given: object) -> None:
+        """Say nothing: the terminal belongs to the address."""

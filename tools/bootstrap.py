@@ -83,11 +83,15 @@ def pip(*arguments: str, check: bool = True) -> bool:
 
 
 def install_project(extra: str) -> None:
-    """Install glassgrad itself, editable, with one extra; the build backend is pinned too, so nothing is isolated."""
-    target = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    """Install glassgrad itself, editable, with one extra; its build backend is pinned too, so it is not isolated.
+
+    What it needs comes first, by itself: a package without a wheel asks for a build backend of its own.
+    """
     print(f"installing glassgrad{f'[{extra}]' if extra else ''} into .venv (first time: a minute or two)", flush=True)
+    project = tomllib.loads(INPUTS[0].read_text())["project"]
+    pip(*project["dependencies"], *(project["optional-dependencies"][extra] if extra else ()))
     pip(*BACKEND)
-    pip("--no-build-isolation", "-e", target)
+    pip("--no-build-isolation", "--no-deps", "-e", str(ROOT))
 
 
 def torch_wheel(pin: str) -> str:

@@ -103,3 +103,18 @@ def test_make_says_what_it_needs_when_there_is_no_python(tmp_path: Path) -> None
     assert process.returncode != 0
     assert "needs Python 3.11 or newer" in process.stdout
     assert not (tmp_path / ".venv").exists()
+
+
+def test_only_glassgrad_itself_is_built_without_isolation(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that has no wheel needs what its own build asks for."""
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(bootstrap, "pip", lambda *arguments: calls.append(arguments))
+    for extra in ("", *EXTRAS):
+        calls.clear()
+        bootstrap.install_project(extra)
+        assert calls[0] == (*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ()))
+        assert [call for call in calls if "--no-build-isolation" in call] == [calls[-1]]
+        assert "--no-deps" in calls[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,10 @@ def test_which_mutants_are_made() -> None:
     assert ("if parent is None or c is None:", "if parent is None and c is None:") in made
     assert not any("not node.seq <" in becomes for _, becomes in made), "`>` in place of `<` says as much"
     assert found[0].source == source_of("engine/plain_walk.py")
+    table = {mutant.lines() for mutant in making.mutants_of("ops/sparse_products.py")}
+    assert table
+    samples = [was for was, _ in table if was.startswith("samples=")]
+    assert not samples, "what tests are made of is no code to test"
 
 
 SOURCE = """
@@ -83,6 +88,7 @@ def module(tmp_path: Path) -> SimpleNamespace:
     path = tmp_path / "changed.py"
     space: dict[str, object] = {}
     exec(compile(SOURCE, str(path), "exec", dont_inherit=True), space)  # noqa: S102 - the text above
+    gc.freeze()  # as tests/conftest.py does with all that is collected
     return SimpleNamespace(path=path, functions=patching.functions_of({str(path)}), **space)
 
 

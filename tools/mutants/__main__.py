@@ -82,6 +82,8 @@ def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> 
             file.flush()
             if outcome in ALIVE:
                 print(mutant, flush=True)
+                if mutant in planted(name):
+                    raise SystemExit(f"{name}: a planted mistake {outcome}, so nothing is seen of any other")
         print(f"{len(outcomes)} tried in {time.monotonic() - begin:.0f} s", flush=True)
     return outcomes
 

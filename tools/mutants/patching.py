@@ -23,10 +23,14 @@ def name_of(code: CodeType) -> Hashable:
 
 def functions_of(files: set[str]) -> Functions:
     """Return the functions that the files made, by the names of their code."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()  # what tests have taken out of the collector's searches would not be found
     found: Functions = {}
     for one in gc.get_objects():
         if type(one) is FunctionType and one.__code__.co_filename in files:
             found.setdefault(name_of(one.__code__), []).append(one)
+    if frozen:
+        gc.freeze()
     return found
 
 

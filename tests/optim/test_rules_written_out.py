@@ -12,8 +12,9 @@ import glassgrad as gg
 from glassgrad import optim
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.elementwise import maximum, sqrt, where
-from glassgrad.optim.equations import Direct
-from glassgrad.optim.in_place import InPlace
+from glassgrad.ops.reduce import sum_p
+from glassgrad.optim.equations import Direct, begin
+from glassgrad.optim.in_place import InPlace, as_number, is_small
 from tests.optim.test_rules import CASES, give_gradients, large, made, rule_of, small
 
 
@@ -54,6 +55,10 @@ RULES: dict[str, Any] = {
     "powers": lambda p, g, state, group: p**2 - group.lr**2 * g**3,
     "names that are taken": lambda p, g, state, group: renamed(p, g, state),
     "a root of a large one": lambda p, g, state, group: maximum(p, sqrt(g * g + 1)) * (1 - group.lr),
+    "what was assigned": lambda p, g, state, group: assigned(p, g, state),
+    "a row for each": lambda p, g, state, group: p - state.like("row", sum_p(g, axis=(1,), keepdims=True)) - g,
+    "how many rows": lambda p, g, state, group: p - g / p.shape[0],
+    "a plain number": lambda p, g, state, group: p - np.float64(0.5) * g * -2.0 * (group.lr + 0),
     "options": lambda p, g, state, group: p - (group.on or 2) * group.pair[0] * g + group.count * group.pair[1],
 }
 
@@ -61,6 +66,13 @@ RULES: dict[str, Any] = {
 def remember(state: Any, p: Any) -> Any:
     state.written = state.number("read", 0.5) + 1
     return p
+
+
+def assigned(p: Any, g: Any, state: Any) -> Any:
+    state.k = state.number("k", 1.0) + 1
+    state.fresh = g * 2
+    state.a = state.a + g
+    return p - state.number("k") * state.fresh + state.a
 
 
 def renamed(p: Any, g: Any, state: Any) -> Any:
@@ -73,6 +85,16 @@ def renamed(p: Any, g: Any, state: Any) -> Any:
 
 def options() -> dict[str, Any]:
     return {"lr": 0.1, "on": None, "pair": (0.3, 0.7), "count": 3}
+
+
+def test_functions_of_rules(golden: Callable[[str, str], None]) -> None:
+    texts = []
+    for name, rule in RULES.items():
+        for shape in ((3, 2), (100, 90)):
+            in_place, p = InPlace(), np.full(shape, 0.5, np.float32)
+            in_place.step(rule, p, p * 2, {}, options(), "Own")
+            texts.append(shown(f"{name}, {shape}", in_place))
+    golden("optim/rules_in_place.txt", "\n".join(texts))
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (100, 90)], ids=str)
@@ -143,3 +165,82 @@ def test_what_is_computed_at_once_stays_what_it_is() -> None:
     assert (run.p > 1).dtype == bool
     assert bool(run.option("lr") > 0.05)
     assert not run.option("lr") > 0.2
+
+
+def test_a_choice_by_a_number_is_made_at_once() -> None:
+    def rule(p: Any, g: Any, state: Any, group: Any) -> Any:
+        return p - g if state.number("k", 2.0) > 1 else p + g
+
+    for start, expected in ((2.0, 0.0), (0.5, 2.0)):
+        p, state = gg.tensor([1.0]), {}
+        begin(state, "k", (), np.dtype(float), start)
+        assert state["k"].item() == start
+        Direct(p, np.ones(1, np.float32), state, {}, owner="Own").step(rule)
+        assert p.tolist() == [expected]
+
+
+def test_what_begins_differently_is_traced_twice() -> None:
+    results = []
+    for compiled in (False, True):
+        w = gg.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = optim.SGD([w], lr=0.1, momentum=0.9, dampening=0.3)
+
+        def step(x: Any, w: Any = w, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            (w * x).sum().backward()
+            optimizer.step()
+
+        run = gg.compile(step, backend="numpy", strict=True) if compiled else step
+        for at in range(3):
+            run(gg.ones(2) + at)
+        results.append(w.detach().numpy())
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-6)
+
+
+def test_parameters_of_several_shapes() -> None:
+    for name in ("a row for each", "how many rows", "once and twice"):
+        results = []
+        for direct in (False, True):
+            in_place, states = InPlace(), [{}, {}, {}, {}]
+            parameters = [gg.ones(2, 3), gg.ones(4, 3), gg.ones(2, 3), gg.ones(4, 3)]
+            for p, state, rows in zip(parameters, states, (2, 4, 1, 1), strict=True):
+                g = np.full((rows, 3) if name == "once and twice" else tuple(p.shape), 0.5, np.float32)
+                if direct:
+                    Direct(p, g, state, options(), owner="Own").step(RULES[name])
+                else:
+                    in_place.step(RULES[name], p.array, g, state, options(), "Own")
+            results.append([p.tolist() for p in parameters])
+        assert results[0] == results[1], name
+
+
+def test_functions_are_kept_for_the_latest_courses() -> None:
+    in_place, p = InPlace(), np.zeros(3)
+    for count in range(20):
+        in_place.step(lambda p, g, state, group: p + group.count, p, np.ones(3), {}, {"count": count}, "Own")
+    assert p.tolist() == [190.0] * 3
+    (steps,) = in_place.steps.values()
+    assert len(steps) == len(in_place._general[True]) == 16
+    assert in_place._general[True] == steps
+    assert "!= 19:" in str(steps[0].__doc__)
+
+
+def test_scratch_memory_is_shared_and_grows() -> None:
+    in_place = InPlace()
+    (one,) = in_place.scratch(np.empty((2, 3)), 1)
+    larger, other = in_place.scratch(np.empty((4, 5)), 2)
+    (again,) = in_place.scratch(np.empty(6), 1)
+    (single,) = in_place.scratch(np.empty(6, np.float32), 1)
+    assert [array.shape for array in (one, larger, other, again)] == [(2, 3), (4, 5), (4, 5), (6,)]
+    assert np.shares_memory(again, larger)
+    assert not np.shares_memory(larger, other)
+    assert single.dtype == np.float32
+
+
+def test_small_parts() -> None:
+    assert [is_small(np.empty(shape)) for shape in ((), 1, 8191, 8192)] == [False, True, True, False]
+    assert [as_number(one) for one in (None, True, "2", (2.0,), [1])] == [None] * 5
+    assert [repr(as_number(one)) for one in (2, np.float32(0.5))] == ["2.0", "0.5"]
+    in_place, p = InPlace(), np.ones(3, ">f4")
+    in_place.step(lambda p, g, state, group: p - g, p, np.full(3, 0.5, ">f4"), {}, {}, "Own")
+    assert p.tolist() == [0.5] * 3
+    assert "p.dtype is not swapped_float32" in in_place.sources[0]

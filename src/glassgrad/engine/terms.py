@@ -153,7 +153,8 @@ class Immediate(Evaluator):
         dtypes = [arg.dtype for arg in args if type(arg) is Term]
         dtype = next((one for one in dtypes if one.kind == "f"), dtypes[0])
         given = [
-            arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else arg for arg in args
+            arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else literal(arg)
+            for arg in args
         ]
         if prim.name == "where" and type(args[0]) is Number:
             given[0] = args[0].what  # a truth value
@@ -166,6 +167,11 @@ class Immediate(Evaluator):
 
     def truth(self, number: Number) -> bool:
         return bool(number.what if number.known is None else number.known)
+
+
+def literal(number: Any) -> Any:
+    """Return a literal as a number of Python's: a float of NumPy's would widen an array."""
+    return float(number) if isinstance(number, float) else number
 
 
 def weak(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -6,6 +6,7 @@ There are no half-precision kernels here, so a block under `autocast` computes i
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,6 +41,10 @@ class autocast:  # noqa: N801 - PyTorch's name
         return wrapped
 
 
+SCALERS: weakref.WeakSet[GradScaler] = weakref.WeakSet()
+"""All scalers there are: while one is at work, gradients that are not finite are a part of it."""
+
+
 class GradScaler:
     """Scales the loss so that small gradients survive in half precision, and unscales the gradients.
 
@@ -72,6 +77,7 @@ class GradScaler:
         self.growth_interval = growth_interval
         self.enabled = enabled
         self._good = 0
+        SCALERS.add(self)
         self._found: bool | None = None  # whether the current gradients are not finite; None: not unscaled yet
 
     def is_enabled(self) -> bool:

@@ -53,7 +53,7 @@ def test_data_parameters_and_the_optimizers_step() -> None:
     bad[2, 1] = float("nan")
     found = doctor.nan_origin(model, (bad, y), F.cross_entropy)
     assert found is not None
-    assert "1 of 24 places, first (2, 1)" in found.what
+    assert "1 of 24 places, first at [2, 1]" in found.what
 
     optimizer = gg.optim.SGD(model.parameters(), lr=float("inf"))
     found = doctor.nan_origin(model, (x, y), F.cross_entropy, optimizer)

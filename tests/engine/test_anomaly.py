@@ -11,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import autograd, errors, nn
-from glassgrad.engine.anomaly import ADVICE
+from glassgrad.engine.nonfinite import ADVICE
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import REGISTRY
@@ -63,7 +63,7 @@ def test_index_count_and_operands_are_those_of_the_first_nan() -> None:
     with np.errstate(all="ignore"), autograd.detect_anomaly(), pytest.raises(errors.AutogradError) as info:
         gg.where(x > 0, x.sqrt(), 0.0).sum().backward()
     text = str(info.value)
-    assert "2 of 3 elements, the first at [1], where its operands are 0.0 and its cotangent is 0.0" in text
+    assert "2 of 3 elements, the first at [1], where its operands are x = 0.0 and its cotangent is 0.0" in text
 
 
 def test_a_loss_that_is_nan_without_help_of_an_op() -> None:

@@ -19,6 +19,7 @@ from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.run import Run
 from glassgrad.doctor.statistics import BIN_EDGES, Summary, magnitudes, summarise
 from glassgrad.doctor.watching import Watch, watch
+from glassgrad.engine.nonfinite import allow_nonfinite
 
 __all__ = [
     "BIN_EDGES",
@@ -36,6 +37,7 @@ __all__ = [
     "Run",
     "Summary",
     "Watch",
+    "allow_nonfinite",
     "aside",
     "bisect",
     "check_up",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
-
-import numpy as np
 
 from glassgrad import errors
 from glassgrad.doctor import library
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.facts import Finding
-from glassgrad.engine.anomaly import ADVICE, Birth, detect_anomaly, first_nan, has_nan
+from glassgrad.doctor.nans.again import Again
+from glassgrad.doctor.nans.allowed import checked
+from glassgrad.doctor.nans.findings import CHECKPOINT, DATA, held
+from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.snapshot import Snapshot
 
-_RATE_ADVICE = "Lower the rate, or raise eps: the gradients are finite, what the rule divides by is 0 or overflows."
-_NAN_ADVICE = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
 
-
-def nan_origin(model: Any, batch: Any, loss_fn: Callable[..., Any], optimizer: Any = None) -> Finding | None:
+def nan_origin(
+    model: Any,
+    batch: Any,
+    loss_fn: Callable[..., Any],
+    optimizer: Any = None,
+    *,
+    inf: bool = False,
+    allow: Collection[str] = (),
+) -> Finding | None:
     """Take one step of a model and name the first place where a NaN appears; None if there is none.
 
     Looked at, in this order: the batch, the parameters, every op of the forward pass and the loss, every cotangent of
@@ -30,12 +36,17 @@ def nan_origin(model: Any, batch: Any, loss_fn: Callable[..., Any], optimizer: A
         batch: (inputs, targets).
         loss_fn: called with the output and the targets; returns the loss.
         optimizer: takes the step, if given.
+        inf: look for infinities too.
+        allow: what makes NaN or infinities on purpose: names of ops ("masked_fill") and of modules of the model
+            ("encoder.attention"). For lines of code there is `allow_nonfinite`.
 
     Returns:
-        A finding with the op, the user's line, the index and operands of the first NaN, and what to write instead.
+        A finding with the op, the user's line, the index and operands of the first NaN, its way to the loss, and what
+        to write instead.
 
     Raises:
         KindError: for a PyTorch model, whose own `torch.autograd.detect_anomaly` does this.
+        ArgumentError: a name in `allow` that is neither an op nor a module.
 
     Example:
         >>> import glassgrad as gg
@@ -49,57 +60,28 @@ def nan_origin(model: Any, batch: Any, loss_fn: Callable[..., Any], optimizer: A
     """
     if library.is_torch(model):
         raise errors.NAN_ORIGIN_OF_TORCH(given=type(model).__name__)
+    allow = checked(model, allow)
     inputs, targets = batch
     for name, value in (("inputs", inputs), ("targets", targets)):
-        if has_nan(value):
-            return _held(f"NaN in the {name}", f"the {name} hold", value, _NAN_ADVICE)
+        if has_bad(value, inf):
+            return held(f"NaN in the {name}", f"the {name} hold", library.values(value), DATA, inf)
     for name, parameter in model.named_parameters():
-        if has_nan(parameter):
-            return _held(
-                "NaN in a parameter", f"{name} holds", parameter, "Go back to a checkpoint from before it did."
-            )
-    with aside(model), np.errstate(all="ignore"):
-        found = _of_gradients(model, inputs, targets, loss_fn)
-        return found if found is not None or optimizer is None else _of_update(model, optimizer)
+        if has_bad(parameter, inf):
+            return held("NaN in a parameter", f"{name} holds", parameter.array, CHECKPOINT, inf)
+    before = None if optimizer is None else Snapshot(states=[optimizer])
 
+    def step() -> Any:
+        loss = loss_fn(model(inputs), targets)
+        if library.is_cut(loss):
+            return loss
+        loss.backward()
+        if optimizer is not None:
+            optimizer.step()
+        return None
 
-def _held(rule: str, what: str, tensor: Any, advice: str) -> Finding:
-    index, count = first_nan(np.asarray(library.values(tensor)))
-    return Finding(
-        rule, "error", f"{what} NaN in {count} of {library.values(tensor).size} places, first {index}", advice
-    )
-
-
-def _of_gradients(model: Any, inputs: Any, targets: Any, loss_fn: Callable[..., Any]) -> Finding | None:
-    with detect_anomaly() as looking:
-        output = model(inputs)
-        loss = loss_fn(output, targets)
-        born = looking.born
-        if has_nan(loss):
-            where = "the model" if has_nan(output) else "the loss"
-            return _born(f"NaN in the forward pass of {where}", born)
-        try:
-            loss.backward()
-        except errors.AutogradError as error:
-            what, _, advice = str(error).partition("\nNext: ")
-            return Finding("NaN in the backward pass", "error", what, advice)
-    return None
-
-
-def _born(rule: str, born: Birth | None) -> Finding:
-    if born is None:
-        return Finding(rule, "error", "the loss is NaN, and no op with a gradient made it of numbers", _NAN_ADVICE)
-    remedy = ADVICE.get(born.op, "")
-    return Finding(rule, "error", str(born), "Keep what goes in finite.", str(born.place), remedy=remedy)
-
-
-def _of_update(model: Any, optimizer: Any) -> Finding | None:
-    kind, before = type(optimizer).__name__, Snapshot(states=[optimizer])
     try:
-        optimizer.step()
-        for name, parameter in model.named_parameters():
-            if has_nan(parameter):
-                return _held(f"NaN in the step of {kind}", f"after {kind}'s step {name} holds", parameter, _RATE_ADVICE)
+        with aside(model):
+            return Again(model, inf=inf, allow=allow).run(step)
     finally:
-        before.restore()
-    return None
+        if before is not None:
+            before.restore()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.nans import guard_of
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Calls, Run, here
@@ -52,6 +53,9 @@ class Watch(AbstractContextManager["Watch"]):
         path: str | Path | None = None,
         report: bool = True,
         file: TextIO | None = None,
+        nan: bool = False,
+        inf: bool = False,
+        allow: Collection[str] = (),
     ) -> None:
         if not hasattr(model, "named_parameters"):
             raise errors.MONITOR_MODEL(owner="watch", given=type(model).__name__)
@@ -75,7 +79,8 @@ class Watch(AbstractContextManager["Watch"]):
         looks = self._preset.activations
         self._forward = ForwardWatch(model, self._schedule) if looks else None
         self._dead = DeadUnits(model, self._schedule) if looks else None
-        self._wire = wire(self, model, self.optimizers)
+        self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
+        self._wire = wire(self, model, self.optimizers, self._guard)
         self._losses: list[tuple[int, float]] = []
         self._samples: list[Sample] = []
         self._graphs: list[tuple[int, Graph]] = []
@@ -144,8 +149,8 @@ class Watch(AbstractContextManager["Watch"]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules make of it, errors first."""
-        return apply(RUN_RULES, self.run)
+        """What the rules make of it, errors first; before them where a NaN came from."""
+        return (*(self._guard.found if self._guard is not None else ()), *apply(RUN_RULES, self.run))
 
     def held_out(self, loss: Any) -> None:
         """Note the loss of examples set aside, a number or a tensor of one: so over- and underfitting can be told.
@@ -417,6 +422,9 @@ def watch(
     path: str | Path | None = None,
     report: bool = True,
     file: TextIO | None = None,
+    nan: bool = False,
+    inf: bool = False,
+    allow: Collection[str] = (),
 ) -> Watch:
     """Watch a training loop and say what is wrong with it: `with doctor.watch(model, optimizer):` around the loop.
 
@@ -431,6 +439,11 @@ def watch(
         every: sample each so many steps instead.
         path: npz file for the statistics, as `GradientMonitor` keeps it.
         report: print the findings when the block ends, to `file` or the standard output.
+        nan: look at each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
+            user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers are
+            then as they were before that step, so that a loop that catches the error may go on.
+        inf: for infinities too.
+        allow: what makes them on purpose: names of ops ("masked_fill") and of modules; see also `allow_nonfinite`.
 
     Raises:
         KindError: a model without `named_parameters()`.
@@ -450,7 +463,9 @@ def watch(
         >>> [finding.rule for finding in seen.findings]
         ['zero_grad is missing']
     """
-    return Watch(model, optimizer, preset=preset, every=every, path=path, report=report, file=file)
+    return Watch(
+        model, optimizer, preset=preset, every=every, path=path, report=report, file=file, nan=nan, inf=inf, allow=allow
+    )
 
 
 __all__ = ["Watch", "watch"]

@@ -1,16 +1,16 @@
 """Anomaly mode: name the op, and the user's line, at which the first NaN of a backward pass appears.
 
-PyTorch's `detect_anomaly` under its names. A `_Forward` watches the ops that are recorded and remembers the first one
-that makes a NaN of numbers; a `_Backward` observes the walk and raises at the first cotangent that is NaN. Every op is
+PyTorch's `detect_anomaly` under its names. A `Forward` watches the ops that are recorded and remembers the first one
+that makes a NaN of numbers; a `Backward` observes the walk and raises at the first cotangent that is NaN. Every op is
 looked at, so a step takes several times as long; compiled functions run eagerly meanwhile.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
 import numpy as np
@@ -18,161 +18,145 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import ANOMALY, MODE, WATCHED, is_anomaly_enabled
 from glassgrad.engine.node import Node
+from glassgrad.engine.nonfinite import ADVICE, ALLOWED, Birth, element, first_bad, has_bad, is_allowed, named, place_in
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tape import Observer, unwrap
 from glassgrad.ops.core import Array, Primitive
 
-# What to write where an op makes a NaN: in the forward pass of such operands, in the backward pass at its poles.
-ADVICE = {
-    "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
-    "log2": "log2(x.clamp(min=eps))",
-    "log10": "log10(x.clamp(min=eps))",
-    "log1p": "log1p(x.clamp(min=-1 + eps))",
-    "sqrt": "sqrt(x.clamp(min=eps)): at 0 its slope is infinite, below it is NaN",
-    "rsqrt": "rsqrt(x.clamp(min=eps))",
-    "divide": "x / y.clamp(min=eps), or x / (y + eps), for y that can be 0",
-    "reciprocal": "1 / (x + eps), for x that can be 0",
-    "power": "x.clamp(min=eps) ** y, for x that can be 0 or negative",
-    "norm": "norm(x + eps): at 0 a norm has no slope",
-    "acos": "acos(x.clamp(-1 + eps, 1 - eps))",
-    "asin": "asin(x.clamp(-1 + eps, 1 - eps))",
-    "exp": "softmax, logsumexp or expm1, which do not overflow, or a bound on x",
-    "subtract": "a bound on both: the difference of two infinities is NaN",
-    "multiply": "a bound on both: 0 times infinity is NaN",
-}
 _ANY = "finite inputs to this op; print them, or clamp them"
+# Ops that send a cotangent of 0 to what they did not take.
+_CHOOSERS = frozenset({"where", "masked_fill", "maximum", "minimum", "clip", "index"})
 
 
-@dataclass(frozen=True)
-class Birth:
-    """A NaN that an op made of numbers: where, how many, and the operands at the first of them."""
+class Forward(Watcher):
+    """Remembers the first op that makes a NaN of numbers, and what every recorded op was given.
 
-    op: str
-    place: provenance.Place
-    count: int
-    size: int
-    index: tuple[int, ...]
-    operands: tuple[Any, ...]
+    Args:
+        inf: look for infinities as well.
+        allow: ops whose NaN and infinities are meant.
+        module: says in which module an op runs.
+    """
 
-    def __str__(self) -> str:
-        given = ", ".join(str(value) for value in self.operands)
-        return (
-            f"{self.op} at {self.place} ({self.place.source}) made {self.count} of {self.size} elements NaN, the first "
-            f"at {_place_in(self.index)}" + (f", of {given}" if given else "")
-        )
-
-
-def _place_in(index: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, index))}]" if index else "the only element"
-
-
-def has_nan(value: Any) -> bool:
-    """Tell whether an array, or a Tensor, of floating-point or complex numbers holds a NaN."""
-    array = unwrap(value)
-    return isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fc" and bool(np.isnan(array).any())
-
-
-def first_nan(array: Array) -> tuple[tuple[int, ...], int]:
-    """Return the index of an array's first NaN, and how many there are."""
-    nans = np.isnan(array)
-    where = np.unravel_index(int(np.argmax(nans)), nans.shape) if nans.ndim else ()
-    return tuple(int(part) for part in where), int(nans.sum())
-
-
-def _at(array: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return the element of an operand that was broadcast to `shape`, None where it was not."""
-    try:
-        return np.broadcast_to(array, shape)[index].item()
-    except (ValueError, IndexError, TypeError, AttributeError):
-        return None
-
-
-class _Forward(Watcher):
-    """Remembers the first op that makes a NaN of numbers, and what every recorded op was given."""
-
-    def __init__(self) -> None:
+    def __init__(self, inf: bool = False, allow: Collection[str] = (), module: Callable[[], str] | None = None) -> None:
         self.first: Birth | None = None
         self.given: weakref.WeakKeyDictionary[Node, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+        self.inf, self.allow = inf, allow
+        self._module = module
         self._latest: tuple[Any, ...] = ()
+        self._fresh = False
 
     def stand_in(self, prim: Primitive) -> Primitive:
         return computed_by(prim, functools.partial(self._evaluate, prim.name, prim.evaluate))
 
     def note(self, node: Node) -> None:
         self.given[node] = self._latest
+        if self._fresh and self.first is not None:
+            self.first, self._fresh = dataclasses.replace(self.first, node=node), False
 
     def _evaluate(self, op: str, evaluate: Callable[..., Any], *arrays: Any, **params: Any) -> Any:
         y = evaluate(*arrays, **params)
-        self._latest = arrays
-        if self.first is None:
+        self._latest, self._fresh = arrays, False
+        if self.first is None and not ALLOWED.depth and op not in self.allow:
             value = y
             while isinstance(value, tuple) and value:
                 value = value[0]
-            if has_nan(value) and not any(has_nan(array) for array in arrays):
-                index, count = first_nan(value)
-                found = (_at(array, index, np.shape(value)) for array in arrays)
-                operands = tuple(part for part in found if part is not None)
-                self.first = Birth(op, provenance.here(), count, int(np.size(value)), index, operands)
+            if has_bad(value, self.inf) and not any(has_bad(array, self.inf) for array in arrays):
+                module = "" if self._module is None else self._module()
+                self.first = Birth.of(op, provenance.here(), value, arrays, inf=self.inf, module=module)
+                self._fresh = True
         return y
 
 
-class _Backward(Observer):
-    """Raises at the first cotangent that is NaN though what it was made from is not."""
+class Backward(Observer):
+    """Raises at the first cotangent that is NaN though what it was made from is not.
 
-    def __init__(self, forward: _Forward) -> None:
-        self._forward = forward
-        self._node: Node | None = None
+    Args:
+        first: returns what the forward pass made, if it made a NaN.
+        given: returns the operands of a node, as far as they are known.
+        inf, allow: as for `Forward`.
+
+    Attributes:
+        raised: the error, once it was raised; `node`: whose rule made the NaN; `advice`: what to write instead.
+    """
+
+    def __init__(
+        self,
+        first: Callable[[], Birth | None],
+        given: Callable[[Node], tuple[Any, ...]],
+        inf: bool = False,
+        allow: Collection[str] = (),
+    ) -> None:
+        self.raised: Exception | None = None
+        self.node: Node | None = None
+        self.advice = ""
+        self._first, self._given, self._inf, self._allow = first, given, inf, allow
         self._g: Any = None
-        self._sender: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
+        self._meant = False  # whether a NaN is on its way that somebody allowed
+        self._sender: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
     def rule(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
         parts = [part for part in (g if isinstance(g, tuple | list) else (g,)) if part is not None]
-        if any(has_nan(part) for part in parts):
-            born = self._forward.first
-            raise errors.NAN_BEFORE_BACKWARD(
+        if not self._meant and any(has_bad(part, self._inf) for part in parts):
+            born = self._first()
+            self.advice = ADVICE.get(born.op, _ANY) if born else "look at the data and at what is passed to backward()"
+            self.raised = errors.NAN_BEFORE_BACKWARD(
                 what=f"the gradient of {node.prim.name} at {node.place}",
                 born=f": {born}" if born else ", and no op on tensors that require a gradient made it",
-                advice=ADVICE.get(born.op, _ANY) if born else "look at the data and at what is passed to backward()",
+                advice=self.advice,
             )
-        self._node, self._g = node, parts[0] if parts else None
+            raise self.raised
+        self.node, self._g = node, parts[0] if parts else None
 
     def sent(self, target: Any, c: Array) -> None:
-        node = self._node
+        node = self.node
         if node is None:
             return
         if isinstance(target, Node):
-            self._sender[target] = node.prim.name
-        if has_nan(c):
-            raise self._error(node, unwrap(c))
+            self._sender[target] = node
+        if not self._meant and has_bad(c, self._inf):
+            if node.prim.name in self._allow or is_allowed(node):
+                self._meant = True
+                return
+            self.raised = self._error(node, unwrap(c))
+            raise self.raised
 
     def left(self, node: Node) -> None:
-        self._node = None
+        self.node = None
+
+    def to_the_loss(self, node: Node) -> list[Node]:
+        """Return the nodes between one and the loss, as the cotangent came."""
+        path = [node]
+        while (before := self._sender.get(path[-1])) is not None:
+            path.append(before)
+        return path
 
     def _error(self, node: Node, c: Array) -> Exception:
-        index, count = first_nan(c)
-        given = self._forward.given.get(node, ())
-        operands = [value for value in (_at(array, index, c.shape) for array in given) if value is not None]
-        g = _at(unwrap(self._g), index, c.shape)
-        trap = g == 0 and self._sender.get(node) in {"where", "masked_fill", "maximum", "minimum", "clip", "index"}
-        advice = ADVICE.get(node.prim.name, _ANY)
-        if trap:
-            advice = (
-                f"the cotangent is 0 here, of a branch that {self._sender[node]} did not take, and 0 times an infinite "
+        index, count = first_bad(c, self._inf)
+        operands = [element(array, index, c.shape) for array in self._given(node)]
+        g = element(unwrap(self._g), index, c.shape)
+        sender = self._sender.get(node)
+        trap = g == 0 and sender is not None and sender.prim.name in _CHOOSERS
+        self.advice = ADVICE.get(node.prim.name, _ANY)
+        if trap and sender is not None:
+            self.advice = (
+                f"the cotangent is 0 here, of a branch that {sender.prim.name} did not take, and 0 times an infinite "
                 "slope is NaN. Use safe_where(mask, f, x), which computes f only where it is taken"
             )
-        elif any(value != value for value in operands):  # noqa: PLR0124 - true of NaN alone
-            advice = "an operand is NaN itself: look where it comes from"
-        place, born = node.place, self._forward.first
+        elif any(value is not None and value != value for value in operands):  # noqa: PLR0124 - true of NaN alone
+            self.advice = "an operand is NaN itself: look where it comes from"
+        place, born = node.place, self._first()
+        known = named(place.operands, tuple(operands))
         return errors.NAN_IN_BACKWARD(
             op=node.prim.name,
             where=f"{place} ({place.source})",
+            kind="NaN" if np.isnan(c[index]) else "infinity",
             count=count,
             size=c.size,
-            index=_place_in(index),
-            value=(f", where its operands are {', '.join(map(str, operands))}" if operands else "")
+            index=place_in(index),
+            value=(f", where its operands are {known}" if known else "")
             + (f" and its cotangent is {g}" if g is not None else ""),
             born=f" The forward pass made one before: {born}." if born and not trap else "",
-            advice=advice,
+            advice=self.advice,
         )
 
 
@@ -185,6 +169,13 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
 
     Args:
         check_nan: look for NaN; without, nothing is looked at.
+        check_inf: look for infinities too.
+        allow: names of ops whose NaN and infinities are meant, such as "masked_fill"; see also
+            `glassgrad.doctor.allow_nonfinite`.
+
+    Attributes:
+        module: returns in which module an op runs, for those who know.
+        backward: the observer of backward passes.
 
     Raises:
         AutogradError: (in `backward` and `grad`) with op, line, index and operands of the first NaN.
@@ -198,10 +189,12 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
         glassgrad.errors.kinds.AutogradError: the backward pass of divide ...
     """
 
-    def __init__(self, check_nan: bool = True) -> None:
-        self._check = check_nan
+    def __init__(self, check_nan: bool = True, *, check_inf: bool = False, allow: Collection[str] = ()) -> None:
+        self._check, self._inf, self._allow = check_nan or check_inf, check_inf, frozenset(allow)
+        self.module: Callable[[], str] | None = None
         self._open: list[tuple[Any, ...]] = []
-        self._forward = _Forward()
+        self._forward = Forward()
+        self.backward: Backward | None = None
 
     @property
     def born(self) -> Birth | None:
@@ -211,9 +204,12 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
     def __enter__(self) -> Self:
         self._open.append((MODE.observer, MODE.flags, MODE.watchers))
         if self._check:
-            self._forward = _Forward()
-            self._forward.__enter__()
-            MODE.observer, MODE.flags = _Backward(self._forward), MODE.flags | ANOMALY
+            self._forward = forward = Forward(self._inf, self._allow, self.module)
+            forward.__enter__()
+            self.backward = Backward(
+                lambda: forward.first, lambda node: forward.given.get(node, ()), self._inf, self._allow
+            )
+            MODE.observer, MODE.flags = self.backward, MODE.flags | ANOMALY
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -241,7 +237,7 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801  -- PyTorch's name
         before = MODE.observer, MODE.flags, MODE.watchers
         if is_anomaly_enabled():
             MODE.observer, MODE.flags = None, MODE.flags & ~ANOMALY
-            MODE.watchers = tuple(one for one in MODE.watchers if not isinstance(one, _Forward))
+            MODE.watchers = tuple(one for one in MODE.watchers if not isinstance(one, Forward))
             MODE.flags = MODE.flags if MODE.watchers else MODE.flags & ~WATCHED
         if mode:
             detect_anomaly(check_nan).__enter__()

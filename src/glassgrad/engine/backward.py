@@ -12,6 +12,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, tape
 from glassgrad.engine.mode import MODE, is_grad_enabled
+from glassgrad.engine.node import Freed
 from glassgrad.engine.tensor import Tensor, make
 
 _ndarray = np.ndarray
@@ -35,23 +36,27 @@ def backward(
         roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph)
+        kept: Any = [] if witness is not None and not retain and witness.holds() else None
+        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
         for leaf, g in found.items():
             if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
                 leaf._grad = make(g, None, False)
             else:
                 _accumulate(leaf, g)
-        if witness is not None:
-            witness.left()
-        return
-    sources = _listed(inputs)
+        if kept is not None:
+            _show(witness, roots, seeds, kept)
+    else:
+        _accumulate_wanted(_listed(inputs), roots, seeds, retain, create_graph)
+    if witness is not None:
+        witness.left()
+
+
+def _accumulate_wanted(sources: list[Any], roots: Any, seeds: Any, retain: bool, create_graph: bool) -> None:
     wanted = [_place_of(x) for x in sources]
     found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
     for x, place in zip(sources, wanted, strict=True):
         if place in found:
             _accumulate(x, found[place])
-    if witness is not None:
-        witness.left()
 
 
 def grad(
@@ -86,6 +91,15 @@ def grad(
             raise errors.NOT_REACHED(index=position, where=provenance.here())
         gradients.append(None if g is None else tape.wrap(g))
     return tuple(gradients)
+
+
+def _show(witness: Any, roots: Any, seeds: Any, kept: list[Any]) -> None:
+    """Let a witness look at the gradients while the graph is there to be walked again, then free it."""
+    frame = provenance.user_frame(2)
+    try:
+        witness.walked(lambda: tape.backward(roots, seeds, retain_graph=True, create_graph=False))
+    finally:
+        tape.free(kept, Freed(frame.f_code, frame.f_lasti))
 
 
 def _listed(value: Any) -> list[Any]:

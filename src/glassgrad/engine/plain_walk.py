@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
     """Walk; return the cotangent of every leaf reached."""
-    heap, cotangents, freed, accumulate = walk.heap, walk.cotangents, walk.freed, walk.accumulate
+    heap, cotangents, freed, kept, accumulate = walk.heap, walk.cotangents, walk.freed, walk.kept, walk.accumulate
     while heap:
         node = heappop(heap)[1]
         g = cotangents.pop(node)
@@ -57,9 +57,12 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot pa
                 heappush(heap, (-parent.seq, parent))
             else:
                 accumulate(parent, c)
-        if freed is not None and (prim.frees or rules is None):
-            node.saved = freed
-            node.parents = ()
+        if prim.frees or rules is None:
+            if kept is not None:
+                kept.append(node)
+            elif freed is not None:
+                node.saved = freed
+                node.parents = ()
         if walk.batched:  # a visit has led into what vmap recorded
             found: dict[Any, Any] = walk.run()
             return found

@@ -25,7 +25,7 @@ from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.vmap.batched import Stream
 
-_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
+GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 class Generator:
@@ -47,7 +47,7 @@ class Generator:
         self._rng: np.random.Generator | None = None
         self.unseeded: tuple[CodeType, int] | None = None  # where it was first drawn from without a seed of the user's
         self._chosen = False
-        _generators.add(self)
+        GENERATORS.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; return self."""
@@ -109,7 +109,7 @@ default_generator._start(0)
 
 def get_states() -> dict[Generator, dict[str, Any]]:
     """Return the states of all generators, so that a computation can be repeated exactly."""
-    return {generator: dict(generator._made().bit_generator.state) for generator in _generators}
+    return {generator: dict(generator._made().bit_generator.state) for generator in GENERATORS}
 
 
 def set_states(states: Mapping[Generator, dict[str, Any]]) -> None:

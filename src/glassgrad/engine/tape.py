@@ -78,8 +78,8 @@ class Walk:
     """
 
     __slots__ = (
-        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "observer", "owned", "retain",
-        "wanted",
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer", "owned",
+        "retain", "wanted",
     )  # fmt: skip  # a table
 
     def __init__(
@@ -100,6 +100,7 @@ class Walk:
         self.owned: set[Any] = set()
         self.given: set[int] = set()
         self.freed: Freed | None = None
+        self.kept: list[Node] | None = None
         if not retain:
             frame = provenance.user_frame(2)
             self.freed = Freed(frame.f_code, frame.f_lasti)
@@ -122,7 +123,7 @@ class Walk:
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
         needed = None if self.wanted is None else self._needed()
-        heap, cotangents, retain, freed = self.heap, self.cotangents, self.retain, self.freed
+        heap, cotangents = self.heap, self.cotangents
         while heap:
             node = heappop(heap)[1]
             g = cotangents.pop(node)
@@ -141,10 +142,17 @@ class Walk:
             self.apply_rules(node, g, saved)
             if self.observer is not None:
                 self.observer.left(node)
-            if not retain and (node.prim.frees or node.prim.vjps is None):
-                node.saved = freed
-                node.parents = ()
+            if node.prim.frees or node.prim.vjps is None:
+                self._release(node)
         return self.found
+
+    def _release(self, node: Node) -> None:
+        """Free what a node has saved, or leave that to whoever wants to walk once more."""
+        if self.kept is not None:
+            self.kept.append(node)
+        elif self.freed is not None:
+            node.saved = self.freed
+            node.parents = ()
 
     def apply_rules(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
         """Turn the cotangent of a node's result into those of its parents."""
@@ -321,9 +329,14 @@ def backward(
     retain_graph: bool,
     create_graph: bool,
     wanted: Sequence[Any] | None = None,
+    kept: list[Node] | None = None,
 ) -> dict[Any, Any]:
-    """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}."""
+    """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}.
+
+    With a list in `kept`, the nodes that would be freed come there instead.
+    """
     walk = Walk(retain_graph, create_graph, wanted, MODE.observer)
+    walk.kept = kept
     before, walk.batched = MODE.flags, bool(MODE.levels)
     # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
     plain = wanted is None and not (create_graph or walk.batched or before & TRACING or walk.observer)
@@ -340,6 +353,13 @@ def backward(
         return found
     finally:
         MODE.flags = before
+
+
+def free(nodes: Iterable[Node], freed: Freed) -> None:
+    """Free nodes that a walk has kept, as one that keeps nothing frees them on its way."""
+    for node in nodes:
+        node.saved = freed
+        node.parents = ()
 
 
 def turned(g: Array) -> Array:

@@ -67,7 +67,7 @@ VIEW_OF_LEAF_OVERWRITTEN = Message(
 
 NAN_IN_BACKWARD = Message(
     AutogradError,
-    "the backward pass of {op} at {where} produces the first NaN: {count} of {size} elements, the first at {index}{value}.{born}\n"
+    "the backward pass of {op} at {where} produces the first {kind}: {count} of {size} elements, the first at {index}{value}.{born}\n"
     "Next: {advice}.",
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message
+from glassgrad.errors.kinds import ArgumentError, AutogradError, GlassgradError, KindError, Message
 from glassgrad.errors.runs import InputError
 
 MONITOR_MODEL = Message(
@@ -42,6 +42,13 @@ NAN_ORIGIN_OF_TORCH = Message(
     "nan_origin takes a step of a model of ours; given PyTorch's {given}.\n"
     "Next: take the step under torch.autograd.detect_anomaly(), or watch the loop with doctor.watch.",
 )
+NAN_ALLOW = Message(
+    ArgumentError,
+    "allow: {given!r} is neither an op nor a module of the model; its modules: {modules}.\n"
+    'Next: name an op as reports do ("masked_fill", "where"), a module by its path, or put the lines into '
+    "`with doctor.allow_nonfinite():`.",
+)
+NAN_IN_STEP = Message(AutogradError, "step {step}: {rule}: {what}.\n{kept}\nNext: {advice}")
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
 WATCH_HELD_OUT = Message(
     KindError, "held_out expects the loss of examples set aside as one number; given {given}. Next: take its mean()."

@@ -7,10 +7,15 @@ somebody watches, to say when one of them has run.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.doctor.wires.listener import Listener
+from glassgrad.engine.mode import MODE, TRACING
+
+if TYPE_CHECKING:
+    from glassgrad.doctor.nans.guard import Guard
 
 _WATCHING: list[OurWire] = []
 """The wires that are connected, the last one innermost."""
@@ -19,8 +24,10 @@ _WATCHING: list[OurWire] = []
 class OurWire:
     """A connection to our engine."""
 
-    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: Guard | None = None) -> None:
         self._listener = listener
+        self._guard = guard
+        self._root: Any = None
         self._model = model
         self._optimizers = optimizers
         self._handle: Any = None
@@ -37,10 +44,23 @@ class OurWire:
         if self._aside:
             self._listener.beside_backward(root)
             return
+        self._root = root
         self._listener.before_backward(root, _tracing())
+        if self._guard is not None:
+            self._guard.backward(root)
+
+    def holds(self) -> bool:
+        """Tell whether the graph is to be kept until the gradients were looked at."""
+        return self._guard is not None and self._guard.holds()
+
+    def walked(self, again: Callable[[], Any]) -> None:
+        """A backward pass has ended whose graph was kept."""
+        if self._guard is not None:
+            self._guard.walked(again, self._root)
 
     def left(self) -> None:
         """A backward pass has ended."""
+        self._root = None
         if not _tracing():
             self._listener.after_backward()
 
@@ -51,6 +71,8 @@ class OurWire:
                 self._listener.beside_step(optimizer)
             else:
                 self._listener.before_step(optimizer, _tracing())
+            if self._guard is not None and not self._aside:
+                self._guard.stepping(optimizer)
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step."""
@@ -58,6 +80,8 @@ class OurWire:
             if _tracing() and self._running:
                 self._trains[self._running[-1]] = True
             self._listener.after_step(optimizer, _tracing())
+            if self._guard is not None:
+                self._guard.stepped(optimizer)
 
     def _is_mine(self, optimizer: Any) -> bool:
         if any(optimizer is one for one in self._optimizers):
@@ -72,8 +96,6 @@ class OurWire:
 
     def connect(self) -> None:
         """Become the engine's witness; one that was there before goes on hearing."""
-        from glassgrad.engine.mode import MODE
-
         self._before = MODE.witness
         MODE.witness = self if self._before is None else _Both(self._before, self)
         _WATCHING.append(self)
@@ -103,8 +125,6 @@ class OurWire:
 
     def disconnect(self) -> None:
         """Cease to hear."""
-        from glassgrad.engine.mode import MODE
-
         if self._handle is not None:
             self._unhook()
         MODE.witness = self._before
@@ -126,7 +146,10 @@ class OurWire:
         self._listener.hands_off(args)  # hooks would be part of the program
         self._running.append(id(program))
         try:
-            result = run(program, *args, **kwargs)
+            if self._guard is None or known is False:
+                result = run(program, *args, **kwargs)
+            else:
+                result = self._guard.call(program, run, args, kwargs)
         finally:
             self._running.pop()
         if known is None and id(program) not in self._trains:
@@ -171,6 +194,13 @@ class _Both:
         for one in self._all:
             one.backward(roots)
 
+    def holds(self) -> bool:
+        return any(one.holds() for one in self._all)
+
+    def walked(self, again: Any) -> None:
+        for one in self._all:
+            one.walked(again)
+
     def left(self) -> None:
         for one in self._all:
             one.left()
@@ -185,8 +215,6 @@ class _Both:
 
 
 def _tracing() -> bool:
-    from glassgrad.engine.mode import MODE, TRACING
-
     return bool(MODE.flags & TRACING)
 
 

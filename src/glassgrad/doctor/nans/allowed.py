@@ -1,0 +1,22 @@
+"""Names of what makes NaN or infinities on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from glassgrad import errors
+from glassgrad.ops.core import REGISTRY
+
+
+def checked(model: Any, allow: Collection[str] | str) -> frozenset[str]:
+    """Return the names of ops and modules, after a look whether each of them is one."""
+    names = frozenset({allow} if isinstance(allow, str) else allow)
+    modules = {name for name, _ in model.named_modules()} if hasattr(model, "named_modules") else set()
+    for name in sorted(names):
+        if name not in REGISTRY and name not in modules:
+            raise errors.NAN_ALLOW(given=name, modules=", ".join(sorted(modules - {""})) or "none with a name")
+    return names
+
+
+__all__ = ["checked"]

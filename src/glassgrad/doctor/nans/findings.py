@@ -1,0 +1,164 @@
+"""What was found of a NaN's origin, in words: a finding for each phase of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.nans.tape_search import Origin, Tape, instead, told, variable_of
+from glassgrad.engine.anomaly import Backward
+from glassgrad.engine.nonfinite import Birth, first_bad, has_bad, is_bad, place_in
+from glassgrad.engine.tensor import Tensor
+
+DATA = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
+CHECKPOINT = "Go back to a checkpoint from before it did."
+RATE = "Lower the rate, or raise eps: the gradients are finite, what the rule divides by is 0 or overflows."
+_FINITE = "Keep what goes in finite."
+
+Names = Mapping[int, str]
+"""The names of parameters and buffers, by the ids of the tensors."""
+
+
+def kind_of(array: Any, inf: bool = False) -> str:
+    """Return what is bad in an array: "NaN", or "inf" if that is asked for and there is no NaN."""
+    return "inf" if inf and not bool(np.isnan(array).any()) else "NaN"
+
+
+def held(rule: str, what: str, array: Any, advice: str, inf: bool = False) -> Finding:
+    """Say that something was bad before any op was computed."""
+    array = np.asarray(array)
+    index, count = first_bad(array, inf)
+    kind = kind_of(array, inf)
+    what = f"{what} {kind} in {count} of {array.size} places, first at {place_in(index)}"
+    return Finding(rule.replace("NaN", kind), "error", what, advice)
+
+
+def of_forward(
+    loss: Tensor | None,
+    names: Names,
+    born: Birth | None,
+    *,
+    of: str = "",
+    inf: bool = False,
+    allow: Collection[str] = (),
+) -> Finding:
+    """Say where the NaN of a loss comes from.
+
+    Args:
+        loss: with its tape, None if it has none.
+        names: of the parameters.
+        born: what was seen while the ops ran, if somebody looked.
+        of: " of the model" or " of the loss", if that is known.
+        inf, allow: as for `detect_anomaly`.
+    """
+    tape = None if loss is None or loss.node is None else Tape(loss)
+    if born is not None and not has_bad(loss, inf):
+        return _of_birth(born, of, ", though the loss is finite")
+    origin = None if tape is None else tape.origin(inf, allow)
+    if tape is None or origin is None:
+        return _of_birth(born, of)
+    if origin.held is not None and (born is None or isinstance(origin.node.parents[origin.position], Tensor)):
+        return _of_held(tape, origin, names, inf)
+    if born is None or born.node is origin.node:
+        born = born or origin.birth
+    elif born.node is None:
+        return _of_birth(born, of, f"; it reaches the loss by {told(tape.chain(origin.node))}")
+    node = born.node or origin.node
+    what, remedy = str(born), instead(node)
+    source = tape.maker_of_infinity(origin) if born.kind == "NaN" and node is origin.node else None
+    if source is not None:
+        what += f"; the infinity comes from {source.name} at {source.place}"
+        infinite = [at for at in source.parents if isinstance(at, Tensor) and np.isinf(at.array).any()]
+        what += f", of {names.get(id(infinite[0]), 'a leaf')}, which holds it" if infinite else ""
+        remedy = instead(source) or remedy
+    chain = tape.chain(node) if node in tape.nodes else []
+    what += f". To the loss: {told(chain)}" if len(chain) > 1 else ""
+    rule = f"{'NaN' if born.kind == 'NaN' else 'inf'} in the forward pass{of}"
+    return Finding(rule, "error", what, _FINITE, str(born.place), remedy=remedy)
+
+
+def _of_birth(born: Birth | None, of: str, more: str = "") -> Finding:
+    rule = f"{'NaN' if born is None or born.kind == 'NaN' else 'inf'} in the forward pass{of}"
+    if born is None:
+        return Finding(rule, "error", "the loss is not finite, and no op that was seen made it of numbers", DATA)
+    remedy = instead(born.node) if born.node is not None else ""
+    return Finding(rule, "error", f"{born}{more}", _FINITE, str(born.place), remedy=remedy)
+
+
+def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
+    """Say that an operand was bad already: a parameter, or data."""
+    place, parent = origin.node.place, origin.node.parents[origin.position]
+    name = names.get(id(parent)) if isinstance(parent, Tensor) else None
+    if name is not None:
+        found = held("NaN in a parameter", f"{name} holds", origin.held, CHECKPOINT, inf)
+    else:
+        variable = variable_of(origin.node, origin.held)
+        which = f"'{variable}', an operand" if variable else f"operand {origin.position + 1}"
+        what = f"{which} of {origin.node.name} at {place} ({place.source}), which no op with a gradient made, holds"
+        found = held("NaN in the data", what, origin.held, DATA, inf)
+    chain = told(tape.chain(origin.node))
+    return Finding(found.rule, "error", f"{found.what}. To the loss: {chain}", found.advice, str(place))
+
+
+def of_backward(error: Exception, seen: Backward) -> Finding:
+    """Say which rule made the first NaN, from what an observer of the walk raised."""
+    what, _, _ = str(error).partition("\nNext: ")
+    node = seen.node
+    rule = "inf in the backward pass" if "the first infinity" in what else "NaN in the backward pass"
+    if node is None:
+        return Finding(rule, "error", what, _sentence(seen.advice))
+    path = seen.to_the_loss(node)
+    what += f" The cotangent came from the loss by {told(path[::-1])}." if len(path) > 1 else ""
+    remedy = "safe_where(mask, f, x)" if "safe_where" in seen.advice else instead(node)
+    return Finding(rule, "error", what, _sentence(seen.advice), str(node.place), remedy=remedy)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+
+
+def of_update(optimizer: Any, name: str, after: Any, before: Mapping[str, Any], place: str, inf: bool) -> Finding:
+    """Say what an optimizer's step made of a parameter.
+
+    Args:
+        optimizer: whose step it was.
+        name: of the first parameter that is bad.
+        after: what is in it now.
+        before: by name, what the rule was given for it: the parameter, its gradient, the state; empty if unknown.
+        place: the user's line that took the step.
+        inf: whether infinities are bad.
+    """
+    kind = type(optimizer).__name__
+    found = held(f"NaN in the step of {kind}", f"after {kind}'s step {name} holds", after, RATE, inf)
+    index, _ = first_bad(np.asarray(after), inf)
+    numbers = [(what, _element(value, index)) for what, value in before.items()]
+    told_ = ", ".join(f"{what} {value:.6g}" for what, value in numbers if value is not None)
+    what = found.what + (f", where the rule was given: {told_}" if told_ else "")
+    remedy = ""
+    for group in getattr(optimizer, "param_groups", ()):
+        if group.get("eps") is not None and not isinstance(group["eps"], tuple) and group["eps"] < 1e-30:
+            remedy = f"{kind}(..., eps=1e-8)  # eps is {group['eps']}: an average of squares that is 0 divides by 0"
+        elif not np.isfinite(group.get("lr", 0.0)):
+            remedy = f"{kind}(..., lr=1e-3)  # lr is {group['lr']}"
+    return Finding(found.rule, "error", what, found.advice, place, remedy=remedy)
+
+
+def _element(value: Any, index: tuple[int, ...]) -> float | None:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        return None
+    try:
+        return float(array[index] if array.ndim else array)
+    except IndexError:
+        return None
+
+
+def first_update(named: Mapping[str, Any], inf: bool = False) -> str | None:
+    """Return the name of the first tensor that is bad."""
+    return next((name for name, array in named.items() if array.dtype.kind in "fc" and is_bad(array, inf).any()), None)
+
+
+__all__ = ["CHECKPOINT", "DATA", "held", "of_backward", "of_forward", "of_update"]

@@ -1,0 +1,210 @@
+"""Looking for NaN while a loop of ours runs: one cheap look a step, and what is done when it fails.
+
+In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
+untouched then. Only a step of an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers
+(a divisor without eps, a rate or gradients beyond all bounds) are preceded by a copy, others as often as the time
+allows. Compiled steps are kept in a log and made again: see `compiled_steps`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.nans import findings
+from glassgrad.doctor.nans.allowed import checked
+from glassgrad.doctor.nans.compiled_steps import CompiledSteps
+from glassgrad.doctor.nans.state import Beginning, Copies, is_good, look
+from glassgrad.doctor.nans.tape_search import Tape
+from glassgrad.engine.anomaly import Backward
+from glassgrad.engine.mode import ANOMALY, MODE, TRACING
+from glassgrad.engine.nonfinite import has_bad
+from glassgrad.engine.tensor import Tensor
+
+SHARE = 0.01
+"""Part of the time that copies of eager steps, and of compiled ones copies and looks at the weights, may take."""
+_IN_A_ROW = 10
+"""After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""
+_HUGE, _NEAR_OVERFLOW = 1e9, 1e28
+"""Options, and sums of squared gradients, beyond which a product may leave single precision."""
+
+
+class Guard:
+    """Looks at each step of a training loop, and raises where one makes a NaN.
+
+    Args:
+        model, optimizers: of the loop.
+        inf: infinities count as well.
+        allow: names of ops and modules whose NaN and infinities are meant.
+
+    Attributes:
+        found: what was found, one entry for each error raised.
+        busy: whether a step is being taken again.
+    """
+
+    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+        self.model, self.optimizers, self.inf = model, list(optimizers), inf
+        self.allow = checked(model, allow)
+        self.found: list[Finding] = []
+        self.busy = False
+        self.steps = 0
+        self.named = dict(model.named_parameters())
+        self.names = {id(tensor): name for name, tensor in self.named.items()}
+        self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
+        self._copies: Copies | None = None
+        self._left_out, self._squares = 0, 0.0
+        self._looks, self._last = False, None
+        self._began, self._spent = time.perf_counter(), 0.0
+        self._compiled = CompiledSteps(self)
+
+    @property
+    def _sleeps(self) -> bool:
+        return self.busy or bool(MODE.flags & (TRACING | ANOMALY))
+
+    # --- an eager step, as the engine tells it ---
+
+    def backward(self, loss: Any) -> None:
+        """A backward pass begins: the loss is looked at."""
+        if self._sleeps or not isinstance(loss, Tensor) or not has_bad(loss, self.inf):
+            return
+        self._fail(lambda: self._of_loss(loss))
+
+    def _of_loss(self, loss: Tensor) -> Finding:
+        found = findings.of_forward(loss, self.names, None, inf=self.inf, allow=self.allow)
+        if found.rule.endswith("in a parameter") and self.steps and self._last is not None:
+            # The gradients were good: what made it is a step of the optimizer whose weights nobody looked at.
+            return self._of_update(self._last, "")
+        return found
+
+    def holds(self) -> bool:
+        """Tell whether the graph of a backward pass is to be kept until its gradients were looked at."""
+        return not self._sleeps
+
+    def walked(self, again: Callable[[], Any], loss: Any) -> None:
+        """A backward pass is over, and can be walked again: the gradients are looked at."""
+        held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
+        self._squares = look(held, self.inf)
+        if not math.isnan(self._squares):
+            self._left_out = 0
+        elif not self._is_scaled():
+            self._fail(lambda: self._walk(again, loss))
+
+    def _is_scaled(self) -> bool:
+        """Tell whether a gradient scaler will leave the step out and lower its scale."""
+        amp = sys.modules.get("glassgrad.amp")
+        if amp is None or not any(scaler.enabled for scaler in amp.SCALERS):
+            return False
+        self._left_out += 1
+        return self._left_out <= _IN_A_ROW
+
+    def _walk(self, again: Callable[[], Any], loss: Any) -> Finding:
+        tape = Tape(loss) if isinstance(loss, Tensor) and loss.node is not None else None
+        for node in tape.nodes if tape is not None else ():
+            tape.value(node)  # what nobody kept, for the operands below
+        seen = Backward(lambda: None, lambda node: () if tape is None else tape.operands(node), self.inf, self.allow)
+        before, MODE.observer = MODE.observer, seen
+        try:
+            again()
+        except Exception as error:
+            if error is not seen.raised:
+                raise
+            return findings.of_backward(error, seen)
+        finally:
+            MODE.observer = before
+        named = {name: tensor._grad.array for name, tensor in self.named.items() if tensor._grad is not None}
+        name = findings.first_update(named, self.inf) or ""
+        what = f"the gradient of {name}, to which this backward pass added finite numbers, holds"
+        return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
+
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer begins its step: what it will overwrite is copied, if it may make a NaN of it."""
+        if self._sleeps:
+            return
+        if not any(optimizer is one for one in self.optimizers):
+            self.optimizers.append(optimizer)
+        began = time.perf_counter()
+        self._looks = self._is_dangerous(optimizer) or self._spent <= SHARE * (began - self._began)
+        if self._looks:
+            self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
+            self._spent += time.perf_counter() - began
+
+    def _is_dangerous(self, optimizer: Any) -> bool:
+        """Tell whether a step can make a NaN of finite numbers."""
+        if not self._squares < _NEAR_OVERFLOW or not type(optimizer).__module__.startswith("glassgrad.optim"):
+            return True
+        for group in optimizer.param_groups:
+            numbers = [value for value in group.values() if isinstance(value, int | float)]
+            eps = group.get("eps", 1.0)
+            eps = min(eps) if isinstance(eps, tuple | list) else eps
+            if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
+                return True
+        return False
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made its step: the weights are looked at."""
+        if self._sleeps:
+            return
+        if self._looks:
+            began = time.perf_counter()
+            good = is_good((tensor.array for tensor in self.named.values()), self.inf)
+            self._spent += time.perf_counter() - began
+            if not good:
+                self._fail(lambda: self._of_update(optimizer, str(provenance.here())))
+        self._last = optimizer
+        self.steps += 1
+        self._beginning.renew()
+
+    def _of_update(self, optimizer: Any, place: str) -> Finding:
+        now = {name: tensor.array for name, tensor in self.named.items()}
+        name = findings.first_update(now, self.inf) or ""
+        tensor = self.named[name]
+        gradient = {} if tensor._grad is None else {"gradient": tensor._grad.array.copy()}
+        copies, known = self._copies, {}
+        if copies is not None:
+            if copies.step == self.steps:
+                known = {"the parameter": copies.values[id(tensor)], **gradient, **copies.states.get(id(tensor), {})}
+            found = findings.of_update(optimizer, name, now[name].copy(), known or gradient, place, self.inf)
+            copies.restore()
+            return found
+        return findings.of_update(optimizer, name, now[name], gradient, place, self.inf)
+
+    # --- a compiled step ---
+
+    def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a compiled function."""
+        if self._sleeps:
+            return run(program, *args, **kwargs)
+        return self._compiled.call(program, run, args, kwargs)
+
+    # --- when something was found ---
+
+    def _fail(self, look: Callable[[], Finding]) -> None:
+        self.busy = True
+        try:
+            found = look()
+        finally:
+            self.busy = False
+        self._beginning.restore()
+        for tensor in self.named.values():
+            tensor._grad = None
+        kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
+        if "in the step of" in found.rule and (self._copies is None or self._copies.step != self.steps):
+            kept = "The weights were not copied before this step" + (
+                f"; they are those of step {self._copies.step}." if self._copies is not None else "."
+            )
+        self.report(found, self.steps, kept)
+
+    def report(self, found: Finding, step: int, kept: str) -> None:
+        """Keep a finding and raise it."""
+        self.found.append(found)
+        advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
+        what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
+        raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
+
+
+__all__ = ["Guard"]

@@ -1,0 +1,113 @@
+"""What a step changes, kept and put back; and the one look a step that tells whether it is finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.engine.random import GENERATORS, Generator, set_states
+from glassgrad.engine.snapshot import Snapshot
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.writes import MUTATIONS
+
+_ndarray, _vdot = np.ndarray, np.vdot
+_SMALL = 1 << 14
+"""Buffers of up to so many elements are kept at the beginning of each step: running statistics, not tables."""
+
+
+def look(arrays: Iterable[Any], inf: bool = False) -> float:
+    """Return the sum of squares of arrays; NaN where one holds a NaN, or with `inf` an infinity.
+
+    A sum of squares is NaN if and only if an element is; the BLAS computes it as fast as memory can be read.
+    """
+    total, held = 0.0, list(arrays)
+    for array in held:
+        if type(array) is _ndarray and array.dtype.char in "fd" and array.flags.c_contiguous:
+            total += float(_vdot(array, array))
+        elif type(array) is _ndarray and array.dtype.kind in "fc":
+            total += math.nan if bool(np.isnan(array).any()) else math.inf
+    if inf and math.isinf(total) and not all(bool(np.isfinite(a).all()) for a in held if a.dtype.kind in "fc"):
+        return math.nan
+    return total
+
+
+def is_good(arrays: Iterable[Any], inf: bool = False) -> bool:
+    """Tell whether arrays hold no NaN, and with `inf` no infinity."""
+    return not math.isnan(look(arrays, inf))
+
+
+class Beginning:
+    """Running statistics and random numbers as a step begins: what a forward pass changes.
+
+    Args:
+        buffers: of the model.
+    """
+
+    def __init__(self, buffers: Sequence[Tensor]) -> None:
+        self._buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= _SMALL]
+        self._arrays: list[Any] = []
+        self._generators: list[Generator] = []
+        self._states: list[Any] = []
+        self.renew()
+
+    def renew(self) -> None:
+        """A step begins."""
+        self._arrays = [one.array.copy() for one in self._buffers]
+        if len(self._generators) != len(GENERATORS):
+            self._generators = list(GENERATORS)
+        self._states = [one.rng.bit_generator.state for one in self._generators]
+
+    def restore(self) -> None:
+        """Put them back."""
+        for tensor, before in zip(self._buffers, self._arrays, strict=True):
+            put_back(tensor.array, before)
+        set_states(dict(zip(self._generators, self._states, strict=True)))
+
+
+class Copies:
+    """Parameters and optimizers' state, copied before a step of which a NaN may come."""
+
+    def __init__(self, parameters: Sequence[Tensor], optimizers: Sequence[Any], step: int) -> None:
+        self.step = step
+        states = [(optimizer.state, dict(optimizer.state)) for optimizer in optimizers]
+        entries = [entry for _, known in states for entry in known.values()]
+        parts = [part for entry in entries for part in entry.values()]
+        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        self.values = {id(parameter): np.array(parameter.array) for parameter in parameters}
+        self.states = {
+            id(tensor): {name: _copied(part) for name, part in entry.items()}
+            for _, known in states
+            for tensor, entry in known.items()
+        }
+        self._parameters, self._held = list(parameters), states
+        self._rest = Snapshot(
+            tensors=[part for part in parts if isinstance(part, Tensor)],
+            arrays=[part for part in parts if type(part) is np.ndarray],
+            dicts=[*entries, *groups],
+        )
+
+    def restore(self) -> None:
+        """Put them back."""
+        for state, known in self._held:
+            for tensor in [one for one in state if one not in known]:
+                del state[tensor]
+        for parameter in self._parameters:
+            put_back(parameter.array, self.values[id(parameter)])
+        self._rest.restore()
+
+
+def put_back(array: Any, before: Any) -> None:
+    """Write an earlier content into an array; nothing where it is the same."""
+    if array.tobytes() != before.tobytes():
+        array[...] = before
+        MUTATIONS.record(array)
+
+
+def _copied(part: Any) -> Any:
+    return np.array(part.array if isinstance(part, Tensor) else part)
+
+
+__all__ = ["Beginning", "Copies", "is_good", "look", "put_back"]

@@ -1,0 +1,251 @@
+"""The first op behind a loss that made a NaN, read from the tape: before its backward pass a step need not be repeated.
+
+A node keeps what its rules need: its result, its operands, or neither. Values that nobody kept are computed again from
+their operands, oldest first, until one is NaN that was made of numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from glassgrad.doctor.graph import VIEWS
+from glassgrad.engine.node import PICK, Node, unpack
+from glassgrad.engine.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
+from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import REGISTRY
+
+_MOST_LINKS = 6
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a NaN of a loss comes from.
+
+    Attributes:
+        node: the op.
+        birth: what it made, and of what.
+        held: the operand that was NaN already, which no recorded op made: a leaf, or an array.
+        position: of that operand among those of the op.
+    """
+
+    node: Node
+    birth: Birth
+    held: Any = None
+    position: int = -1
+
+
+def behind(root: Node) -> list[Node]:
+    """Return the nodes that lead to one, and itself, oldest first."""
+    seen: dict[Node, None] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen[node] = None
+            stack.extend(parent for parent in node.parents if type(parent) is Node)
+    return sorted(seen, key=lambda node: node.seq)
+
+
+class Tape:
+    """The nodes behind a loss, and their values as far as they are known.
+
+    Args:
+        loss: a tensor with a history whose backward pass is still to come, or has kept its graph.
+    """
+
+    def __init__(self, loss: Tensor) -> None:
+        assert loss.node is not None
+        self.nodes = behind(loss.node)
+        self._kept: dict[Node, Any] = {loss.node: loss.array}
+        for node in self.nodes:
+            self._note_what_it_keeps(node)
+
+    def _note_what_it_keeps(self, node: Node) -> None:
+        saved = unpack(node)
+        if node.prim.saves_y and node.prim.decompose is None:
+            self._kept[node] = saved[0]
+        for parent, part in zip(node.parents, saved[1:], strict=False):
+            if type(parent) is Node and _is_value(part):
+                self._kept[parent] = part
+
+    def operands(self, node: Node) -> tuple[Any, ...]:
+        """Return the operands of a node, None for those that nobody kept."""
+        saved = unpack(node)[1:]
+        found: list[Any] = []
+        for at, parent in enumerate(node.parents):
+            part = saved[at] if at < len(saved) else None
+            if _is_value(part):
+                found.append(part)
+            elif isinstance(parent, Tensor):
+                found.append(parent.array)
+            elif type(parent) is Node:
+                found.append(self._kept.get(parent))
+            else:
+                found.append(_constant(node, at))
+        return tuple(found)
+
+    def value(self, node: Node) -> Any:
+        """Return the value of a node whose parents were asked for before; None where it cannot be known."""
+        if node not in self._kept:
+            operands = self.operands(node)
+            if all(part is not None for part in operands):
+                found = _computed(node, operands)
+                if found is not None:
+                    self._kept[node] = found
+        return self._kept.get(node)
+
+    def origin(self, inf: bool = False, allow: Collection[str] = ()) -> Origin | None:
+        """Return the first op that made what is not a number; None if nothing known is."""
+        for node in self.nodes:
+            value = self.value(node)
+            if node.prim is PICK or node.name in allow or is_allowed(node):
+                continue
+            operands = self.operands(node)
+            for at, part in enumerate(operands):
+                if type(node.parents[at]) is not Node and has_bad(part, inf):
+                    return Origin(node, _birth(node, part, operands, inf), part, at)
+            value = value[0] if isinstance(value, tuple) else value
+            if has_bad(value, inf) and not any(has_bad(part, inf) for part in operands):
+                if node.name not in ADVICE:
+                    node = self._unknown_before(node)
+                return Origin(node, _birth(node, value, self.operands(node), inf))
+        return None
+
+    def _unknown_before(self, node: Node) -> Node:
+        """Return the oldest op that leads to one through results that nobody kept: there the NaN came in."""
+        while True:
+            unknown = [one for one in node.parents if type(one) is Node and self._kept.get(one) is None]
+            if not unknown:
+                return node
+            node = min(unknown, key=lambda one: one.seq)
+
+    def maker_of_infinity(self, origin: Origin) -> Node | None:
+        """Return the op that made an infinite operand of the origin, such as log of 0 before 0 times infinity."""
+        node: Node | None = origin.node
+        found = None
+        while node is not None:
+            operands = self.operands(node)
+            pairs = zip(node.parents, operands, strict=True)
+            node = next((one for one, part in pairs if type(one) is Node and _has_infinity(part)), None)
+            found = node or found
+        return found
+
+    def chain(self, node: Node) -> list[Node]:
+        """Return the ops from one to the loss."""
+        users: dict[Node, Node] = {}
+        for one in reversed(self.nodes):  # the oldest user remains
+            for parent in one.parents:
+                if type(parent) is Node:
+                    users[parent] = one
+        path = [node]
+        while path[-1] in users:
+            path.append(users[path[-1]])
+        return path
+
+
+def _is_value(part: Any) -> bool:
+    return isinstance(part, np.ndarray | np.generic | float | int | bool)
+
+
+def _constant(node: Node, position: int) -> Any:
+    """Return an operand that the tape has no use for: a number in the source, a variable that is alive."""
+    texts = node.place.operands
+    if position >= len(texts):
+        return None
+    try:
+        number = ast.literal_eval(texts[position].strip())
+        return number if isinstance(number, int | float) else None
+    except (ValueError, SyntaxError):
+        pass
+    value = _variables(node).get(texts[position].strip())
+    value = value.array if isinstance(value, Tensor) else value
+    return value if _is_value(value) else None
+
+
+def _variables(node: Node) -> Mapping[str, Any]:
+    """Return the variables of the function that called an op, if it is still running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not node.code:
+        frame = frame.f_back
+    return {} if frame is None else frame.f_locals
+
+
+def variable_of(node: Node, array: Any) -> str:
+    """Return the variable, of the function that called an op, which holds an array; empty if there is none."""
+    variables = _variables(node).items()
+    return next((name for name, value in variables if value is array or getattr(value, "array", None) is array), "")
+
+
+def _has_infinity(part: Any) -> bool:
+    return isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "f" and bool(np.isinf(part).any())
+
+
+def _computed(node: Node, operands: Sequence[Any]) -> Any:
+    """Compute an op again; None where that fails."""
+    prim = node.prim
+    if prim is PICK:
+        found = operands[0]
+        return found[node.params["index"]] if isinstance(found, tuple) else None
+    if REGISTRY.get(prim.name) is not prim:
+        return None  # a function of the user's own, whose code is not to be run once more
+    try:
+        with np.errstate(all="ignore"):
+            found = prim.evaluate(*operands, **node.params)
+        if prim.decompose is not None:
+            found = found[0]
+            found = found[0] if prim.companions else found
+    except Exception:  # noqa: BLE001 - whatever it is, the value stays unknown
+        return None
+    if isinstance(found, np.generic):
+        found = np.asarray(found)
+    fits = isinstance(found, tuple) or (isinstance(found, np.ndarray) and found.shape == node.shape)
+    return found if fits else None
+
+
+def _birth(node: Node, value: Any, operands: tuple[Any, ...], inf: bool) -> Birth:
+    return Birth.of(node.name, node.place, value, operands, inf=inf, node=node)
+
+
+def instead(node: Node) -> str:
+    """Return what to write in place of an op, from what made its operands; empty if nothing is known."""
+    makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
+    told = (INSTEAD.get((node.name, maker.name)) for maker in makers)
+    return next((text for text in told if text), ADVICE.get(node.name, ""))
+
+
+def _maker(parent: Any) -> Node | None:
+    """Return the op that made an operand, behind views of it."""
+    node = parent if type(parent) is Node else None
+    while node is not None and (node.prim is PICK or node.name in VIEWS):
+        node = node.parents[0] if node.parents and type(node.parents[0]) is Node else None
+    return node
+
+
+def told(path: Sequence[Node]) -> str:
+    """Write the ops on a path as "log at train.py:12 -> multiply -> sum at train.py:13"."""
+    links = list(_links(path))
+    if len(links) > _MOST_LINKS:
+        links = [*links[:3], f"({len(links) - 5} more)", *links[-2:]]
+    return " -> ".join(links)
+
+
+def _links(path: Sequence[Node]) -> Iterator[str]:
+    shown = [node for node in path if node.prim is not PICK and (node.name not in VIEWS or node is path[-1])]
+    last = None
+    for node, then in itertools.zip_longest(shown, shown[1:]):
+        place = node.place
+        ends = then is None or then.place != place  # a variable is what the last op of its line makes
+        name = f"{node.name} ('{place.variable}')" if place.variable and ends else node.name
+        yield name if (place.file, place.line) == last else f"{name} at {place}"
+        last = (place.file, place.line)
+
+
+__all__ = ["Origin", "Tape", "behind", "instead", "told", "variable_of"]

@@ -1,0 +1,184 @@
+"""NaN and infinity: where they are in an array, which op made them of numbers, what to write instead, what is meant."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.engine.node import Node, next_sequence
+from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
+
+# What to write where an op makes a NaN: in the forward pass of such operands, in the backward pass at its poles.
+ADVICE = {
+    "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
+    "log2": "log2(x.clamp(min=eps))",
+    "log10": "log10(x.clamp(min=eps))",
+    "log1p": "log1p(x.clamp(min=-1 + eps))",
+    "sqrt": "sqrt(x.clamp(min=eps)): at 0 its slope is infinite, below it is NaN",
+    "rsqrt": "rsqrt(x.clamp(min=eps))",
+    "divide": "x / y.clamp(min=eps), or x / (y + eps), for y that can be 0",
+    "reciprocal": "1 / (x + eps), for x that can be 0",
+    "power": "x.clamp(min=eps) ** y, for x that can be 0 or negative",
+    "norm": "norm(x + eps): at 0 a norm has no slope",
+    "acos": "acos(x.clamp(-1 + eps, 1 - eps))",
+    "asin": "asin(x.clamp(-1 + eps, 1 - eps))",
+    "exp": "softmax, logsumexp or expm1, which do not overflow, or a bound on x",
+    "subtract": "a bound on both: the difference of two infinities is NaN",
+    "multiply": "a bound on both: 0 times infinity is NaN",
+}
+# The same where it is known which op made the operand.
+INSTEAD = {
+    ("log", "softmax"): "F.log_softmax(x, dim) in place of log(softmax(x, dim))",
+    ("log", "sigmoid"): "F.logsigmoid(x) in place of log(sigmoid(x))",
+    ("log", "exp"): "x in place of log(exp(x))",
+    ("log", "sum"): "logsumexp(x, dim) in place of log(sum(exp(x))), or a clamp(min=eps) before the log",
+    ("divide", "exp"): "softmax(x, dim) in place of exp(x) / exp(x).sum()",
+    ("sqrt", "var"): "sqrt(x.var() + eps)",
+    ("sqrt", "sum"): "sqrt(x.sum() + eps): the slope of a root is infinite at 0",
+    ("sqrt", "power"): "x.abs() in place of sqrt(x ** 2), or sqrt(x ** 2 + eps)",
+    ("sqrt", "square"): "x.abs() in place of sqrt(x.square()), or sqrt(x.square() + eps)",
+}
+_LONGEST = 40
+"""Characters of an operand's source text that is still shown beside its value."""
+
+
+def is_bad(array: Array, inf: bool = False) -> Any:
+    """Return where an array is NaN, or with `inf` not finite."""
+    return ~np.isfinite(array) if inf else np.isnan(array)
+
+
+def has_bad(value: Any, inf: bool = False) -> bool:
+    """Tell whether an array, a Tensor or a number holds a NaN, or with `inf` something that is not finite."""
+    array = value.array if isinstance(value, Tensor) else value
+    if isinstance(array, float):
+        array = np.float64(array)
+    return isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fc" and bool(is_bad(array, inf).any())
+
+
+def first_bad(array: Array, inf: bool = False) -> tuple[tuple[int, ...], int]:
+    """Return the index of an array's first NaN (with `inf`, of what is not finite), and how many there are."""
+    bad = np.asarray(is_bad(array, inf))
+    where = np.unravel_index(int(np.argmax(bad)), bad.shape) if bad.ndim else ()
+    return tuple(int(part) for part in where), int(bad.sum())
+
+
+def element(array: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Return the element of an operand that was broadcast to `shape`, None where it was not."""
+    try:
+        return np.broadcast_to(array, shape)[index].item()
+    except (ValueError, IndexError, TypeError, AttributeError):
+        return None
+
+
+def place_in(index: tuple[int, ...]) -> str:
+    """Say which element an index is."""
+    return f"[{', '.join(map(str, index))}]" if index else "the only element"
+
+
+def named(texts: tuple[str, ...], values: tuple[Any, ...]) -> str:
+    """Write operands as "x[0] = -2.0" where their source is known and short, else as their values."""
+    if len(texts) == len(values) + 1:
+        texts = texts[1:]  # `gg.divide(a, b)`: the first is the module
+    if len(texts) != len(values):
+        texts = ("",) * len(values)
+    told = zip(texts, values, strict=True)
+    return ", ".join(
+        str(value) if not text or len(text) > _LONGEST or text == str(value) else f"{' '.join(text.split())} = {value}"
+        for text, value in told
+        if value is not None
+    )
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A NaN (or an infinity) that an op made of numbers: where, how many, and the operands at the first of them."""
+
+    op: str
+    place: provenance.Place
+    count: int
+    size: int
+    index: tuple[int, ...]
+    operands: tuple[Any, ...]
+    kind: str = "NaN"
+    module: str = ""
+    node: Node | None = None
+
+    @classmethod
+    def of(
+        cls,
+        op: str,
+        place: provenance.Place,
+        value: Array,
+        arrays: tuple[Any, ...],
+        *,
+        inf: bool = False,
+        module: str = "",
+        node: Node | None = None,
+    ) -> Birth:
+        """Describe what is bad in the result of an op."""
+        value = np.asarray(value)
+        index, count = first_bad(value, inf)
+        operands = tuple(element(array, index, value.shape) for array in arrays)
+        kind = "NaN" if np.isnan(value[index]) else "infinite"
+        return cls(op, place, count, value.size, index, operands, kind, module, node)
+
+    def __str__(self) -> str:
+        given = named(self.place.operands, self.operands)
+        inside = f" in {self.module}" if self.module else ""
+        made = f" of '{self.place.variable}'" if self.place.variable else ""
+        return (
+            f"{self.op} at {self.place} ({self.place.source}){inside} made {self.count} of {self.size} elements{made} "
+            f"{self.kind}, the first at {place_in(self.index)}" + (f", of {given}" if given else "")
+        )
+
+
+# --- what is meant ---
+
+
+class _Allowed(threading.local):
+    """What this thread has said to be meant: how deep it is inside of such blocks, and which nodes they made."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.spans: deque[tuple[int, int]] = deque(maxlen=256)
+
+
+ALLOWED = _Allowed()
+
+
+class allow_nonfinite:  # noqa: N801 - named as `no_grad` is
+    """Ops inside make NaN or infinity on purpose, such as a mask of -inf: no search for their origin names them.
+
+    A context manager for the current thread; `doctor.watch`, `doctor.nan_origin` and `autograd.detect_anomaly` heed it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> scores = gg.zeros(2, 2, requires_grad=True)
+        >>> with gg.autograd.detect_anomaly(check_inf=True):
+        ...     with gg.doctor.allow_nonfinite():
+        ...         masked = scores + gg.tensor([[0.0, float("-inf")], [0.0, 0.0]])
+        ...     (gg.softmax(masked, 1) ** 2).sum().backward()
+    """
+
+    def __enter__(self) -> Self:
+        ALLOWED.depth += 1
+        self._since = next_sequence()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        ALLOWED.depth -= 1
+        ALLOWED.spans.append((self._since, next_sequence()))
+
+
+def is_allowed(node: Node) -> bool:
+    """Tell whether a node was made where NaN and infinity are meant."""
+    return any(first < node.seq < last for first, last in ALLOWED.spans)
+
+
+__all__ = ["ADVICE", "INSTEAD", "Birth", "allow_nonfinite", "first_bad", "has_bad"]

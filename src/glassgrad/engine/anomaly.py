@@ -194,7 +194,7 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
         self.module: Callable[[], str] | None = None
         self._open: list[tuple[Any, ...]] = []
         self._forward = Forward()
-        self.backward: Backward | None = None
+        self.backward: Any = None
 
     @property
     def born(self) -> Birth | None:

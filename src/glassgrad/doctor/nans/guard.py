@@ -58,7 +58,8 @@ class Guard:
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
         self._copies: Copies | None = None
         self._left_out, self._squares = 0, 0.0
-        self._looks, self._last = False, None
+        self._looks = False
+        self._last: Any = None
         self._began, self._spent = time.perf_counter(), 0.0
         self._compiled = CompiledSteps(self)
 
@@ -104,8 +105,9 @@ class Guard:
 
     def _walk(self, again: Callable[[], Any], loss: Any) -> Finding:
         tape = Tape(loss) if isinstance(loss, Tensor) and loss.node is not None else None
-        for node in tape.nodes if tape is not None else ():
-            tape.value(node)  # what nobody kept, for the operands below
+        if tape is not None:
+            for node in tape.nodes:
+                tape.value(node)  # what nobody kept, for the operands below
         seen = Backward(lambda: None, lambda node: () if tape is None else tape.operands(node), self.inf, self.allow)
         before, MODE.observer = MODE.observer, seen
         try:

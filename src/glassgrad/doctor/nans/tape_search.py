@@ -190,7 +190,7 @@ def _has_infinity(part: Any) -> bool:
 
 def _computed(node: Node, operands: Sequence[Any]) -> Any:
     """Compute an op again; None where that fails."""
-    prim = node.prim
+    prim: Any = node.prim
     if prim is PICK:
         found = operands[0]
         return found[node.params["index"]] if isinstance(found, tuple) else None

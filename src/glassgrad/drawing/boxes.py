@@ -8,6 +8,7 @@ from glassgrad.drawing.graph import Graph, Node, Path, Sweep
 
 LETTER, LINE, PAD = 6.7, 15.0, 8.0  # of the type that svg.py sets
 _LONGEST = 30
+_APART = 13.0  # of edges that enter a box
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Box:
     kind: str
     hint: str = ""
     after: str = ""  # follows the name in the first line
+    entering: int = 0  # edges that have to find room on the left side
 
     @property
     def size(self) -> tuple[float, float]:
@@ -26,7 +28,9 @@ class Box:
             return PAD + LETTER * max((len(line) for line in self.lines), default=0), 16.0
         first = len(self.lines[0]) + (len(self.after) + 1 if self.after else 0)
         widest = max([first, *map(len, self.lines)])
-        return max(34.0, 2 * PAD + LETTER * widest), 2 * PAD - 3 + LINE * len(self.lines)
+        return max(34.0, 2 * PAD + LETTER * widest), max(
+            2 * PAD - 3 + LINE * len(self.lines), _APART * (self.entering + 1)
+        )
 
 
 def cut(text: str, longest: int = _LONGEST) -> str:
@@ -40,6 +44,7 @@ def box_of(node: Node, sweep: Sweep | None = None, at: int = -1, path: Path = ()
     if node.kind == "constant" and node.value is not None and node.value.text:
         return Box((cut(node.value.text, 16),), kind, hint(node))
     name, after = head(node, path)
+    name = f"… {name}" if node.kind == "cut" else name
     lines = [name]
     if node.shape and node.kind != "neuron":
         lines.append(cut(f"{node.dtype} {shape_text(node.shape)}"))

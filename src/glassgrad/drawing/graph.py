@@ -65,8 +65,16 @@ def numbers_of(array: Any) -> Numbers | None:
     finite = wide[np.isfinite(wide)]
     if not finite.size:
         return Numbers("", nonfinite=int(array.size))
-    facts = (np.linalg.norm(finite), finite.mean(), finite.std(), finite.min(), finite.max())
-    return Numbers("", *map(float, facts), nonfinite=int(array.size - finite.size), whole=array.dtype.kind != "f")
+    return Numbers(
+        "",
+        norm=float(np.linalg.norm(finite)),
+        mean=float(finite.mean()),
+        std=float(finite.std()),
+        low=float(finite.min()),
+        high=float(finite.max()),
+        nonfinite=int(array.size - finite.size),
+        whole=array.dtype.kind != "f",
+    )
 
 
 def _written(value: Any) -> str:
@@ -80,7 +88,8 @@ class Node:
     """A value: what an op made, an input, a parameter or a constant.
 
     Attributes:
-        kind: "input", "parameter", "constant", "op", or "update" for a value that is written to what it is named after.
+        kind: "input", "parameter", "constant" or "op"; "update" for a value that is written to what it is named after,
+            "cut" for an op whose arguments are left out, "neuron".
         op: the op's name; empty where no op made it.
         name: the user's variable, or empty.
         formula: the op with its arguments put in.

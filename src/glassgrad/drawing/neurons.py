@@ -21,8 +21,8 @@ def neurons_svg(graph: Graph) -> str:
     tallest = max(len(column) for column in graph.columns)
     places: Places = {}
     for x, column in enumerate(graph.columns):
-        for y, at in enumerate(column, start=tallest - len(column)):
-            row = y - (tallest - len(column)) / 2
+        for number, at in enumerate(column):
+            row = number + (tallest - len(column)) / 2
             places[at] = MARGIN + _RADIUS + x * _COLUMN, MARGIN + _RADIUS + row * _ROW
     circles = [_circle(graph, at, *place) for at, place in places.items()]
     y = 2 * MARGIN + 2 * _RADIUS + (tallest - 1) * _ROW

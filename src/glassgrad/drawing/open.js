@@ -127,8 +127,8 @@
   };
 
   const turn = (event) => {
-    const group = event.target.closest("[data-module]");
-    if (!group) return;
+    const group = event.target.closest("g[class]");
+    if (!group?.dataset.module) return; // an op, not the frame around it
     const key = group.dataset.module;
     if (!open.delete(key)) open.add(key);
     event.preventDefault();

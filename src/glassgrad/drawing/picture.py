@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path as File
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.drawing import page
 from glassgrad.drawing.graph import Graph, Path
+from glassgrad.drawing.mermaid import mermaid
 from glassgrad.drawing.neurons import neurons_svg
 from glassgrad.drawing.scene import paths_of, scene
 from glassgrad.drawing.svg import document
@@ -55,6 +56,11 @@ class Drawing:
         """The data as JSON."""
         return json.dumps(self.graph.as_dict())
 
+    @property
+    def mermaid(self) -> str:
+        """The graph in Mermaid's language, for Markdown; all of it, without modules."""
+        return mermaid(self.graph)
+
     def _repr_svg_(self) -> str:
         return self.svg
 
@@ -65,9 +71,15 @@ class Drawing:
         return f"<drawing of {self.graph.name}: {len(self.graph.nodes)} values; .save('graph.svg') or .html, .json>"
 
     def save(self, path: str | File) -> None:
-        """Write the drawing to a file; the suffix decides: .svg, .html or .json."""
+        """Write the drawing to a file; the suffix decides: .svg, .html, .json, .mmd or .md (Mermaid, fenced)."""
         path = File(path)
-        kinds: Sequence[str] = (".svg", ".html", ".json")
-        if path.suffix not in kinds:
-            raise errors.DRAWING_SUFFIX(path=path, expected=", ".join(kinds))
-        path.write_text(getattr(self, path.suffix[1:]), encoding="utf-8", newline="\n")
+        writers: dict[str, Callable[[], str]] = {
+            ".svg": lambda: self.svg,
+            ".html": lambda: self.html,
+            ".json": lambda: self.json,
+            ".mmd": lambda: self.mermaid,
+            ".md": lambda: f"```mermaid\n{self.mermaid}```\n",
+        }
+        if path.suffix not in writers:
+            raise errors.DRAWING_SUFFIX(path=path, expected=", ".join(writers))
+        path.write_text(writers[path.suffix](), encoding="utf-8", newline="\n")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from glassgrad.drawing import layout
 from glassgrad.drawing.boxes import LETTER, Box, box_of, cut, module_box
@@ -79,6 +80,7 @@ def scene(graph: Graph, opened: Collection[Path] = (), sweep: Sweep | None = Non
     """Lay out what is directly in a module (of the empty path: in none), with the opened ones among it."""
     level = _Level(graph, opened, sweep, path)
     level.draw_leaves_again()
+    level.make_room()
     labels = [LETTER * len(arrow.label) for arrow in level.arrows]
     found = layout.arrange(
         [(thing.width, thing.height) for thing in level.things],
@@ -184,7 +186,7 @@ class _Level:
             if not plain and (tail, head, edge.tail) in seen:
                 continue  # a bundle of arguments between two boxes is one arrow
             seen.add((tail, head, edge.tail))
-            label, hint = _told(self.graph, edge) if inside[1] and not self.things[head].module else ("", "")
+            label, hint = told(self.graph, edge) if inside[1] and not self.things[head].module else ("", "")
             kind = "leaf" if self.graph.nodes[edge.tail].kind in LEAVES else ""
             if self.sweep is not None:
                 reached = {edge.tail, edge.head} <= self.sweep.values.keys()
@@ -197,6 +199,14 @@ class _Level:
         made = self._add((way, at), lambda: self._box(Box((text,), "port", f"{way}: {text}")))
         self.things[made].port = f"{way} {at}"
         return made
+
+    def make_room(self) -> None:
+        """Let boxes of ops grow with the number of their arguments, so that the texts at the edges can be read."""
+        for at, count in Counter(arrow.head for arrow in self.arrows).items():
+            thing = self.things[at]
+            if not thing.module:
+                thing.box = replace(thing.box, entering=count)
+                thing.width, thing.height = thing.box.size
 
     def draw_leaves_again(self) -> None:
         """Give readers of a parameter, a constant or an input that are far from one another a box of it each."""
@@ -217,7 +227,7 @@ class _Level:
             arrow.tail = copies[key]
 
 
-def _told(graph: Graph, edge: Edge) -> tuple[str, str]:
+def told(graph: Graph, edge: Edge) -> tuple[str, str]:
     """Return the text at the end of an edge, and the one to hover for."""
     label = edge.local
     if edge.number is not None:

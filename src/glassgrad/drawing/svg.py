@@ -11,14 +11,14 @@ from glassgrad.drawing.scene import SIDE, TOP, Scene, Thing, Wire
 
 MARGIN = 14.0
 # Of an SVG inside a page the style reaches the whole page, so every rule begins with a class of our own.
-_LIGHT = {
+LIGHT = {
     "ink": "#1f2933", "soft": "#616e7c", "line": "#8795a1", "page": "#ffffff",
     "op": "#ffffff", "op-edge": "#627d98", "leaf": "#e3f2e6", "leaf-edge": "#3f9142",
     "par": "#dceefb", "par-edge": "#2680c2", "con": "#f0f0f0", "con-edge": "#9aa5b1",
     "res": "#fff3c4", "res-edge": "#cb6e17", "mod": "#f1edfb", "mod-edge": "#7c5cc4", "frame": "#faf8ff",
     "forth": "#2680c2", "back": "#c8553d", "halo": "#ffffff",
 }  # fmt: skip  # a table
-_DARK = {
+DARK = {
     "ink": "#e4e7eb", "soft": "#9aa5b1", "line": "#7b8794", "page": "#14191f",
     "op": "#1f2933", "op-edge": "#829ab1", "leaf": "#163a1f", "leaf-edge": "#57ae5b",
     "par": "#10314d", "par-edge": "#47a3f3", "con": "#2b3440", "con-edge": "#7b8794",
@@ -42,6 +42,7 @@ _RULES = (
     ".parameter>rect{fill:var(--par);stroke:var(--par-edge)}",
     ".constant>rect{fill:var(--con);stroke:var(--con-edge)}",
     ".result>rect,.update>rect{fill:var(--res);stroke:var(--res-edge)}",
+    ".cut>rect{fill:var(--con);stroke:var(--con-edge);stroke-dasharray:4 3}",
     ".module>rect{fill:var(--mod);stroke:var(--mod-edge);stroke-width:2}",
     ".module.open>rect{fill:var(--frame);stroke-dasharray:5 3;stroke-width:1.3}",
     ".module[tabindex]{cursor:pointer}",
@@ -52,8 +53,8 @@ _RULES = (
 
 def style() -> str:
     """Return the rules of a drawing, every one of them below `.ggdraw`."""
-    dark = ";".join(f"--{name}:{value}" for name, value in _DARK.items())
-    light = ";".join(f"--{name}:{value}" for name, value in _LIGHT.items())
+    dark = ";".join(f"--{name}:{value}" for name, value in DARK.items())
+    light = ";".join(f"--{name}:{value}" for name, value in LIGHT.items())
     rules = "".join(
         f"{','.join(f'.ggdraw {one}' for one in selector.split(','))}{{{body}"
         for selector, _, body in (rule.partition("{") for rule in _RULES)

@@ -38,8 +38,9 @@ def draw(
     statistics, the user's line. In the page (`.html`, and in notebooks) a click on a module opens and shuts it.
 
     Args:
-        what: a tensor with a history; or a function or module, which is called with `inputs` and leaves parameters,
-            buffers and random numbers as they were; or a compiled function that was called, whose program is drawn.
+        what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs` and
+            leaves parameters, buffers and random numbers as they were; or a compiled function that was called, whose
+            program is drawn.
         inputs: arguments; numbers and arrays of floats get gradients. Keyword arguments are passed on.
         view: "ops"; "layers", with modules shut; "neurons", a network of linear layers number by number; or "sweeps",
             the passes of forward mode from each input beside the one of reverse mode.
@@ -66,6 +67,10 @@ def draw(
     """
     if view not in VIEWS:
         raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
+    from glassgrad import scalar
+
+    if isinstance(what, scalar.Value):
+        return scalar.draw(what, max_nodes)
     graph = _graph(what, inputs, options, view)
     if graph.columns:
         return Drawing(graph)

@@ -52,7 +52,7 @@ class Scope:
         scope = cls()
         for variables in (frame.f_locals, frame.f_globals):
             for name, value in list(variables.items()):
-                if not name.startswith("_"):
+                if name.isidentifier() and not name.startswith("_"):
                     scope.look(name, value)
         return scope
 

@@ -1,0 +1,38 @@
+"""A graph in the language of Mermaid, which many sites draw from Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from glassgrad.drawing.boxes import box_of
+from glassgrad.drawing.graph import Graph
+from glassgrad.drawing.scene import told
+from glassgrad.drawing.svg import LIGHT
+
+_COLOURS = {
+    "input": "leaf", "parameter": "par", "constant": "con", "op": "op", "neuron": "op", "cut": "con",
+    "result": "res", "update": "res",
+}  # fmt: skip  # a table
+
+
+def mermaid(graph: Graph) -> str:
+    """Return the text: a node for every value, an arrow for every argument, with the local derivative."""
+    out, kinds = ["graph LR"], {}
+    for at, node in enumerate(graph.nodes):
+        box = box_of(node)
+        first = f"{box.lines[0]} ({box.after})" if box.after else box.lines[0]
+        out.append(f'  v{at}["{_text([first, *box.lines[1:]])}"]:::{box.kind}')
+        kinds[box.kind] = _COLOURS[box.kind]
+    for edge in graph.edges:
+        label, _ = told(graph, edge)
+        arrow = f'-->|"{_text([label])}"|' if label else "-->"
+        out.append(f"  v{edge.tail} {arrow} v{edge.head}")
+    for kind, colour in kinds.items():
+        dashes = ",stroke-dasharray:4 3" if kind == "cut" else ""
+        out.append(f"  classDef {kind} fill:{LIGHT[colour]},stroke:{LIGHT[f'{colour}-edge']}{dashes}")
+    return "\n".join(out) + "\n"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "<br/>".join(escape(line).replace("#", "#35;") for line in lines)

@@ -56,10 +56,12 @@ class DeadUnits:
     Args:
         model: ours or PyTorch's.
         clock: counts the time that is spent here.
+        hidden: the model runs as a compiled program: only samples know something of it.
     """
 
-    def __init__(self, model: Module, clock: AbstractContextManager[Any]) -> None:
+    def __init__(self, model: Module, clock: AbstractContextManager[Any], hidden: bool = False) -> None:
         self._model = model
+        self._hidden = hidden
         self._clock = clock
         self._modules = dict(library.named_leaves(model))
         self._axes: dict[str, int] = {}
@@ -80,6 +82,8 @@ class DeadUnits:
 
     def attach(self) -> None:
         """Look at what is left in the coming step."""
+        if self._hidden:
+            return
         left = {name for name, silent in self._now.silent.items() if silent.any()}
         self._looked |= bool(self._now.silent)  # where each unit was alive, nothing can be missed
         if self._handles.keys() - left:
@@ -127,7 +131,7 @@ class DeadUnits:
                 with self._clock:
                     self._look(name, library.numbers(library.first_tensor(args if before else output)))
 
-        return seen
+        return library.untraced(seen)
 
     def _look(self, name: str, numbers: Array | None) -> None:
         silent = self._now.silent[name]

@@ -68,7 +68,7 @@ class ForwardWatch:
             with self._clock:
                 self._look(name, module, args, output)
 
-        return seen
+        return library.untraced(seen)
 
     def _look(self, name: str, module: Module, args: Any, output: Any) -> None:
         result = library.first_tensor(output)

@@ -5,9 +5,10 @@ Nothing is imported for it: a library whose objects are looked at is loaded alre
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,33 @@ def _torch() -> Any:
 def _torch_traces() -> bool:
     compiler = getattr(_torch(), "compiler", None)
     return bool(compiler is not None and compiler.is_compiling())
+
+
+def untraced(hook: Callable[..., Any], otherwise: Callable[..., Any] = lambda *args: None) -> Callable[..., Any]:
+    """Return a hook that `torch.compile` leaves alone: of a program that is traced `otherwise` becomes a part.
+
+    Where nothing was compiled before, it is the hook itself.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return hook
+    compiler = _torch().compiler
+    apart = compiler.disable(hook)
+
+    @functools.wraps(hook)
+    def told(*args: Any) -> Any:
+        return otherwise(*args) if compiler.is_compiling() else apart(*args)
+
+    return told
+
+
+def uncompiled(model: Module) -> Module:
+    """Return the module that `torch.compile` was given; any other as it is."""
+    return getattr(model, "_orig_mod", model) if is_torch(model) else model
+
+
+def is_torch_compiled(model: Module) -> bool:
+    """Tell whether a module of PyTorch's runs as a compiled program, in which no hook is heard."""
+    return is_torch(model) and (hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None)
 
 
 def gradient(parameter: Tensor) -> Array | None:

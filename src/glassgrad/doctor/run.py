@@ -47,6 +47,7 @@ class Calls:
         evaluating: (step, names) of modules that were in evaluation mode in a step.
         training: (step, site) of calls without gradients though the model was in training mode.
         failure: what was raised in the loop, and where.
+        hidden: steps were made, and none was heard.
     """
 
     steps: int = 0
@@ -60,6 +61,7 @@ class Calls:
     evaluating: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     training: list[tuple[int, Site]] = field(default_factory=list)
     failure: str = ""
+    hidden: bool = False
 
     def line(self, call: str) -> str:
         """Return the user's line of the first "forward", "backward" or "step"."""

@@ -189,6 +189,10 @@ class Sampler:
         if self._past is not None and self._past.step == sample.step:
             self._past.moved = [one.reshape(-1) for one in moved]
 
+    def sizes(self) -> list[float]:
+        """Return the norms of the weights."""
+        return [flat_norm(values) for values in values_of(self._named, copied=False)]
+
     def total(self) -> float:
         """Return the norm of all gradients there are as one vector; NaN without any."""
         held = [g for _, parameter in self._named if (g := library.gradient(parameter)) is not None]

@@ -19,7 +19,7 @@ from glassgrad.doctor.tape_graph import MOST, labels_of
 
 Tensor = Any
 
-_NOTHING = frozenset(
+NOTHING = frozenset(
     {"__get__", "__set__", "size", "dim", "numel", "item", "__len__", "is_floating_point", "register_hook"}
 )
 _LOWS = {"log": 0, "log2": 0, "log10": 0, "sqrt": 0, "rsqrt": 0, "divide": 1}
@@ -48,7 +48,7 @@ class Recorder:
         """Begin to note calls, those of before forgotten."""
         self._clear()
         if self._mode is None:
-            self._mode = _mode_class()(self)
+            self._mode = mode_of(self)
             self._mode.__enter__()
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Recorder:
         if name == "backward" and args and library.is_torch(args[0]):
             return self._backward(function, args, kwargs)
         result = function(*args, **kwargs)
-        if name not in _NOTHING and self._mode is not None and len(self._ops) < MOST:
+        if name not in NOTHING and self._mode is not None and len(self._ops) < MOST:
             operands = list(_operands((*args, *kwargs.values())))
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
@@ -150,18 +150,23 @@ def _top_mode() -> Any:
     return overrides._get_current_function_mode()
 
 
+def mode_of(recorder: Any) -> Any:
+    """Return a mode of PyTorch's that hands every call of a function to `recorder.called`."""
+    return _mode_class()(recorder)
+
+
 @cache
 def _mode_class() -> Any:
     import torch
 
     class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # PyTorch is not typed here
-        def __init__(self, recorder: Recorder) -> None:
+        def __init__(self, recorder: Any) -> None:
             super().__init__()
-            self._recorder = recorder
+            self._called = library.untraced(recorder.called, lambda func, args, kwargs: func(*args, **kwargs))
 
         def __torch_function__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
-            return self._recorder.called(func, args, kwargs or {})
+            return self._called(func, args, kwargs or {})
 
     return Mode

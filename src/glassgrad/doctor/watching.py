@@ -71,14 +71,15 @@ class Watch(AbstractContextManager["Watch"]):
         self._every = every
         self._path = None if path is None else Path(path)
         self._report, self._file = report, file
-        self._named = list(model.named_parameters())
+        inner = library.uncompiled(model)
+        self._named = list(inner.named_parameters())
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
         self._schedule = Schedule(self._preset, every)
         looks = self._preset.activations
-        self._forward = ForwardWatch(model, self._schedule) if looks else None
-        self._dead = DeadUnits(model, self._schedule) if looks else None
+        self._forward = ForwardWatch(inner, self._schedule) if looks else None
+        self._dead = DeadUnits(inner, self._schedule, library.is_torch_compiled(model)) if looks else None
         self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
         self._wire = wire(self, model, self.optimizers, self._guard)
         self._losses: list[tuple[int, float]] = []
@@ -87,6 +88,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._labels: list[tuple[int, Any]] = []
         self._pending_loss: float | None = None
         self._pending_graph: Graph | None = None
+        self._weights: list[float] = []
         self._unseen: dict[str, None] = {}
         self._held_out: list[tuple[int, float]] = []
         self._sample: Sample | None = None
@@ -100,6 +102,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     def __enter__(self) -> Self:
         self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
+        self._weights = self._sampler.sizes()
         self._wire.connect()
         self._look_ahead()
         return self
@@ -108,6 +111,11 @@ class Watch(AbstractContextManager["Watch"]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._wire.disconnect()
+        if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
+            self.calls.hidden = True
+            self.unseen("the optimizer's steps: weights have changed and none was heard (torch.compile, or by hand)")
+        if self._forward is not None and not self._forward.kinds and self._samples and library.is_torch(self.model):
+            self.unseen("activations: no hook of a module was called, as inside of torch.compile")
         if not self.calls.steps:  # nothing of what was seen came to a step
             self._commit()
         self._unhook()

@@ -79,7 +79,7 @@ def _detached(run: Run) -> Iterator[Seen]:
 
 def _no_step(run: Run) -> Iterator[Seen]:
     calls = run.calls
-    if calls.backwards >= 8 and not calls.steps and run.setup.optimizers:
+    if calls.backwards >= 8 and not calls.steps and not calls.hidden and run.setup.optimizers:
         yield Seen(
             f"{calls.backwards} backward passes{_at(calls.line('backward'))} and no optimizer.step()",
             calls.line("backward"),

@@ -16,12 +16,14 @@ Array = Any
 
 WORSE = 1.5
 """A first loss above log K by this factor comes from outputs that are large and wrong."""
-RISEN, SPIKE = 1.5, 3.0
+RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
 OVERFITTED, LOST = 1.3, 2.0
 """The loss of examples set aside against its best: worth knowing, and worth a warning."""
+GAP = 0.2
+"""The loss of training against that of examples set aside, which has come to rest."""
 UNDERFITTED = 0.5
 """Of the loss of knowing nothing; `STILL`: it changes by less than this over two fifths of the run."""
-STILL = 0.05
+STILL = 0.1
 
 
 def _curve(run: Run) -> Array:
@@ -65,10 +67,19 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
 
 def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
+    if len(curve) < 5:
+        return
+    start, leap = float(curve[0, 1]), float(curve[1:10, 1].max())
+    if 0 < LEAP * start < leap:
+        yield Seen(
+            f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps", run.calls.line("loss"), leap / start,
+            pairs(curve[:10, 0], curve[:10, 1]), severity="warning", threshold=LEAP,
+        )  # fmt: skip  # in a row
+        return
     if len(curve) < 10:
         return
-    part = max(len(curve) // 5, 2)
     # The median: one spike is no trend.
+    part = max(len(curve) // 5, 2)
     first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
     first = max(first, float(curve[0, 1]))
     if first > 0 and last > RISEN * first:
@@ -129,12 +140,21 @@ def _overfits(run: Run) -> Iterator[Seen]:
     best = int(np.argmin(held[:, 1]))
     last, train = float(held[-1, 1]), float(curve[-max(len(curve) // 10, 1) :, 1].mean())
     lowest = float(held[best, 1])
+    middle = float(held[len(held) // 2, 1])
+    if curve[-1, 0] < 0.9 * held[-1, 0]:
+        return  # what training had in the end is not known
+    if OVERFITTED * lowest >= last > 0.9 * middle and train < GAP * last:
+        yield Seen(
+            f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
+            f"that of training is down to {train:.4g}",
+            "", last / train, pairs(held[:, 0], held[:, 1]), severity="info", threshold=1 / GAP,
+        )  # fmt: skip  # in a row
     if last > OVERFITTED * lowest and train < 0.8 * last:
         yield Seen(
             f"the loss of the examples set aside was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
             f"{last:.4g}, that of training {train:.4g}",
             "", last / lowest, pairs(held[:, 0], held[:, 1]),
-            severity="warning" if last > LOST * lowest else "info",
+            severity="warning" if last > LOST * lowest else "info", threshold=OVERFITTED,
         )  # fmt: skip  # in a row
 
 
@@ -147,7 +167,7 @@ def _underfits(run: Run) -> Iterator[Seen]:
     before, last = float(curve[-3 * part : -2 * part, 1].mean()), float(curve[-part:, 1].mean())
     nothing = math.log(run.labels[0][1].classes)
     still = abs(before - last) < STILL * last
-    if still and last > UNDERFITTED * nothing and abs(float(held[-1, 1]) - last) < 0.1 * last:
+    if still and last > UNDERFITTED * nothing and abs(float(held[-1, 1]) - last) < 0.15 * last:
         yield Seen(
             f"the loss of training rests at {last:.4g}, {last / nothing:.0%} of that of knowing nothing, and that of "
             f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more",

@@ -14,7 +14,7 @@ from glassgrad.doctor.run import Run
 
 Array = Any
 
-VANISHED = 1e-3
+VANISHED = 2e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
@@ -22,7 +22,7 @@ MOSTLY = 0.5
 """A share of dead units or saturated outputs that costs more than it can give."""
 ENOUGH = 5
 """Samples before something is said of layers: the first steps of a small net say little."""
-FAST, SLOW = 0.25, 1e-7
+FAST, SLOW = 0.18, 1e-7
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
 CLIPPED = 0.95
 OPPOSITE = -0.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.doctor import library
+from glassgrad.doctor.aside import aside
 from glassgrad.doctor.torch_graph import Recorder
 from glassgrad.doctor.wires.listener import Listener
 
@@ -22,13 +23,16 @@ class TorchWire:
         self._handles: list[Any] = []
         self._recorder = Recorder(self._loss)
         self._told = False
+        self._inner = library.uncompiled(model)
 
     def connect(self) -> None:
         """Register the hooks."""
-        self._handles.append(self._model.register_forward_hook(self._forward))
+        untraced = library.untraced
+        self._handles.append(self._model.register_forward_pre_hook(untraced(self._entered)))
+        self._handles.append(self._model.register_forward_hook(untraced(self._forward), with_kwargs=True))
         for optimizer in self._optimizers:
-            self._handles.append(optimizer.register_step_pre_hook(self._stepping))
-            self._handles.append(optimizer.register_step_post_hook(self._stepped))
+            self._handles.append(optimizer.register_step_pre_hook(untraced(self._stepping)))
+            self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))
 
     def sampled(self, wanted: bool) -> None:
         """Note the functions that are called in a sampled step."""
@@ -50,7 +54,15 @@ class TorchWire:
 
     # --- the hooks ---
 
-    def _forward(self, _module: Any, args: Any, output: Any) -> None:
+    def _entered(self, _module: Any, _args: Any) -> None:
+        if self._inner is not self._model:
+            self._recorder.stop()  # a mode would be compiled with the model
+
+    def _forward(self, _module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        if self._inner is not self._model and self._listener.sampling:
+            with aside(self._inner):
+                self._inner(*args, **kwargs)  # for the hooks inside, which the compiled one does not call
+            self._recorder.start()
         self._listener.forward(output, args)
         result = library.first_tensor(output)
         if self._listener.sampling and result is not None and result.requires_grad:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import glassgrad as gg
@@ -145,3 +147,90 @@ def test_rtol_decides_what_is_rounding() -> None:
 def test_runs_that_show_nothing_are_refused() -> None:
     with pytest.raises(gg.errors.KindError, match="nothing to compare"):
         bisect(lambda: None, lambda: None)
+
+
+# --- beside PyTorch ---
+
+
+def both(build: Callable[[Any], Any]) -> tuple[Any, Any]:
+    torch = pytest.importorskip("torch", reason="runs of PyTorch are compared with ours")
+    torch.manual_seed(0)
+    theirs = build(torch)
+    ours = build(gg)
+    ours.load_state_dict(theirs.state_dict())
+    return ours, theirs
+
+
+def small(lib: Any) -> Any:
+    return lib.nn.Sequential(
+        lib.nn.Conv2d(1, 4, 3),
+        lib.nn.ReLU(),
+        lib.nn.Flatten(),
+        lib.nn.Linear(64, 5),
+        lib.nn.Tanh(),
+        lib.nn.Linear(5, 3),
+    )
+
+
+IMAGES = np.random.default_rng(0).normal(size=(8, 1, 6, 6)).astype(np.float32)
+LABELS = np.arange(8) % 3
+
+
+def learning(lib: Any, model: Any, rate: float = 0.01) -> Any:
+    optimizer = lib.optim.Adam(model.parameters(), lr=rate)
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = lib.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def test_a_step_of_pytorch_is_equal_to_ours_and_leaves_nothing() -> None:
+    ours, theirs = both(small)
+    torch = sys.modules["torch"]
+    before = [value.numpy().tobytes() for value in theirs.state_dict().values()]
+    state = torch.get_rng_state()
+    found = bisect(learning(gg, ours), learning(torch, theirs), IMAGES, LABELS, report=False)
+    assert found.equal, str(found)
+    assert found.parted is None
+    assert found.compared > 20  # results, their gradients, the loss, gradients and weights
+    assert [value.numpy().tobytes() for value in theirs.state_dict().values()] == before
+    assert [value.numpy().tobytes() for value in ours.state_dict().values()] == before
+    assert all(parameter.grad is None for model in (ours, theirs) for parameter in model.parameters())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_weight_that_differs_from_pytorchs_is_named_by_its_op() -> None:
+    ours, theirs = both(small)
+    with sys.modules["torch"].no_grad():
+        theirs[3].weight[2, 3] += 0.1
+    (first,) = [bisect(ours, theirs, IMAGES, report=False).difference]
+    assert first is not None
+    assert (first.phase, first.name, first.index[1]) == ("forward", "linear", 2)
+    assert "operand 2" in first.cause
+
+
+def test_another_constant_or_rate_than_pytorchs_is_named() -> None:
+    ours, theirs = both(small)
+    torch = sys.modules["torch"]
+    found = bisect(lambda x: (gg.tanh(x) * 0.5).sum(), lambda x: (torch.tanh(x) * 0.25).sum(), IMAGES, report=False)
+    assert found.difference is not None
+    assert "0.5 and 0.25" in found.difference.cause
+    found = bisect(learning(gg, ours), learning(torch, theirs, 0.02), IMAGES, LABELS, report=False)
+    assert found.difference is not None
+    assert found.difference.phase == "state"
+    assert found.difference.name.endswith(("weight", "bias"))
+
+
+def test_a_gradient_that_differs_from_pytorchs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = both(small)
+    torch = sys.modules["torch"]
+    monkeypatch.setattr(REGISTRY["tanh"], "vjps", (lambda g, y, x: g * 1.5 * (1 - y * y),))
+    found = bisect(learning(gg, ours), learning(torch, theirs), IMAGES, LABELS, report=False)
+    assert found.difference is not None
+    assert (found.difference.phase, found.difference.name) == ("arriving", "linear")
+    assert "the gradient of the result of linear" in str(found)

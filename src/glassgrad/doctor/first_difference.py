@@ -14,14 +14,25 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.against_eager import RTOL
 from glassgrad.compile.api import Compiled
+from glassgrad.doctor import library
 from glassgrad.doctor.op_record import Event, record_run
 from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
+from glassgrad.doctor.torch_run import (
+    Arriving,
+    TorchAside,
+    given_to,
+    is_torch_run,
+    likened,
+    record_torch,
+    same_parameters,
+)
 from glassgrad.engine import tree
 from glassgrad.ops.core import Array
 from glassgrad.provenance import Place
 
 _SUMS = frozenset({"add", "subtract", "sum", "mean"})
 _NOISE = 64  # the error of a sum of many numbers, in units of the rounding error of the largest one
+_SLIGHT = 1e-2  # beside the largest of its parameter a gradient so small is rounding, which Adam makes as large
 _RANDOM = "the random draws differ: draw as many numbers in both runs, from generators of the same seed, or call eval()"
 
 _Shape = tuple[int, ...]
@@ -33,8 +44,8 @@ class Difference:
     """The first tensor that differs.
 
     Attributes:
-        phase: "forward" (an op's result), "backward" (a cotangent), "result" (what the runs return) or "state" (what
-            they changed).
+        phase: "forward" (an op's result), "backward" (a cotangent), "arriving" (the gradient of an op's result, beside
+            PyTorch), "result" (what the runs return) or "state" (what they changed).
         name: the op, or what stands for the tensor: "the result", a path such as "model.weight.grad".
         places: the user's lines in the two runs; None where no op is known.
         shapes: of the tensor in the two runs.
@@ -101,13 +112,14 @@ def bisect(
     variables.
 
     Args:
-        run_a, run_b: functions, models or training steps, eager or compiled.
-        args: what both are called with.
+        run_a, run_b: functions, models or training steps, eager or compiled, of ours or PyTorch's.
+        args: what both are called with; arrays and tensors become tensors of the library that a run computes with,
+            where one of them is PyTorch's.
         rtol: a difference counts if it is larger than this part of the tensor's largest value; by dtype if None.
         report: print what was found, to `file` or the standard output.
 
     Raises:
-        KindError: neither run computes or returns anything that can be compared, as runs of PyTorch.
+        KindError: neither run computes or returns anything that can be compared.
 
     Example:
         >>> import glassgrad as gg
@@ -116,12 +128,18 @@ def bisect(
         >>> found.difference.name, found.difference.values
         ('multiply', (4.0, 6.0))
     """
+    torch = [is_torch_run(run, args) for run in (run_a, run_b)]
+    if any(torch):
+        found = _across((run_a, run_b), args, torch, rtol)
+        if report:
+            print(found, file=file or sys.stdout)
+        return found
     asides = StepAside(run_a, args), StepAside(run_b, args)
     try:
         one, other = (_run(run, args, aside, asides) for run, aside in zip((run_a, run_b), asides, strict=True))
         if not any((one.events, one.result, other.events, other.result)):
             raise errors.BISECT_NOTHING(runs=f"{_name(run_a)} and {_name(run_b)}")
-        found = _compared(one, other, asides, rtol)
+        found = _compared(one, other, list(_same_places(asides)), rtol)
         if found.equal:
             found = _programs((run_a, run_b), args, asides, found, rtol)
     finally:
@@ -163,9 +181,32 @@ def _leaves(result: Any) -> list[Array]:
 # --- one run against the other ----------------------------------------------------------------------
 
 
-def _compared(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float | None) -> Bisection:
+def _across(runs: Sequence[Any], args: Sequence[Any], torch: Sequence[bool], rtol: float | None) -> Bisection:
+    """Compare runs of which one or both are PyTorch's: by the functions and parameters that both libraries name."""
+    seen, things = [], []
+    for run, is_torch in zip(runs, torch, strict=True):
+        given = [given_to(is_torch, arg) for arg in args]
+        with TorchAside(run, given) as aside:
+            if is_torch:
+                events, result = record_torch(run, given, aside.things)
+                leaves = [library.numbers(one) for one in _flattened(result)]
+            else:
+                events, result = record_run(written_as(run), given, Arriving)
+                events, leaves = likened(events), _leaves(result)
+            seen.append(_Run(events, [np.array(one) for one in leaves if one is not None], aside.state()))
+            things.append(aside.things)
+    if not any((*seen[0].events, *seen[0].result, *seen[1].events, *seen[1].result)):
+        raise errors.BISECT_NOTHING(runs=" and ".join(map(_name, runs)))
+    return _compared(seen[0], seen[1], same_parameters(*things), rtol)
+
+
+def _flattened(result: Any) -> list[Any]:
+    return [leaf for part in result for leaf in _flattened(part)] if isinstance(result, tuple | list) else [result]
+
+
+def _compared(one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: float | None) -> Bisection:
     matcher = SequenceMatcher(None, [e.key for e in one.events], [e.key for e in other.events], autojunk=False)
-    steepest = max((_largest(e.value) for e in (*one.events, *other.events) if e.phase == "backward"), default=0.0)
+    steepest = max((_largest(e.value) for e in (*one.events, *other.events) if e.phase != "forward"), default=0.0)
     compared, parted = 0, None
     for kind, start, stop, start_b, stop_b in matcher.get_opcodes():
         if kind != "equal":
@@ -175,17 +216,17 @@ def _compared(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float |
             compared += 1
             gap = _gap(a.value, b.value, rtol, _cancelled(a, b, steepest))
             if gap is not None:
-                if parted and _outcome(one, other, asides, rtol)[1] is None:
+                if parted and _outcome(one, other, places, rtol)[1] is None:
                     continue  # other ops that come to the same
                 found = Difference(a.phase, a.op, (a.place, b.place), *gap, cause=_cause(a, b))
                 return Bisection(found, compared, parted)
-    seen, left = _outcome(one, other, asides, rtol)
+    seen, left = _outcome(one, other, places, rtol)
     return Bisection(left, compared + seen, parted)
 
 
 def _cancelled(a: Event, b: Event, steepest: float) -> float:
     """Return the size of the numbers whose difference or sum an array is: it has their rounding errors."""
-    if a.phase == "backward":
+    if a.phase != "forward":
         return steepest
     return max((_largest(x) for x in (*a.operands, *b.operands)), default=0.0) if a.op in _SUMS else 0.0
 
@@ -194,12 +235,14 @@ def _at(events: list[Event], start: int, stop: int) -> Event | None:
     return events[start] if start < stop else None
 
 
-def _outcome(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float | None) -> tuple[int, Difference | None]:
+def _outcome(
+    one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: float | None
+) -> tuple[int, Difference | None]:
     """Compare what two runs return and what they changed; return how much was compared, too."""
     pairs = [("result", "the result", a, b, 0.0) for a, b in zip(one.result, other.result, strict=False)]
     if len(one.result) != len(other.result):
         pairs.append(("result", "the number of results", np.array(len(one.result)), np.array(len(other.result)), 0.0))
-    pairs += _state_pairs(one.state, other.state, asides)
+    pairs += _state_pairs(one.state, other.state, places)
     for number, (phase, name, a, b, size) in enumerate(pairs, 1):
         gap = _gap(a, b, rtol, size)
         if gap is not None:
@@ -208,7 +251,7 @@ def _outcome(one: _Run, other: _Run, asides: Sequence[StepAside], rtol: float | 
 
 
 def _state_pairs(
-    one: dict[str, Array], other: dict[str, Array], asides: Sequence[StepAside]
+    one: dict[str, Array], other: dict[str, Array], places: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str, Array, Array, float]]:
     """Yield what two runs changed: phase, path, both arrays, and the size of the numbers that they are sums of.
 
@@ -216,12 +259,14 @@ def _state_pairs(
     what an optimizer such as Adam makes of it says nothing.
     """
     steepest = max((_largest(array) for name, array in one.items() if name.endswith(".grad")), default=0.0)
-    for path, theirs in _same_places(asides):
+    for path, theirs in places:
         slope = one.get(f"{path}.grad")
         noise = slope is not None and _largest(slope) <= _NOISE * np.finfo(slope.dtype).eps * steepest
         for end, size in (("", 0.0), (".grad", steepest)):
             a, b = one.get(path + end), other.get(theirs + end)
             if a is not None and b is not None and (end or not noise):
+                if not end and slope is not None and slope.shape == a.shape == b.shape:
+                    b = np.where(np.abs(slope) <= _SLIGHT * _largest(slope), a, b)
                 yield "state", path + end, a, b, size
             elif (a is None) != (b is None):
                 yield "state", f"whether there is {path}{end}", np.array(a is not None), np.array(b is not None), 0.0
@@ -274,6 +319,8 @@ def _gap(a: Array, b: Array, rtol: float | None, cancelled: float) -> _Gap | Non
 
 def _cause(a: Event, b: Event) -> str:
     """Say why the results of two ops differ, from what they were given."""
+    if a.phase == "arriving":
+        return ""
     if a.params != b.params and max(len(a.params), len(b.params)) < 200:
         return f"its options differ: {a.params} and {b.params}"
     if len(a.operands) != len(b.operands):
@@ -320,7 +367,7 @@ def _programs(
             _restore(asides)
         seen = _Run([], _leaves(run(*args)), aside.values())
         _restore(asides)
-        count, difference = _outcome(anew, seen, (aside, aside), rtol)
+        count, difference = _outcome(anew, seen, list(_same_places((aside, aside))), rtol)
         if difference is not None:
             told = (
                 "The program that the function has differs from one that is made anew: it was traced for another state."
@@ -349,7 +396,11 @@ def _text(found: Bisection) -> Iterator[str]:
 
 
 def _difference_text(found: Difference) -> Iterator[str]:
-    what = {"backward": f"a cotangent that {found.name} sends back", "forward": f"the result of {found.name}"}
+    what = {
+        "arriving": f"the gradient of the result of {found.name}",
+        "backward": f"a cotangent that {found.name} sends back",
+        "forward": f"the result of {found.name}",
+    }
     yield f"  first      {what.get(found.phase, found.name)}, of shape {list(found.shapes[0])}"
     if found.places is not None:
         for name, place in zip("ab", found.places, strict=True):

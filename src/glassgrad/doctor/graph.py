@@ -25,7 +25,7 @@ _NAMES = {
     "rtruediv": "divide", "true_divide": "divide", "itruediv": "divide", "rdiv": "divide", "pow": "power",
     "rpow": "power", "neg": "negative", "clamp": "clip", "clamp_min": "clip", "mm": "matmul", "addmm": "matmul",
     "bmm": "matmul", "rmatmul": "matmul", "max_pool2d_with_indices": "max_pool2d", "_log_softmax": "log_softmax",
-    "gather": "take_along_axis", "special_expit": "sigmoid", "expit": "sigmoid",
+    "gather": "take_along_axis", "permute_dims": "permute", "special_expit": "sigmoid", "expit": "sigmoid",
 }  # fmt: skip  # a table
 
 VIEWS = frozenset({

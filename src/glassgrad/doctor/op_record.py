@@ -26,7 +26,8 @@ class Event:
     """One array that a run computed.
 
     Attributes:
-        phase: "forward" for the result of an op, "backward" for a cotangent that an op's rule made.
+        phase: "forward" for the result of an op, "backward" for a cotangent that an op's rule made, "arriving" for the
+            gradient of an op's result.
         op: the name of the op.
         value: a copy of the array.
         operands: copies of what it was computed of; of the backward pass, the cotangent of the op's result.
@@ -56,10 +57,15 @@ class Event:
         return self.phase, self.op, self.value.shape
 
 
-def record_run(run: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Event], Any]:
-    """Run a function once, eagerly; return all that was computed, in order, and its result."""
+def record_run(
+    run: Callable[..., Any], args: Sequence[Any], backward: Callable[[list[Event]], Observer] | None = None
+) -> tuple[list[Event], Any]:
+    """Run a function once, eagerly; return all that was computed, in order, and its result.
+
+    `backward` makes what observes the backward passes; without it all cotangents are copied.
+    """
     recorder = _Recorder()
-    with recorder, eagerly(_Cotangents(recorder.events)):
+    with recorder, eagerly((backward or _Cotangents)(recorder.events)):
         result = run(*args)
     return recorder.events, result
 

@@ -61,6 +61,6 @@ MONITOR_LOGGER = Message(
 )
 BISECT_NOTHING = Message(
     KindError,
-    "bisect saw nothing to compare in {runs}: no op on tensors of glassgrad, and no tensor or number returned.\n"
-    "Next: give it functions that compute with glassgrad; runs of PyTorch are not compared.",
+    "bisect saw nothing to compare in {runs}: no op on tensors, and no tensor or number returned.\n"
+    "Next: give it functions that compute with glassgrad or PyTorch, on variables or arguments that they name.",
 )

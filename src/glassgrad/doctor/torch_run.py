@@ -1,0 +1,288 @@
+"""Runs of PyTorch beside ours: what their functions return, what gradient comes back to each, and what they change.
+
+Of a run, the modules and optimizers are looked for in its arguments and in the variables that its code names.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.aside import aside
+from glassgrad.doctor.graph import VIEWS, canonical
+from glassgrad.doctor.op_record import Event
+from glassgrad.doctor.torch_graph import NOTHING, mode_of
+from glassgrad.engine.tape import Observer, unwrap
+
+Array = Any
+
+_DEEPEST = 4
+"""Functions that call functions are looked into so far."""
+_MOST = 5_000
+_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "power"})
+_NUMBERS = (int, float)
+_SAME = VIEWS | {"embedding"}
+"""What hands on numbers as they are, by another op in each library."""
+
+
+def is_torch_run(run: Any, args: Sequence[Any]) -> bool:
+    """Tell whether a run computes with PyTorch: by what its code names, else by what it is given."""
+    for things in (things_of(run, ()), things_of(None, args)):
+        kinds = {_is_torch(thing) for _, thing in things}
+        if kinds - {None}:
+            return kinds - {None} == {True}
+    return False
+
+
+def _is_torch(thing: Any) -> bool | None:
+    """Tell whether a tensor, a module, an optimizer or a library is PyTorch's; None where it is no such thing."""
+    if isinstance(thing, types.ModuleType):
+        return {"torch": True, "glassgrad": False}.get(thing.__name__.partition(".")[0])
+    if _is_optimizer(thing):
+        return type(thing).__module__.startswith("torch.")
+    return library.is_torch(thing)
+
+
+def things_of(run: Any, args: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Return the tensors, modules, optimizers and libraries that a run names, with the names of the variables."""
+    found: dict[int, tuple[str, Any]] = {}
+    waiting = [("", run, 0), *((f"args[{at}]", arg, 0) for at, arg in enumerate(args))]
+    seen: set[int] = set()
+    while waiting:
+        name, thing, depth = waiting.pop(0)
+        if id(thing) in seen or depth > _DEEPEST or len(seen) > _MOST:
+            continue
+        seen.add(id(thing))
+        if (
+            isinstance(thing, types.ModuleType)
+            or library.is_tensor(thing)
+            or hasattr(thing, "named_parameters")
+            or _is_optimizer(thing)
+        ):
+            found[id(thing)] = name or type(thing).__name__, thing
+        else:
+            waiting += [(inner, part, depth + 1) for inner, part in _named_by(name, thing)]
+    return list(found.values())
+
+
+def _is_optimizer(thing: Any) -> bool:
+    return hasattr(thing, "param_groups") and hasattr(thing, "step")
+
+
+def _named_by(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, functools.partial):
+        yield from ((name, part) for part in (thing.func, *thing.args, *thing.keywords.values()))
+    elif isinstance(thing, types.MethodType):
+        yield from ((name, part) for part in (thing.__self__, thing.__func__))
+    elif isinstance(thing, types.FunctionType):
+        named = inspect.getclosurevars(thing)
+        yield from (pair for held in (named.nonlocals, named.globals) for pair in held.items())
+    elif isinstance(thing, dict):
+        yield from ((f"{name}[{key!r}]", part) for key, part in thing.items())
+    elif isinstance(thing, list | tuple):
+        yield from ((f"{name}[{at}]", part) for at, part in enumerate(thing))
+    elif "__main__" in type(thing).__module__ or not provenance.is_internal(_file(type(thing))):
+        yield from ((f"{name}.{key}" if name else key, part) for key, part in getattr(thing, "__dict__", {}).items())
+
+
+def _file(kind: type) -> str:
+    return str(getattr(sys.modules.get(kind.__module__), "__file__", None) or provenance.__file__)
+
+
+class TorchAside:
+    """Keeps a run of PyTorch's from leaving a trace: weights, buffers, gradients, optimizers and random numbers."""
+
+    def __init__(self, run: Any, args: Sequence[Any]) -> None:
+        self.things = things_of(run, args)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        for _, thing in self.things:
+            if hasattr(thing, "named_parameters"):
+                self._stack.enter_context(aside(thing))
+        for _, thing in self.things:
+            if _is_optimizer(thing):
+                self._stack.callback(thing.load_state_dict, copy.deepcopy(thing.state_dict()))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stack.close()
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of the parameters and their gradients, by the path that a user would write."""
+        return state_of(self.things)
+
+
+def state_of(things: Sequence[tuple[str, Any]]) -> dict[str, Array]:
+    """Return copies of the parameters of modules of either library, and of their gradients, by path."""
+    found = {}
+    for name, module in things:
+        for parameter, tensor in module.named_parameters() if hasattr(module, "named_parameters") else ():
+            found[f"{name}.{parameter}"] = np.array(library.values(tensor))
+            gradient = library.gradient(tensor)
+            if gradient is not None:
+                found[f"{name}.{parameter}.grad"] = np.array(gradient)
+    return found
+
+
+def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:
+    """Return the paths in both runs of the parameters that modules at the same place have under the same name."""
+    mine, theirs = ([(name, thing) for name, thing in side if hasattr(thing, "named_parameters")]
+                    for side in (one, other))  # fmt: skip  # in a row
+    return [
+        (f"{name}.{parameter}", f"{their_name}.{parameter}")
+        for (name, module), (their_name, their_module) in zip(mine, theirs, strict=False)
+        for parameter in dict(module.named_parameters()).keys() & dict(their_module.named_parameters()).keys()
+    ]
+
+
+def given_to(run_is_torch: bool, arg: Any) -> Any:
+    """Return an argument as a tensor of the library that a run computes with; what is no tensor as it is."""
+    if not isinstance(arg, np.ndarray) and (not library.is_tensor(arg) or library.is_torch(arg) == run_is_torch):
+        return arg
+    numbers = np.array(library.numbers(arg))
+    if run_is_torch:
+        return sys.modules["torch"].from_numpy(numbers)
+    return sys.modules["glassgrad.engine.creation"].from_numpy(numbers)
+
+
+def record_torch(
+    run: Callable[..., Any], args: Sequence[Any], things: Sequence[tuple[str, Any]] = ()
+) -> tuple[list[Event], Any]:
+    """Run a function of PyTorch's once; return what its functions made and what came back, in order, and the result."""
+    recorder = _Recorder()
+    with ExitStack() as stack:
+        for _, thing in things:
+            if _is_optimizer(thing):
+                stack.callback(thing.register_step_pre_hook(recorder.optimizing(True)).remove)
+                stack.callback(thing.register_step_post_hook(recorder.optimizing(False)).remove)
+        stack.enter_context(mode_of(recorder))
+        result = run(*args)
+    return recorder.events, result
+
+
+class _Recorder:
+    """Is told of every function of PyTorch's that is called."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._made: dict[int, Any] = {}  # tensors, alive so that their ids stay theirs
+        self._random = _torch_random()
+        self._quiet = False
+
+    def optimizing(self, begins: bool) -> Callable[..., None]:
+        """Return a hook: what an optimizer computes is seen in the weights."""
+
+        def told(*_: Any) -> None:
+            self._quiet = begins
+
+        return told
+
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = getattr(function, "__name__", "")
+        if self._quiet or name in NOTHING or name == "backward":
+            return function(*args, **kwargs)
+        kinds = (*_NUMBERS, _torch().Tensor) if canonical(name) in _ARITHMETIC else _torch().Tensor
+        operands = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, kinds)]
+        before = tuple(np.array(library.numbers(one)) for one in operands)
+        outside = tuple(id(one) not in self._made for one in operands)
+        result = function(*args, **kwargs)
+        now = _torch_random()
+        drew, self._random = now != self._random, now
+        frame = provenance.user_frame()
+        for one in _flat((result,)):
+            if not library.is_torch(one):
+                continue
+            if not all(outside):
+                self._made[id(one)] = one
+            if outside and canonical(name) not in _SAME:
+                self._made[id(one)] = one
+                site = frame.f_code, frame.f_lasti
+                value = np.array(library.numbers(one))
+                self.events.append(Event("forward", canonical(name), value, before, outside, drew, "", site))
+                if one.requires_grad:
+                    one.register_hook(functools.partial(self._arrived, canonical(name), site))
+        return result
+
+    def _arrived(self, name: str, site: Any, gradient: Any) -> None:
+        self.events.append(Event("arriving", name, np.array(library.numbers(gradient)), (), (), False, "", site))
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
+
+
+def _torch_random() -> bytes:
+    return bytes(_torch().get_rng_state().numpy().tobytes())
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+class Arriving(Observer):
+    """Copies the gradient of each op's result of ours, as hooks of PyTorch's see it."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+
+    def rule(self, node: Any, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+        name = canonical(node.name)
+        array = unwrap(g)
+        if position is None and name not in _SAME and isinstance(array, np.ndarray | np.generic):
+            self._events.append(Event("arriving", name, np.array(array), (), (), False, "", (node.code, node.lasti)))
+
+
+def likened(events: Sequence[Event]) -> list[Event]:
+    """Return events of ours as those of PyTorch's are: without views, by names that both libraries have.
+
+    A convolution and the bias that is added to it are one op there.
+    """
+    found: list[Event] = []
+    for event in events:
+        now = replace(event, op=canonical(event.op), params="")
+        before = found[-1] if found else None
+        if now.op in _SAME:
+            continue
+        if before is not None and _is_bias(before, now):
+            both = (before, now) if now.phase == "forward" else (now, before)
+            found[-1] = replace(both[1], op=both[0].op, operands=(*both[0].operands, *both[1].operands[1:]),
+                                outside=(*both[0].outside, *both[1].outside[1:]))  # fmt: skip  # in a row
+        else:
+            found.append(now)
+    return found
+
+
+def _is_bias(before: Event, now: Event) -> bool:
+    if now.phase == "forward" == before.phase:
+        added = before.op.startswith("conv") and now.op == "add" and now.operands[1].size == before.value.shape[1]
+        return bool(added and np.array_equal(now.operands[0], before.value))
+    both = (before.phase, now.phase) == ("arriving", "arriving") and before.site == now.site
+    return both and before.op == "add" and now.op.startswith("conv") and np.array_equal(before.value, now.value)
+
+
+__all__ = [
+    "Arriving",
+    "TorchAside",
+    "given_to",
+    "is_torch_run",
+    "likened",
+    "record_torch",
+    "same_parameters",
+    "state_of",
+]

@@ -1,7 +1,8 @@
 """Small trainings in our library and in PyTorch, healthy as they stand, with places where a fault can be planted.
 
-`TUNING` are those that the doctor's thresholds were set on, `REPORTING` those that its table is made with: in the same
-roles other models, data, optimizers and rates.
+`TUNING` and `TUNING_TOO` are those that the doctor's thresholds were set on, `REPORTING` those that its table is made
+with: in the same roles other models, data, optimizers and rates. `TUNING_TOO` was reported once and showed two rules
+that were too keen or too shy; what is looked at to mend a rule is reported no more.
 """
 
 from __future__ import annotations
@@ -211,6 +212,59 @@ def char_gpt(lib: Any, width: int = 48, layers: int = 3) -> Any:
     return Net()
 
 
+def layered_names_mlp(lib: Any, width: int = 96, activation: str = "GELU") -> Any:
+    nn = lib.nn
+    layers = [nn.Embedding(LETTERS, 16), nn.Flatten(), nn.Linear(16 * CONTEXT, width), nn.LayerNorm(width)]
+    return nn.Sequential(
+        *layers, getattr(nn, activation)(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, LETTERS)
+    )
+
+
+def residual_cnn(lib: Any, channels: int = 8, blocks: int = 1) -> Any:
+    """Convolutions with a way around them, norms, and the mean over all places in front of the classes."""
+    nn, F = lib.nn, lib.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+
+        def forward(self, x: Any) -> Any:
+            return x + F.relu(self.norm(self.conv(x)))
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter = nn.Conv2d(1, channels, 4, stride=4)
+            self.blocks = nn.Sequential(*[Block() for _ in range(blocks)])
+            self.leave = nn.Linear(channels, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.leave(self.blocks(F.relu(self.enter(x))).mean((2, 3)))
+
+    return Net()
+
+
+def dropped_lstm(lib: Any, width: int = 48) -> Any:
+    class Net(lib.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.drop = lib.nn.Embedding(LETTERS, 12), lib.nn.Dropout(0.2)
+            self.lstm = lib.nn.LSTM(12, width, batch_first=True)
+            self.head = lib.nn.Linear(width, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.drop(self.lstm(self.table(x))[0]))
+
+    return Net()
+
+
+def deep_waves(lib: Any, width: int = 40) -> Any:
+    nn = lib.nn
+    hidden = [layer for _ in range(2) for layer in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(nn.Linear(3, width), nn.ReLU(), *hidden, nn.Linear(width, 1))
+
+
 def waves(lib: Any, width: int = 48) -> Any:
     nn = lib.nn
     return nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
@@ -347,7 +401,7 @@ TUNING: dict[str, Training] = {
 
 _MNIST_MLP = functools.partial(digits_mlp, width=128, depth=3, features=784)
 _FAST = {"momentum": 0.9}
-REPORTING: dict[str, Training] = {
+TUNING_TOO: dict[str, Training] = {
     "names MLP": Training(normalised_names_mlp, names, optimizer="SGD", rate=0.1, batch=48),
     "digits MLP": Training(_MNIST_MLP, mnist, optimizer="RMSprop", rate=5e-4, batch=64, features=784),
     "digits CNN": Training(
@@ -358,5 +412,14 @@ REPORTING: dict[str, Training] = {
     "regression": Training(waves, sines, squares, rate=5e-3, batch=48),
 }
 
-HALVES = {"tuning": TUNING, "reporting": REPORTING}
+REPORTING: dict[str, Training] = {
+    "names MLP": Training(layered_names_mlp, names, rate=2e-3, batch=64),
+    "digits MLP": Training(functools.partial(digits_mlp, width=192, features=784), mnist, rate=1e-3, features=784),
+    "digits CNN": Training(residual_cnn, mnist, optimizer="AdamW", rate=2e-3, images=True, validate=evaluated),
+    "LSTM": Training(dropped_lstm, functools.partial(passages, 16), rate=3e-3, batch=24, order="zbcs"),
+    "GPT": Training(functools.partial(char_gpt, width=64, layers=2), passages, rate=2e-3, batch=8, order="zbcs"),
+    "regression": Training(deep_waves, sines, squares, optimizer="SGD", rate=0.02, options=_FAST, batch=64),
+}
+
+HALVES = {"tuning": TUNING, "tuning-too": TUNING_TOO, "reporting": REPORTING}
 LIBRARIES = {"ours": gg}

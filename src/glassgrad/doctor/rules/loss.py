@@ -167,7 +167,7 @@ def _underfits(run: Run) -> Iterator[Seen]:
     before, last = float(curve[-3 * part : -2 * part, 1].mean()), float(curve[-part:, 1].mean())
     nothing = math.log(run.labels[0][1].classes)
     still = abs(before - last) < STILL * last
-    if still and last > UNDERFITTED * nothing and abs(float(held[-1, 1]) - last) < 0.15 * last:
+    if still and last > UNDERFITTED * nothing and held[-1, 1] < 1.15 * last:
         yield Seen(
             f"the loss of training rests at {last:.4g}, {last / nothing:.0%} of that of knowing nothing, and that of "
             f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more",

@@ -14,12 +14,13 @@ from glassgrad.doctor.run import Run
 
 Array = Any
 
-VANISHED = 2e-3
+VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
 """A share of dead units or saturated outputs that costs more than it can give."""
+EARLY = 6
 ENOUGH = 5
 """Samples before something is said of layers: the first steps of a small net say little."""
 FAST, SLOW = 0.18, 1e-7
@@ -89,9 +90,14 @@ def _exploding(run: Run) -> Iterator[Seen]:
     )  # fmt: skip  # in a row
 
 
+def _settled(steps: Array, values: Array) -> Array:
+    """Tell which values are known and not of the first steps: an optimizer that averages squares begins with leaps."""
+    return np.isfinite(values) & (steps >= EARLY)
+
+
 def _reaches_too_far(run: Run) -> Iterator[Seen]:
     data = run.data
-    known = np.isfinite(data.update_reach) if data is not None else np.zeros(0, bool)
+    known = _settled(data.steps, data.update_reach) if data is not None else np.zeros(0, bool)
     if data is None or known.sum() < 4:
         return
     reach = float(np.median(data.update_reach[known]))
@@ -109,7 +115,7 @@ def _zigzag(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or any(_reaches_too_far(run)):
         return
-    known = np.isfinite(data.gradient_cosine)
+    known = _settled(data.steps, data.gradient_cosine)
     if known.sum() < 4:
         return
     middle = float(np.median(data.gradient_cosine[known]))

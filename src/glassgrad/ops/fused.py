@@ -194,7 +194,8 @@ def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) 
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
     normal = centred * inverse_std
-    y = normal * reshape_p(weight, shape=beside) + reshape_p(bias, shape=beside)
+    scale = reshape_p(weight, shape=beside)
+    y = normal * scale + reshape_p(bias, shape=beside)
     flat = (x.shape[1],)
     return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
 

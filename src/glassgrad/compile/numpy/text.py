@@ -53,13 +53,13 @@ class Text:
     def woven(pieces: Sequence[str], texts: Iterable[Text], level: int = ATOM) -> Text:
         """Return pieces with a text between each and the next."""
         pairs = zip(texts, pieces[1:], strict=True)
-        return Text(pieces[0], *(part for pair in pairs for part in pair), level=level)
+        return Text(pieces[0], *[part for pair in pairs for part in pair], level=level)
 
     @property
     def code(self) -> str:
         """The Python."""
-        pieces = zip(map(str, self.tokens), self.pieces[1:], strict=True)
-        return self.pieces[0] + "".join(token + piece for token, piece in pieces)
+        pairs = zip(self.pieces, [*map(str, self.tokens), ""], strict=True)
+        return "".join([part for pair in pairs for part in pair])
 
     def filled(self, texts: Iterable[Text]) -> Text:
         """Return the expression with other texts in the places of the tokens."""
@@ -95,9 +95,9 @@ def power(base: Text, exponent: Text) -> Text:
 
 def call(function: str, *args: Any, **options: Any) -> Text:
     """Write a function call; arguments are pieces of text or values."""
-    given = [arg if isinstance(arg, Text) else literal(arg) for arg in args]
-    given += [Text(f"{name}=", one if isinstance(one, Text) else literal(one)) for name, one in options.items()]
-    return Text(f"{function}(", listed(given), ")")
+    given = [("", arg) for arg in args] + [(f"{name}=", value) for name, value in options.items()]
+    parts = [part for key, one in given for part in (", ", key, one if isinstance(one, Text) else literal(one))]
+    return Text(f"{function}(", *parts[1:], ")")
 
 
 def method(owner: Text, name: str, *args: Any, **options: Any) -> Text:

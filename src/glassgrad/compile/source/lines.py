@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from glassgrad.compile.front.origin import FORWARD, Origin
@@ -66,7 +67,7 @@ class Line:
     source: str = ""
     inside: bool = False
 
-    @property
+    @cached_property
     def tokens(self) -> list[Token]:
         """All names and indices, in order."""
         return [token for one in self.code for token in one.tokens]

@@ -174,7 +174,7 @@ class Roller:
 
     def _later(self, loop: Loop) -> set[Token]:
         """Return what is looked at after a loop."""
-        return {*self.returned, *(token for line in self.lines[loop.last + 1 :] for token in line.tokens)}
+        return self.returned | {token for line in self.lines[loop.last + 1 :] for token in line.tokens}
 
     def _read_late(self, column: Column, carried: Column, loop: Loop) -> bool:
         """Tell whether a turn reads what the turn before made after it has made its own."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import library
+from glassgrad.verify.engines import pytorch
 
 Array = Any
 Module = Any
@@ -117,8 +118,8 @@ def _generators() -> Iterator[Callable[[], None]]:
     if ours is not None:
         states = ours.get_states()
         yield lambda: ours.set_states(states)
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "get_rng_state"):
+    torch = pytorch()
+    if torch is not None:
         yield from _torch_generators(torch)
 
 

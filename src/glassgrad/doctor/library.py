@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.verify.engines import pytorch
+
 Array = Any
 Module = Any
 Tensor = Any
@@ -41,9 +43,9 @@ def numbers(value: Any) -> Array | None:
     if not is_torch(value) or _torch_traces():
         return None
     value = value.detach()
-    if value.layout != _torch().strided:
+    if value.layout != pytorch().strided:
         value = value.to_dense()
-    if value.dtype == _torch().bfloat16:
+    if value.dtype == pytorch().bfloat16:
         value = value.float()
     array: Array = value.cpu().numpy()
     return array
@@ -56,18 +58,12 @@ def is_tensor(value: Any) -> bool:
 
 def is_torch(value: Any) -> bool:
     """Tell whether a tensor or a module is PyTorch's."""
-    torch = _torch()
+    torch = pytorch()
     return torch is not None and isinstance(value, torch.Tensor | torch.nn.Module)
 
 
-def _torch() -> Any:
-    # A script may have put another package under this name.
-    module = sys.modules.get("torch")
-    return module if module is not None and hasattr(module, "_C") else None
-
-
 def _torch_traces() -> bool:
-    compiler = getattr(_torch(), "compiler", None)
+    compiler = getattr(pytorch(), "compiler", None)
     return bool(compiler is not None and compiler.is_compiling())
 
 
@@ -126,7 +122,7 @@ def named_leaves(model: Module) -> Iterator[tuple[str, Module]]:
 def is_recording(model: Module) -> bool:
     """Tell whether ops of the model's library are recorded for gradients now."""
     if is_torch(model):
-        return bool(_torch().is_grad_enabled())
+        return bool(pytorch().is_grad_enabled())
     mode = sys.modules.get("glassgrad.engine.mode")
     return mode is None or bool(mode.MODE.flags & mode.RECORDING)
 

@@ -12,6 +12,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.run import Setup
+from glassgrad.verify.engines import pytorch
 
 Module = Any
 
@@ -111,7 +112,7 @@ def _shared(model: Module) -> Iterator[str]:
 
 def unseeded(model: Module, built: str) -> Iterator[tuple[str, str]]:
     """Yield the generators that were used without a seed, with the user's line."""
-    torch = sys.modules.get("torch")
+    torch = pytorch()
     if library.is_torch(model) and torch is not None:
         # PyTorch's default seed has 53 bits from the system; people choose smaller numbers.
         if torch.initial_seed() >= 1 << 32:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from glassgrad.engine.node import Node, unpack
@@ -68,3 +69,8 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot pa
             return found
     result: dict[Any, Any] = walk.found
     return result
+
+
+def current(frame: FrameType) -> tuple[Node, Any]:
+    """Return the node that a running `run_plain` is at, and its cotangent, from the function's frame."""
+    return frame.f_locals["node"], frame.f_locals["g"]

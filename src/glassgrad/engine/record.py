@@ -65,7 +65,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         return _decomposed(prim, args, params)
     try:
         y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
-    except errors.GlassgradError:
+    except (errors.GlassgradError, Warning):  # a filter makes errors of NumPy's warnings
         raise
     except Exception as error:  # reported in terms of the user's line
         raise op_errors.explain(prim, args, params, error) from error

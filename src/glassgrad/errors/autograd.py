@@ -6,6 +6,7 @@ from glassgrad.errors.kinds import (
     ArgumentError,
     AutogradError,
     GradientLostWarning,
+    HiddenBranchWarning,
     Message,
     NonLeafGradWarning,
     ShapeError,
@@ -74,6 +75,13 @@ NAN_IN_BACKWARD = Message(
 NAN_BEFORE_BACKWARD = Message(
     AutogradError,
     "{what} was NaN before that op's rule was applied: a NaN came with the loss{born}.\nNext: {advice}.",
+)
+
+HIDDEN_BRANCH = Message(
+    HiddenBranchWarning,
+    "the gradient of {op} ({source}) is NaN in {count} places, the first at {index}: its cotangent is 0 there, as that of a "
+    "branch which where() does not take, and 0 times an infinite slope is NaN.\n"
+    "Next: mask the input, not the result: safe_where(mask, f, x) computes f only where it is taken.",
 )
 
 NON_LEAF_GRAD = Message(

@@ -51,6 +51,10 @@ class NonLeafGradWarning(UserWarning):
     """`.grad` was read on a non-leaf tensor that does not retain it."""
 
 
+class HiddenBranchWarning(RuntimeWarning):
+    """A backward pass made a NaN of a cotangent of 0, as in a branch that `where` does not take."""
+
+
 class Message:
     """One message: a call with the facts builds the exception."""
 

@@ -1,0 +1,104 @@
+"""NumPy's floating-point warnings, told at the user's line.
+
+NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
+one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
+warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and where its cotangent is 0, as
+that of a branch which `where` did not take is, the warning says so. Compiled functions do not warn, nor does a second
+pass over the backward pass itself (`create_graph`).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import plain_walk
+from glassgrad.engine.node import Node
+from glassgrad.engine.nonfinite import first_bad, place_in
+
+_TOLD: set[tuple[str, int]] = set()
+"""The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
+_FAR = 40
+"""So many frames are looked through for a backward pass."""
+
+
+def _show(message: Any) -> None:
+    """Show a warning; one of NumPy's about numbers at the user's line."""
+    frame = sys._getframe(1)
+    if message.category is not RuntimeWarning or not _is_ours(frame, message):
+        _before(message)
+        return
+    # It was counted as shown at our line, where the next one may come from another line of the user's.
+    frame.f_globals.get("__warningregistry__", {}).clear()
+    text = str(message.message)
+    getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
+    user = provenance.user_frame()
+    walk = _walk(frame)
+    told = None if walk is None else _trap(*walk)
+    where, line = user.f_code.co_filename, user.f_lineno
+    if told is not None and walk is not None:
+        place = walk[0].place
+        where, line, text = place.file, place.line, told
+        if (where, line) in _TOLD:
+            return
+        _TOLD.add((where, line))
+    warnings.warn_explicit(
+        text,
+        errors.HiddenBranchWarning if told is not None else RuntimeWarning,
+        where,
+        line,
+        module=user.f_globals.get("__name__"),
+        registry=user.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _is_ours(frame: FrameType, message: Any) -> bool:
+    file = frame.f_code.co_filename
+    return message.filename == file and provenance.is_internal(file) and file.startswith(provenance.PACKAGE)
+
+
+def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
+    """Return the node whose rule is being computed, and its cotangent; None outside of a backward pass."""
+    for _ in range(_FAR):
+        if frame is None:
+            return None
+        if frame.f_code is plain_walk.run_plain.__code__:
+            return plain_walk.current(frame)
+        frame = frame.f_back
+    return None
+
+
+def _trap(node: Node, g: Any) -> str | None:
+    """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
+    if type(node.saved) is not tuple or node.prim.vjps is None or not isinstance(g, np.ndarray):
+        return None
+    for rule, parent in zip(node.prim.vjps, node.parents, strict=False):
+        if rule is None or parent is None:
+            continue
+        with np.errstate(all="ignore"):
+            c = np.asarray(rule(g, *node.saved, **node.params))
+        if c.dtype.kind != "f" or c.shape != g.shape:
+            continue
+        bad = np.isnan(c) & (g == 0)
+        if bad.any():
+            index, count = first_bad(np.where(bad, c, 0))
+            place = node.place
+            return errors.HIDDEN_BRANCH.text(op=node.name, source=place.source, count=count, index=place_in(index))
+    return None
+
+
+_before: Any = getattr(warnings, "_showwarnmsg", None)
+
+
+def install() -> None:
+    """Stand before what Python calls to show a warning; once, however often the engine is loaded."""
+    if _before is not None and getattr(_before, "__module__", "") != __name__:
+        warnings._showwarnmsg = _show  # type: ignore[attr-defined]  # the one place that every warning passes
+
+
+install()

@@ -1,0 +1,123 @@
+"""NumPy's floating-point warnings name the user's line, and a NaN from a branch that `where` left is recognised."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import errors
+from glassgrad.engine import float_warnings
+from glassgrad.nn import functional as F
+
+
+def told(function: Callable[[], Any], action: Any = "always") -> list[Any]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter(action)
+        function()
+    return found
+
+
+OPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "log": (lambda x: x.log(), "divide by zero encountered in log"),
+    "sqrt": (lambda x: gg.sqrt(x - 1), "invalid value encountered in sqrt"),
+    "divide": (lambda x: 1 / x, "divide by zero encountered in divide"),
+    "exp": (lambda x: (x * 1e30).exp(), "overflow encountered in exp"),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_a_warning_names_the_line_of_the_op(name: str) -> None:
+    f, words = OPS[name]
+    found = told(lambda: f(gg.tensor([0.0, 4.0], requires_grad=True)))
+    assert words in [str(one.message) for one in found]
+    assert {(one.filename, one.lineno) for one in found} == {(__file__, f.__code__.co_firstlineno)}
+
+
+def test_each_line_of_the_user_is_told_once() -> None:
+    x = gg.tensor([0.0])
+
+    def two_lines() -> None:
+        for _ in range(3):
+            x.log()
+            x.log()
+
+    found = told(two_lines, "default")
+    assert len({one.lineno for one in found}) == len(found) == 2
+
+
+def test_filters_and_errstate_are_the_users() -> None:
+    x = gg.tensor([0.0])
+    assert told(x.log, "ignore") == []
+    with np.errstate(all="ignore"):
+        assert told(x.log) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="divide by zero"):
+            x.log()
+
+
+def test_numpy_s_own_warnings_stay_as_they_are() -> None:
+    (found,) = told(lambda: np.log(np.zeros(1)))
+    assert (found.filename, found.category) == (__file__, RuntimeWarning)
+
+
+TRAPS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": lambda x: gg.where(x > 0, x.sqrt(), 0.0),
+    "power": lambda x: gg.where(x > 0, x**0.5, 0.0),
+    "divide": lambda x: gg.where(x > 0, x / x, 0.0),
+    "masked_fill": lambda x: (x.log() * x).masked_fill(x <= 0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_hidden_branch_is_recognised_at_its_line_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    f = TRAPS[name]
+
+    def twice() -> None:
+        for _ in range(2):
+            x = gg.tensor([0.0, 4.0], requires_grad=True)
+            f(x).sum().backward()
+            assert np.isnan(x.grad.numpy()).tolist() == [True, False]
+
+    (found,) = [one for one in told(twice) if one.category is errors.HiddenBranchWarning]
+    assert (found.filename, found.lineno) == (__file__, f.__code__.co_firstlineno)
+    assert "is NaN in 1 places, the first at [0]" in str(found.message)
+    assert "safe_where(mask, f, x)" in str(found.message)
+
+
+def test_a_nan_of_another_kind_is_no_hidden_branch() -> None:
+    def backward() -> None:
+        x = gg.tensor([0.0, 4.0], requires_grad=True)
+        x.sqrt().sum().backward()  # infinite, and meant
+
+    assert [one.category for one in told(backward)] == [RuntimeWarning]
+
+
+# Numbers that are far out, and results that are finite all the same.
+FINE: dict[str, Callable[[Any], Any]] = {
+    "sigmoid": F.sigmoid,
+    "softplus": F.softplus,
+    "gelu": F.gelu,
+    "logsigmoid": F.logsigmoid,
+    "log_softmax": lambda x: F.log_softmax(x, 0),
+    "layer_norm of equals": lambda x: F.layer_norm(x * 0, (3,)),
+    "normalize 0": lambda x: F.normalize(x * 0, dim=0),
+    "norm of 0": lambda x: gg.linalg.norm(x * 0),
+    "safe_where": lambda x: gg.safe_where(x > 0, gg.sqrt, x),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_there_is_no_false_warning(name: str) -> None:
+    def both() -> None:
+        x = gg.tensor([-1e4, 0.0, 1e4], requires_grad=True)
+        FINE[name](x).sum().backward()
+        assert np.isfinite(x.grad.numpy()).all()
+
+    assert told(both) == []

@@ -74,7 +74,7 @@ def untraced(hook: Callable[..., Any], otherwise: Callable[..., Any] = lambda *a
     """
     if "torch._dynamo" not in sys.modules:
         return hook
-    compiler = _torch().compiler
+    compiler = pytorch().compiler
     apart = compiler.disable(hook)
 
     @functools.wraps(hook)

@@ -129,6 +129,28 @@ def test_drawing_leaves_a_module_as_it_was():
     assert all(module._hooks is None for module in model.modules())
 
 
+def test_a_step_that_is_drawn_with_inputs_is_undone():
+    weight = gg.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = gg.optim.SGD([weight], lr=0.1, momentum=0.9)
+
+    def step(x):
+        loss = (weight * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    drawing = gg.draw(step, gg.ones(2))
+    assert drawing.graph.notes == ["No gradients: a backward() within has freed the graph."]
+    assert (weight.tolist(), weight.grad) == ([1.0, 2.0], None)
+    step(gg.ones(2))
+    assert np.allclose(weight.tolist(), [0.9, 1.9]), "no momentum is left of the step that was drawn"
+
+
+def test_the_variable_of_a_drawing_is_not_that_of_the_last_op():
+    picture = gg.draw(nn.Linear(2, 2), gg.ones(1, 2))
+    assert [node.name for node in picture.graph.nodes if node.root] == ["result"]
+
+
 def test_depth_and_opened_decide_what_is_open():
     model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 1))
     x = gg.ones(1, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glassgrad import errors, provenance
 from glassgrad.compile.api import Compiled
@@ -17,13 +17,16 @@ from glassgrad.explanation.neurons import graph_of_neurons
 from glassgrad.explanation.scope import Scope
 from glassgrad.explanation.step_graph import graph_of_step
 
+if TYPE_CHECKING:
+    from glassgrad.scalar import Value
+
 VIEWS = ("ops", "layers", "neurons", "sweeps")
 _READABLE = 60
 """Modules are opened as long as no more boxes than this are to be seen."""
 
 
 def draw(
-    what: Tensor | Callable[..., Any],
+    what: Tensor | Value | Callable[..., Any],
     *inputs: Any,
     view: str = "ops",
     depth: int | None = None,
@@ -38,9 +41,9 @@ def draw(
     statistics, the user's line. In the page (`.html`, and in notebooks) a click on a module opens and shuts it.
 
     Args:
-        what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs` and
-            leaves parameters, buffers and random numbers as they were; or a compiled function that was called, whose
-            program is drawn.
+        what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs`, and
+            whose tensors, modules, optimizers and random numbers are put back afterwards; or a compiled function that
+            was called, whose program is drawn.
         inputs: arguments; numbers and arrays of floats get gradients. Keyword arguments are passed on.
         view: "ops"; "layers", with modules shut; "neurons", a network of linear layers number by number; or "sweeps",
             the passes of forward mode from each input beside the one of reverse mode.

@@ -13,7 +13,6 @@ from glassgrad.drawing.graph import Edge, Graph, Node, Path, Sweep, numbers_of
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.node import Freed, unpack
 from glassgrad.engine.node import Node as TapeNode
-from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation import formulas
 from glassgrad.explanation.record import Applied, Names, Record, Spy, Traced, arguments, record_of, slope, trace
@@ -55,12 +54,11 @@ class _PathSpy(Spy):
 
 
 def of_call(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Ops, Traced]:
-    """Run a function; parameters, buffers and random numbers are as before afterwards."""
+    """Run a function; the tensors, modules and optimizers that it can see are as before afterwards."""
     scope = Scope.of_call(function, arguments(function, args, options))
     spy = _PathSpy()
     spy.calls = ModuleCalls(scope.modules)
-    state = scope.state()
-    before = Snapshot(tensors=state, gradients=state, randoms=True)
+    before = scope.snapshot()
     try:
         with spy.calls.seen():
             call = trace(function, args, options, spy)
@@ -234,7 +232,8 @@ def graph_of(ops: Ops) -> Graph:
     graph = Graph(ops.name, maker.nodes, maker.edges, dict(ops.kinds))
     graph.place_leaves()
     if ops.seen is None:
-        graph.notes.append("No gradients: the result is not one number.")
+        freed = "a backward() within has freed the graph" if _is_freed(ops) else "the result is not one number"
+        graph.notes.append(f"No gradients: {freed}.")
     return graph
 
 

@@ -211,10 +211,15 @@ class Names:
         taken = set(self.of.values())
         count = 0
         inner = _inner(applied)
+        frame = (
+            provenance.user_frame()
+        )  # the line that asks: what a module is drawn on is not what its result is called
+        asking = frame.f_code, frame.f_lasti
         for entry in applied:
             if entry.node in self.of:
                 continue
-            variable = None if entry.node in inner else entry.node.place.variable
+            unnamed = entry.node in inner or (entry.node.code, entry.node.lasti) == asking
+            variable = None if unnamed else entry.node.place.variable
             if entry.node is last and variable is None:
                 variable = _identifier(getattr(function, "__name__", "result"))
             if variable is None or not variable.isidentifier():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 
 _MOST = 1000  # entries of a list that are looked at
@@ -22,12 +23,14 @@ class Scope:
         tensors: names of leaves, and of the nodes of the tape that made the others.
         arrays: names of the arrays of tensors, by id.
         modules: the outermost modules with their names; that of the function itself is empty.
+        optimizers: those among the variables.
     """
 
     def __init__(self) -> None:
         self.tensors: dict[Any, str] = {}
         self.arrays: dict[int, str] = {}
         self.modules: list[tuple[str, Any]] = []
+        self.optimizers: list[Any] = []
 
     @classmethod
     def of_call(cls, function: Any, arguments: Mapping[str, Any]) -> Scope:
@@ -66,6 +69,8 @@ class Scope:
             self.arrays.setdefault(id(value), name)
         elif _is_module(value):
             self._look_module(name, value)
+        elif hasattr(value, "param_groups"):
+            self.optimizers.append(value)
         else:
             for inner, entry in _entries(name, value):
                 if isinstance(entry, Tensor) or _is_module(entry):
@@ -83,10 +88,10 @@ class Scope:
         self.arrays.setdefault(id(tensor.array), name)  # alive: the tensor is, as long as the caller holds it
         self.tensors.setdefault(tensor if tensor.node is None else tensor.node, name)
 
-    def state(self) -> list[Any]:
-        """Return the parameters and buffers of the modules."""
-        found = [tensor for _, module in self.modules for tensor in [*module.parameters(), *module.buffers()]]
-        return list({id(tensor): tensor for tensor in found}.values())
+    def snapshot(self) -> Snapshot:
+        """Save everything that was found, and the random numbers to come, to be put back after a call."""
+        found = [key for key in self.tensors if isinstance(key, Tensor)]
+        return Snapshot(tensors=found, gradients=found, states=self.optimizers, randoms=True)
 
 
 def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:

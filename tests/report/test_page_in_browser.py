@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from glassgrad.train import write_report
+import glassgrad as gg
+from glassgrad.train import Callback, Trainer, TrainingConfig, write_report
+from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.show.page_server import PageServer
 from tests.report.made_runs import PLANTED, made_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
@@ -132,3 +137,42 @@ def test_axe_finds_nothing_and_a_phone_is_wide_enough(
         page.evaluate(AXE.read_text())
         found = page.evaluate("axe.run()")["violations"]
         assert not [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
+
+
+class _Slowly(Callback):
+    every = 1
+
+    def on_step_end(self, run: Any) -> None:
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_page_follows_a_training_and_stops_it(browser: Any, tmp_path: Path) -> None:
+    x = gg.randn(64, 2)
+    loader = gg.utils.data.DataLoader(gg.utils.data.TensorDataset(x, (x[:, 0] > 0).long()), batch_size=8)
+    model = gg.nn.Linear(2, 2)
+    config = TrainingConfig(epochs=2_000, engine="eager", log_every=5, progress="none", run_dir=str(tmp_path / "run"))
+    optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+    trainer = Trainer(model, optimizer, gg.nn.functional.cross_entropy, loader, config=config, callbacks=[_Slowly()])
+    results: list[Any] = []
+    training = threading.Thread(target=lambda: results.append(trainer.fit()))
+    training.start()
+    while (
+        not (tmp_path / "run" / "metrics.jsonl").exists() or len(read_metrics(tmp_path / "run" / "metrics.jsonl")) < 4
+    ):
+        time.sleep(0.05)
+    with PageServer(tmp_path / "run") as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        page = browser.new_page()
+        page.goto(server.url)
+        steps = page.locator(".tile", has_text="steps").locator("dd")
+        first = steps.inner_text()
+        page.wait_for_function("first => document.querySelectorAll('.tile dd')[1].textContent !== first", arg=first)
+        page.get_by_role("button", name="stop the run").click()
+        page.get_by_text("The run is not running: stopped.").wait_for()
+        page.close()
+        server.shutdown()
+        serving.join()
+    training.join()
+    assert not results[0].finished

@@ -13,6 +13,7 @@ export function short(value: number): string {
 }
 
 export function percent(value: number): string {
+  if (value === 0) return "0 %";
   return `${(100 * value).toFixed(value < 0.1 ? 1 : 0)} %`;
 }
 

@@ -179,7 +179,7 @@ class HistogramsView {
       this.root,
       h("h3", { id: "histograms-title" }, "Histograms over the steps"),
       h("p", { class: "note" }, "Brighter, the larger the share of the entries; a click chooses the step that is drawn beside."),
-      h("div", { class: "controls" }, labelled("of the", kind), labelled("of", this.picker)),
+      h("div", { class: "controls" }, labelled("histograms of", kind), labelled("layer", this.picker)),
       h("div", { class: "grid wide" }, this.map.root, h("div", {}, this.bars, this.caption)),
     );
     this.draw();

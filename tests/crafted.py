@@ -1,4 +1,4 @@
-"""Descriptions that nobody of ours has written, for tests of files that are read with care."""
+"""Crafted file descriptions, for tests of robust reading."""
 
 from __future__ import annotations
 

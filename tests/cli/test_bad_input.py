@@ -1,4 +1,4 @@
-"""Every foreseen mistake: one line on stderr, a non-zero exit code, and not a file made."""
+"""Every foreseen mistake: one line on stderr, a non-zero exit code, and no file written."""
 
 from __future__ import annotations
 

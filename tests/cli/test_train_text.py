@@ -1,4 +1,4 @@
-"""`glassgrad train text`, and drawing from models of text and of whole words, as a user meets them."""
+"""`glassgrad train text`, and sampling from models of text and of whole words, as a user meets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as windows of tokens, and the files that are turned down."""
+"""A text as windows of tokens, and files that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading word lists: what is put right, and what is turned down with which words."""
+"""Reading word lists: what is normalised, and what is refused with which message."""
 
 from __future__ import annotations
 

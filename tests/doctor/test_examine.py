@@ -1,4 +1,4 @@
-"""`examine` and `examine_data`: what is tried before training, in both libraries, and that nothing stays of it."""
+"""`examine` and `examine_data`: the experiments before training, in both libraries, and that they restore the model."""
 
 from __future__ import annotations
 

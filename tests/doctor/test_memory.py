@@ -1,4 +1,4 @@
-"""`memory`: bytes kept for the backward pass by line, graphs that grow, and that nothing stays of the steps."""
+"""`memory`: bytes saved for the backward pass by line, graphs that grow, and that the steps are undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's makers of tensors say about memory: taken where it asks for what there is anyway, else refused."""
+"""Arguments of PyTorch's tensor factories about memory: accepted if they ask for the only kind, else refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`x.unsqueeze_(0)` and its kin: the tensor itself has another shape, as in PyTorch, for whoever looks at it."""
+"""`x.unsqueeze_(0)` and related methods: the tensor itself changes its shape, as in PyTorch, for all its holders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions with their whole signatures: every keyword, with all the values that mean something.
+"""Calls of NumPy's functions with their whole signatures: every keyword, with all meaningful values.
 
 `TABLE` holds for each function its positional arguments, in several versions, and for each keyword what may be there.
 An ndarray among the positional ones becomes a tensor.

@@ -1,4 +1,4 @@
-"""Places that no array has: functions with PyTorch's names refuse negative ones, NumPy's and x[index] count them.
+"""Negative indices: functions with PyTorch's names refuse them, NumPy's and x[index] count from the end.
 
 What is refused, and what is not, is asked of PyTorch itself.
 """

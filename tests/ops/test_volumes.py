@@ -1,4 +1,4 @@
-"""Convolution and pooling over three dimensions, adaptive maxima and the way back, against PyTorch."""
+"""Convolution and pooling over three dimensions, adaptive maxima and unpooling, against PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`add_param_group` with a schedule attached: as in PyTorch where it works there, and in the same spirit where not."""
+"""`add_param_group` with a schedule attached: as in PyTorch where that works, and consistently where it does not."""
 
 from __future__ import annotations
 

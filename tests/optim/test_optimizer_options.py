@@ -1,4 +1,4 @@
-"""What optimizers refuse, up to where they do not; large parameters; states that do not fit; clipped updates."""
+"""The limits of optimizers' options, from both sides; large parameters; states that do not fit; clipped updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schedules refuse, up to where they do not, and what they begin with."""
+"""The limits of schedules' options, from both sides, and their initial rates."""
 
 from __future__ import annotations
 

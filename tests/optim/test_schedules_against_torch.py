@@ -1,4 +1,4 @@
-"""Every schedule over 100 steps against PyTorch's, stopped and taken up again, and under compilation."""
+"""Every schedule over 100 steps against PyTorch's, stopped and resumed, and under compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever puts a check off says why, beside it: linters, the formatter, the type checker, tests that skip."""
+"""Whatever disables a check (linter, formatter, type checker, skipped test) gives its reason beside it."""
 
 from __future__ import annotations
 

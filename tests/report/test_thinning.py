@@ -1,4 +1,4 @@
-"""Fewer points of long curves: what is lost, and what never is."""
+"""Thinning of long curves: which points may be dropped, and which never are."""
 
 from __future__ import annotations
 

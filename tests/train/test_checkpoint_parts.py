@@ -1,4 +1,4 @@
-"""`Checkpoint` in a loop of one's own: stopped in the middle of an epoch and resumed, it ends as if never stopped."""
+"""`Checkpoint` in a custom loop: stopped in the middle of an epoch and resumed, it ends as if never stopped."""
 
 from __future__ import annotations
 

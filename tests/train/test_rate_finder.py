@@ -1,4 +1,4 @@
-"""The learning-rate finder: what it suggests can be trained with, and nothing stays of the search."""
+"""The learning-rate finder: its suggestion trains, and the search undoes its effects."""
 
 from __future__ import annotations
 

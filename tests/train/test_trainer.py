@@ -1,4 +1,4 @@
-"""`Trainer` against a loop written out by hand, and each of its options against what it stands for."""
+"""`Trainer` against a hand-written loop, and each of its options against its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader: what it gives, in which order, where it goes on, and what it refuses."""
+"""The loader: its batches, their order, where it resumes, and what it refuses."""
 
 from __future__ import annotations
 

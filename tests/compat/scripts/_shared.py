@@ -1,4 +1,4 @@
-"""What several scripts begin with: equal weights and data in both libraries, and a training loop that prints."""
+"""Shared by several scripts: equal weights and data in both libraries, and a training loop that prints."""
 
 import numpy as np
 import torch

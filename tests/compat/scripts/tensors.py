@@ -1,4 +1,4 @@
-"""What people do with tensors in passing."""
+"""Common small operations on tensors."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Guards by themselves: each kind of place, what counts as the same there, and what is said when it is not."""
+"""Guards by themselves: each kind of place, when its values count as equal, and the reason given when they do not."""
 
 from __future__ import annotations
 

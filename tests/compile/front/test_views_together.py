@@ -1,4 +1,4 @@
-"""Views that loops can read one by one, and that no loop can read side by side: such values are copied first."""
+"""Views that a loop nest can read one at a time but not together: such values are copied first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names network written out in small steps, each with a name: what the readable source is tested on."""
+"""The names network in small named steps, for tests of the readable source."""
 
 from __future__ import annotations
 

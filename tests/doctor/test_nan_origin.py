@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import doctor, errors, nn
+from glassgrad import doctor, nn
 from glassgrad.nn import functional as F
 
 
@@ -85,7 +85,40 @@ def test_a_healthy_step_changes_nothing() -> None:
     assert not gg.is_anomaly_enabled()
 
 
-def test_models_of_pytorch_are_sent_to_pytorch() -> None:
+def test_models_of_pytorch_are_looked_at_op_by_op() -> None:
     torch = pytest.importorskip("torch", reason="the model is PyTorch's")
-    with pytest.raises(errors.KindError, match=r"torch\.autograd\.detect_anomaly"):
-        doctor.nan_origin(torch.nn.Linear(2, 1), (None, None), None)
+
+    class Root(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            square = (x - x) ** 2
+            return x + torch.where(square > 0, square.sqrt(), torch.zeros(()))
+
+    class Mask(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + torch.tensor([1.0, 0.0, 1.0]).log()
+
+    def origin(last: Any, loss_fn: Any, **options: Any) -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3), last)
+        optimizer = torch.optim.Adam(model.parameters(), eps=options.pop("eps", 1e-8))
+        before = [p.detach().clone() for p in model.parameters()]
+        batch = torch.randn(6, 4), torch.tensor([0, 2, 2, 0, 0, 2])
+        found = doctor.nan_origin(model, batch, loss_fn, optimizer, **options)
+        assert all(map(torch.equal, before, model.parameters()))
+        assert not optimizer.state
+        return found
+
+    entropy_ = torch.nn.functional.cross_entropy
+    same = torch.nn.Identity()
+    assert origin(same, entropy_) is None
+    found = origin(same, lambda o, _: (o - 100).sqrt().sum())
+    assert (found.rule, found.remedy.split(":")[0]) == ("NaN in the forward pass of the loss", "sqrt(x.clamp(min=eps))")
+    found = origin(Root(), entropy_)
+    assert found.rule == "NaN in the backward pass"
+    assert "the backward pass of sqrt" in found.what
+    assert "in 1 (Root) made 18 of 18 elements NaN, the first at [0, 0], of 0, 0" in found.what
+    assert Path(__file__).name in found.where
+    assert origin(same, lambda o, y: entropy_(o * 0, y), eps=0.0).rule == "NaN in the step of Adam"
+    assert "log at" in origin(Mask(), entropy_, inf=True).what
+    assert origin(Mask(), entropy_, inf=True, allow=["1"]) is None
+    assert origin(Mask(), entropy_) is None

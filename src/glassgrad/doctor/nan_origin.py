@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection
 from typing import Any
 
-from glassgrad import errors
 from glassgrad.doctor import library
 from glassgrad.doctor.aside import aside
 from glassgrad.doctor.facts import Finding
@@ -32,7 +32,7 @@ def nan_origin(
     gradients, running statistics, the optimizer's state and random numbers.
 
     Args:
-        model: a module of ours, called with the inputs.
+        model: a module of ours or of PyTorch's, called with the inputs.
         batch: (inputs, targets).
         loss_fn: called with the output and the targets; returns the loss.
         optimizer: takes the step, if given.
@@ -45,7 +45,6 @@ def nan_origin(
         to write instead.
 
     Raises:
-        KindError: for a PyTorch model, whose own `torch.autograd.detect_anomaly` does this.
         ArgumentError: a name in `allow` that is neither an op nor a module.
 
     Example:
@@ -58,16 +57,16 @@ def nan_origin(
         >>> gg.doctor.nan_origin(model, batch, gg.nn.functional.mse_loss) is None
         True
     """
-    if library.is_torch(model):
-        raise errors.NAN_ORIGIN_OF_TORCH(given=type(model).__name__)
     allow = checked(model, allow)
     inputs, targets = batch
     for name, value in (("inputs", inputs), ("targets", targets)):
-        if has_bad(value, inf):
-            return held(f"NaN in the {name}", f"the {name} hold", library.values(value), DATA, inf)
+        if has_bad(library.numbers(value), inf):
+            return held(f"NaN in the {name}", f"the {name} hold", library.numbers(value), DATA, inf)
     for name, parameter in model.named_parameters():
-        if has_bad(parameter, inf):
-            return held("NaN in a parameter", f"{name} holds", parameter.array, CHECKPOINT, inf)
+        if has_bad(library.numbers(parameter), inf):
+            return held("NaN in a parameter", f"{name} holds", library.numbers(parameter), CHECKPOINT, inf)
+    if library.is_torch(model):
+        return _of_torch(model, lambda: loss_fn(model(inputs), targets), optimizer, inf, allow)
     before = None if optimizer is None else Snapshot(states=[optimizer])
 
     def step() -> Any:
@@ -85,3 +84,17 @@ def nan_origin(
     finally:
         if before is not None:
             before.restore()
+
+
+def _of_torch(
+    model: Any, forward: Callable[[], Any], optimizer: Any, inf: bool, allow: Collection[str]
+) -> Finding | None:
+    from glassgrad.doctor.nans.torch_again import TorchAgain
+
+    before = None if optimizer is None else copy.deepcopy(optimizer.state_dict())
+    try:
+        with aside(model):
+            return TorchAgain(model, inf=inf, allow=allow).run(forward, optimizer)
+    finally:
+        if optimizer is not None:
+            optimizer.load_state_dict(before)

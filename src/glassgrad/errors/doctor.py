@@ -37,11 +37,6 @@ PICTURE_EMPTY = Message(
     "{owner}: there is nothing to draw, {reason}.\nNext: {next}.",
 )
 PICTURE_NAMES = Message(ArgumentError, "{owner}: no {what} is called {given!r}; there are {known}.")
-NAN_ORIGIN_OF_TORCH = Message(
-    KindError,
-    "nan_origin takes a step of a model of ours; given PyTorch's {given}.\n"
-    "Next: take the step under torch.autograd.detect_anomaly(), or watch the loop with doctor.watch.",
-)
 NAN_ALLOW = Message(
     ArgumentError,
     "allow: {given!r} is neither an op nor a module of the model; its modules: {modules}.\n"

@@ -1,15 +1,15 @@
-"""`python -m benchmarks all`, or some of w1-w5 names overhead ops trainer: run, print; --write keeps the result."""
+"""`python -m benchmarks all`, or some of w1-w5 names overhead ops trainer doctor: run, print; --write keeps it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import harness, names, op_overhead, ops, picture, quiet, results, trainer
+from benchmarks import harness, names, op_overhead, ops, picture, quiet, results, trainer, watching
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
-OTHERS = {"names": names, "overhead": op_overhead, "ops": ops, "trainer": trainer}
+OTHERS = {"names": names, "overhead": op_overhead, "ops": ops, "trainer": trainer, "doctor": watching}
 
 
 def arguments() -> argparse.Namespace:

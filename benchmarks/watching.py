@@ -1,0 +1,114 @@
+"""What `doctor.watch` costs over a loop that nobody watches: W2, compiled, each preset in turn with the plain loop.
+
+One process and one compiled step: plain, economy, plain, standard, and so on for some rounds. A watched turn begins a
+watch of its own, so that its first steps, which are sampled whatever they cost, are part of what is measured. Each turn
+is held against the plain one right before it, and the median of these ratios counts: of the time by the clock, and of
+the processor's time, which other programs disturb less. Python calls are counted of steps that are not sampled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import sys
+import time
+from typing import Any
+
+from benchmarks import results
+from benchmarks.workloads import WORKLOADS
+
+LIMITS = {"economy": 1.03, "standard": 1.10}
+TITLE = "What doctor.watch costs over the plain loop, W2 compiled"
+STEPS = 300
+
+
+class Loop:
+    """The compiled step of W2, its model and its batches."""
+
+    def __init__(self) -> None:
+        import importlib
+
+        import glassgrad as gg
+
+        package = WORKLOADS["w2"].package
+        peer = importlib.import_module(f"{package}.glassgrad_peer")
+        batches = importlib.import_module(f"{package}.problem").batches()
+        self.data = [tuple(gg.tensor(part) for part in batch) for batch in zip(*batches, strict=True)]
+        self.model, self.optimizer, loss_fn = peer.parts()
+        model, optimizer = self.model, self.optimizer
+
+        def step(images: Any, labels: Any) -> Any:
+            loss = loss_fn(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        self.step = gg.compile(step)
+        self.run(3)
+
+    def run(self, steps: int) -> None:
+        """Make steps, and wait for the last."""
+        loss = None
+        for at in range(steps):
+            loss = self.step(*self.data[at % len(self.data)])
+        assert loss is not None
+        loss.item()
+
+    def watched(self, preset: str | None) -> contextlib.AbstractContextManager[Any]:
+        """Return a watch, or nothing for a plain turn."""
+        from glassgrad.doctor import watch
+
+        if preset is None:
+            return contextlib.nullcontext()
+        return watch(self.model, self.optimizer, preset=preset, report=False)
+
+    def turn(self, preset: str | None, steps: int) -> tuple[float, float, int]:
+        """Return the seconds by the clock and of the processor, and how many steps were sampled."""
+        clock, processor = time.perf_counter(), time.process_time()
+        with self.watched(preset) as seen:
+            self.run(steps)
+        spent = time.perf_counter() - clock, time.process_time() - processor
+        return *spent, 0 if seen is None else len(seen.data)
+
+    def calls(self, preset: str | None) -> int:
+        """Return how many Python functions a step calls that is not sampled."""
+        count = 0
+
+        def told(_frame: Any, event: str, _argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        with self.watched(preset) as seen:
+            self.run(20)
+            while seen is not None and seen.sampling:
+                self.run(1)
+            sys.setprofile(told)
+            try:
+                self.step(*self.data[0])
+            finally:
+                sys.setprofile(None)
+        return count
+
+
+def measure(threads: int | None, rounds: int, steps: int = STEPS) -> tuple[str, str, dict[str, Any]]:
+    """Title, text and raw numbers; `threads` is what the compiled step chooses."""
+    loop = Loop()
+    ratios: dict[str, list[tuple[float, float, int]]] = {preset: [] for preset in LIMITS}
+    for _ in range(rounds):
+        for preset, found in ratios.items():
+            plain, watched = loop.turn(None, steps), loop.turn(preset, steps)
+            found.append((watched[0] / plain[0], watched[1] / plain[1], watched[2]))
+    bare = loop.calls(None)
+    rows, verdicts, data = [], [], {}
+    for preset, found in ratios.items():
+        clock, processor, samples = (statistics.median(column) for column in zip(*found, strict=True))
+        calls = loop.calls(preset) - bare
+        rows.append([preset, f"{clock:.3f}", f"{processor:.3f}", f"{samples:.0f} of {steps}", f"{calls}"])
+        met = "met" if clock <= LIMITS[preset] else "missed"
+        verdicts.append(f"- {preset} at most {LIMITS[preset]:.2f} of the plain loop: {clock:.3f}, {met}")
+        data[preset] = {"ratios": found, "calls": calls}
+    heads = ["preset", "time", "processor time", "sampled steps", "more Python calls in a step"]
+    table = results.markdown_table(heads, rows)
+    text = f"{table}\n\nRatios to the plain loop, medians of {rounds} turns of {steps} steps.\n\n" + "\n".join(verdicts)
+    return TITLE, text, data

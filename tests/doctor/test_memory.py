@@ -133,3 +133,28 @@ def test_numbers_of_losses_do_not_grow() -> None:
     found = memory(step, steps=3, report=False)
     assert found.growth == (0, 0)
     assert "nothing here looks wrong" in str(found)
+
+
+def test_a_step_of_pytorch_keeps_what_its_hooks_on_saved_tensors_see() -> None:
+    torch = pytest.importorskip("torch", reason="steps of PyTorch are measured as well")
+    x = torch.ones(100, 50)
+    w, v = torch.ones(50, 20, requires_grad=True), torch.ones(20, 4, requires_grad=True)
+
+    def step() -> None:
+        hidden = torch.tanh(x @ w)
+        scores = torch.exp(hidden @ v)
+        scores.sum().backward()
+
+    found = memory(step, report=False)
+    assert [(row.variable, row.op, row.bytes) for row in found.rows] == [
+        ("hidden", "tanh", 100 * 20 * 4),
+        ("scores", "exp", 100 * 4 * 4),
+    ]
+    assert found.held == (100 * 50 + 20 * 4) * 4  # x for the gradient of w, v for that of hidden
+    model = torch.nn.Linear(50, 3)
+
+    def learns() -> None:
+        torch.nn.functional.mse_loss(model(x), torch.zeros(100, 3)).backward()
+
+    assert memory(learns, report=False).total > 0
+    assert model.weight.grad is None

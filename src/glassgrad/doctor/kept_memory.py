@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from glassgrad.compile.report import count
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.step_aside import StepAside, arrays_in, eagerly, written_as
+from glassgrad.doctor.torch_run import is_torch_run
 from glassgrad.doctor.wording import lines
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher
@@ -85,7 +86,8 @@ def memory(
     variables. A compiled step runs eagerly, without its program.
 
     Args:
-        step: a function that trains, or only computes a loss; it may be compiled.
+        step: a function that trains, or only computes a loss; it may be compiled, or PyTorch's, of which one
+            step is run and no growth is looked for.
         args: its arguments.
         steps: with two or more, ops of one step that are alive after the next one are a graph that grows.
         report: print the results, to `file` or standard output.
@@ -100,6 +102,11 @@ def memory(
         >>> found.total, [(row.op, row.bytes) for row in found.rows], w.grad is None
         (8000, [('tanh', 8000)], True)
     """
+    if is_torch_run(step, args):
+        found = _of_torch(step, args)
+        if report:
+            print(found, file=file or sys.stdout)
+        return found
     aside = StepAside(step, args)
     watch = _Watch(aside)
     generations: list[list[weakref.ref[Node]]] = []
@@ -131,6 +138,14 @@ def memory(
     if report:
         print(found, file=file or sys.stdout)
     return found
+
+
+def _of_torch(step: Callable[..., Any], args: Sequence[Any]) -> Memory:
+    from glassgrad.doctor.torch_memory import kept_by
+
+    rows, held, tensors = kept_by(step, args)
+    kept = tuple(sorted((Kept(*row) for row in rows), key=lambda row: -row.bytes))
+    return Memory(kept, sum(row.bytes for row in kept), held, tensors)
 
 
 def _planned(step: Any) -> int | None:

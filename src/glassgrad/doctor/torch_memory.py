@@ -1,0 +1,89 @@
+"""What PyTorch's backward pass keeps alive, by the user's line: hooks on saved tensors see each as it is kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from glassgrad import provenance
+from glassgrad.doctor.graph import canonical
+from glassgrad.doctor.torch_graph import mode_of
+from glassgrad.doctor.torch_run import TorchAside
+
+Row = list[Any]
+
+
+def kept_by(step: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Row], int, int]:
+    """Run a step of PyTorch's, put everything back, and return what was kept when a backward pass began.
+
+    Rows are [place, op, bytes, arrays]; then come the bytes that live anyway and how many tensors were kept.
+    """
+    graph = sys.modules["torch"].autograd.graph
+    with TorchAside(step, args) as aside:
+        seen = _Kept(aside.things)
+        with ExitStack() as stack:
+            stack.enter_context(graph.saved_tensors_hooks(seen.pack, lambda tensor: tensor))
+            stack.enter_context(mode_of(seen))
+            result = step(*args)
+            seen.settle()
+            del result
+    return seen.most
+
+
+class _Kept:
+    """Sums up what is packed until a backward pass begins, and holds the largest of these sums."""
+
+    def __init__(self, things: Sequence[tuple[str, Any]]) -> None:
+        self.most: tuple[list[Row], int, int] = ([], 0, 0)
+        self._op = ""
+        named = [thing for _, thing in things if hasattr(thing, "untyped_storage")]
+        for _, thing in things:
+            for of in ("parameters", "buffers"):
+                named += list(getattr(thing, of)()) if hasattr(thing, "named_parameters") and hasattr(thing, of) else []
+        self._anyway = {_storage(tensor).data_ptr() for tensor in named}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: dict[tuple[str, str | None, str], Row] = {}
+        self._counted: set[int] = set()
+        self._held = self._tensors = 0
+
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function, whose name is that of what it saves."""
+        name = getattr(function, "__name__", "")
+        if name == "backward":
+            self.settle()
+        before, self._op = self._op, self._op or canonical(name)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._op = before
+
+    def pack(self, tensor: Any) -> Any:
+        """Note a tensor that is kept, and keep it."""
+        storage = _storage(tensor)
+        self._tensors += 1
+        if storage.data_ptr() in self._counted:
+            return tensor
+        self._counted.add(storage.data_ptr())
+        if storage.data_ptr() in self._anyway:
+            self._held += storage.nbytes()
+            return tensor
+        frame = provenance.user_frame()
+        place = provenance.resolve(frame.f_code, frame.f_lasti)
+        row = self._rows.setdefault((str(place), place.variable, self._op), [place, self._op, 0, 0])
+        row[2] += storage.nbytes()
+        row[3] += 1
+        return tensor
+
+    def settle(self) -> None:
+        """Hold what is kept now if it is the most so far, and begin anew."""
+        if sum(row[2] for row in self._rows.values()) >= sum(row[2] for row in self.most[0]) and self._tensors:
+            self.most = list(self._rows.values()), self._held, self._tensors
+        self._begin()
+
+
+def _storage(tensor: Any) -> Any:
+    return tensor.untyped_storage()

@@ -326,6 +326,9 @@ def test_wrong_arguments_are_clear_errors() -> None:
         watch(net(gg), preset="cheap")
     with pytest.raises(gg.errors.KindError, match="watch expects a model"):
         watch(3)
+    for model, optimizer in ((net(gg), 3), (net(torch), gg.optim.SGD(net(gg).parameters(), lr=0.1))):
+        with pytest.raises(gg.errors.KindError, match="watch expects the optimizer that trains Sequential"):
+            watch(model, optimizer)
 
 
 @LIBRARIES

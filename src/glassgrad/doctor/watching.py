@@ -65,6 +65,9 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.MONITOR_EVERY(name="every", low=1, given=every)
         self.model = model
         self.optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,) if optimizer else ()
+        told = "register_step_pre_hook" if library.is_torch(model) else "step"
+        if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
+            raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
         self.calls = Calls()
         self.sampling = False
         self._preset = PRESETS[preset]

@@ -45,6 +45,11 @@ NAN_ALLOW = Message(
 )
 NAN_IN_STEP = Message(AutogradError, "step {step}: {rule}: {what}.\n{kept}\nNext: {advice}")
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
+WATCH_OPTIMIZER = Message(
+    KindError,
+    "watch expects the optimizer that trains {model}, of the same library, or a list of them; given {given}.\n"
+    "Next: doctor.watch(model, optimizer), or doctor.watch(model) alone.",
+)
 WATCH_HELD_OUT = Message(
     KindError, "held_out expects the loss of examples set aside as one number; given {given}. Next: take its mean()."
 )

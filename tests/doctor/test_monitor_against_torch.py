@@ -39,10 +39,13 @@ def test_both_libraries_give_the_same_record(name: str) -> None:
     assert here.parameters == there.parameters
     assert here.activations == there.activations
     assert here.kinds == there.kinds
+    rounding = here.gradient_std < 1e-12  # behind a bias in front of a batch norm: its sign is up to the library
     for field in FIELDS:
-        np.testing.assert_allclose(
-            getattr(here, field.name), getattr(there, field.name), rtol=1e-7, atol=1e-12, err_msg=field.name
-        )
+        ours_, theirs_ = getattr(here, field.name), getattr(there, field.name)
+        if field.name == "gradient_signed":
+            ours_, theirs_ = ours_[~rounding], theirs_[~rounding]
+        np.testing.assert_allclose(ours_, theirs_, rtol=1e-7, atol=1e-12, err_msg=field.name)
+    assert rounding.mean() < 0.5
     assert np.isfinite(here.total_norm_clipped).all()
     assert (here.total_norm_clipped < 0.5 + 1e-6).all()
 

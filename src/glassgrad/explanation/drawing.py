@@ -66,7 +66,7 @@ def draw(
         >>> picture
         <drawing of loss: 7 values; .save('graph.svg') or .html, .json>
         >>> [(node.name, node.value.text, node.gradient.text) for node in picture.graph.nodes if node.gradient]
-        [('x', '2.', '30.'), ('w', '-3.', '-20.'), ('v1', '-6.', '-10.'), ('v2', '-5.', '-10.'), ('loss', '25.', '1.')]
+        [('x', '2', '30'), ('w', '-3', '-20'), ('v1', '-6', '-10'), ('v2', '-5', '-10'), ('loss', '25', '1')]
     """
     if view not in VIEWS:
         raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))

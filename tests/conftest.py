@@ -8,6 +8,7 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("GLASSGRAD_FULL_TRACEBACK", "1")  # a failing test shows where in the library
 
 import gc
 import random

@@ -26,6 +26,7 @@ TOWER: tuple[str, ...] = (
     "ops",
     "linalg special",
     "engine.mode engine.node engine.views engine.writes engine.devices engine.absent engine.tree engine.printing",
+    "engine.notebook",
     "engine.tensor",
     "engine.tape engine.plain_walk engine.tangents engine.op_errors",
     "engine",

@@ -1,42 +1,283 @@
-"""Write the stubs of the packages whose names live in families: `python tools/stubs.py`; `make format` runs it.
+"""Write what type checkers and editors read of the package: `python tools/stubs.py`; `make format` runs it.
 
-A type checker does not see what `glassgrad._families` finds as the program runs. Each stub says the same from the same
-lists, and tests/repo/test_families.py holds every stub against what this script writes.
+A type checker does not see what is put together as the program runs: the names of packages whose files are families
+(`glassgrad._families`), the functions of the op table, the methods of `Tensor`. Each stub says the same, from the same
+lists and from the functions themselves (`signatures.py`); tests/repo/test_families.py and tests/types hold every stub
+against what this script writes.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import re
+import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVED = ("nn", "nn.functional", "optim", "optim.lr_scheduler", "train")
-HEAD = """\
-# ruff: noqa: F403 - the lists of names are those of the families
-# Written by tools/stubs.py from `__all__` of each family.
+PACKAGE = ROOT / "src" / "glassgrad"
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from tools import signatures  # noqa: E402 - found by the line above, where this file is run as a script
+
+SERVED = ("nn", "optim", "optim.lr_scheduler", "train")
+GATHERED = ("data", "func")
+FAMILIES = """\
+# Written by tools/stubs.py from the lists of public names.
+"""
+LIVE = """\
+# Written by tools/stubs.py from the functions as they are when the library runs.
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import DTypeLike
+"""
+TYPES = ("Device", "Ints", "Number", "Sizes", "TensorOrArray", "Tensors")
+ALIASES = """\
+from glassgrad.engine.devices import device
+from glassgrad.engine.node import Node
+from glassgrad.engine.random import Generator
+from glassgrad.engine.tensor import Tensor, TensorLike
+
+Device: TypeAlias = device | str | builtins.int | None
+Ints: TypeAlias = builtins.int | Sequence[builtins.int]
+Number: TypeAlias = builtins.complex | np.number[Any] | np.bool_
+Sizes: TypeAlias = builtins.int | Sequence[builtins.int | None] | None
+Tensors: TypeAlias = TensorLike | Sequence[TensorLike]
+TensorOrArray = TypeVar("TensorOrArray", Tensor, npt.NDArray[Any])
 """
 
 
-def stub(name: str) -> str:
-    """Return the stub of a module below `glassgrad`."""
+# --- packages whose names live in families --------------------------------------------------------
+
+
+def families(name: str) -> str:
+    """Return the stub of a package below `glassgrad` whose names live in families."""
     module = importlib.import_module(f"glassgrad.{name}")
     from glassgrad._families import FOUND
 
-    families = FOUND[module.__name__]
-    lines = [f"from {families.package} import {one} as {one}" for one in sorted(families.modules)]
-    stars = {home: f"from {home} import *" for home, _ in families.listed()}
-    single = [(home, f"from {home} import {one} as {one}") for one, home in (families.elsewhere or {}).items()]
-    return HEAD + "\n".join([*lines, *(line for _, line in sorted([*stars.items(), *single]))]) + "\n"
+    found = FOUND[module.__name__]
+    homes = {one: home for one, home in found.homes.items() if not one.startswith("_")}
+    return FAMILIES + _imports({**dict.fromkeys(found.modules, found.package), **homes})
 
 
-def path_of(name: str) -> Path:
-    """Return the file of a stub, beside what it speaks of."""
-    base = ROOT / "src" / "glassgrad" / name.replace(".", "/")
-    return base / "__init__.pyi" if base.is_dir() else base.with_suffix(".pyi")
+def gathered(name: str) -> str:
+    """Return the stub of a package below `glassgrad` that imports what its `__all__` lists."""
+    module = importlib.import_module(f"glassgrad.{name}")
+    return FAMILIES + _imports({one: getattr(module, one).__module__ for one in module.__all__})
+
+
+def _imports(homes: Mapping[str, str]) -> str:
+    """Import names from their homes; `as` says that they are public here."""
+    return "".join(f"from {home} import {name} as {name}\n" for home, name in sorted((h, n) for n, h in homes.items()))
+
+
+# --- functions that are made as the library runs --------------------------------------------------
+
+
+@cache
+def methods() -> str:
+    """Return what `Tensor` has beside its class body: operators, ops and conversions, in one class it inherits from."""
+    import glassgrad.public as _complete  # noqa: F401 - gives `Tensor` its methods
+    from glassgrad.engine.absent import Absent
+    from glassgrad.engine.tensor import Tensor
+
+    body: list[str] = []
+    results: list[FunctionType] = []
+    for name in sorted(set(vars(Tensor)) - _written_out("engine/tensor.py", "Tensor") - _PYTHONS):
+        value = vars(Tensor)[name]
+        if isinstance(value, property):
+            body += ["@property", f"def {name}(self) -> {_PROPERTIES[name]}: ..."]
+        elif isinstance(value, FunctionType):
+            body += signatures.functions(name, value, method=True)
+            results.append(value)
+        elif not isinstance(value, Absent):
+            raise TypeError(f"Tensor.{name} is a {type(value).__name__}: say in tools/stubs.py what it is")
+    text = "\n".join([*_named_tuples(results), "", "class TensorMethods:", *(f"    {line}" for line in body)])
+    return LIVE + ALIASES + text + "\n"
+
+
+_PROPERTIES = {
+    "device": "device", "is_cuda": "builtins.bool", "is_cpu": "builtins.bool", "retains_grad": "builtins.bool",
+    "is_sparse": "builtins.bool", "itemsize": "builtins.int",
+}  # fmt: skip  # a table
+_PYTHONS = {
+    "__dir__",
+    "__weakref__",
+    "__slots__",
+    "__module__",
+    "__doc__",
+    "__annotations__",
+    "__dict__",
+    "__static_attributes__",
+    "__firstlineno__",
+}
+
+
+def _written_out(file: str, owner: str) -> set[str]:
+    """Return the names that the body of a class defines."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner]
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _named_tuples(functions: Iterable[Callable[..., Any]]) -> list[str]:
+    """Declare the tuples with names that functions return: their fields are tensors."""
+    from glassgrad.compat import NAMES
+    from glassgrad.ops.names import PUBLIC
+
+    found: dict[str, type] = {}
+    for function in (*functions, *PUBLIC.values(), *filter(inspect.isfunction, NAMES.values())):
+        inner = inspect.unwrap(function)
+        for word in re.findall(r"[A-Z]\w+", str(inspect.signature(inner).return_annotation)) + _OVERLOADED:
+            value = inner.__globals__.get(word)
+            if hasattr(value, "_fields"):
+                found[word] = value
+    lines = []
+    for name, kind in sorted(found.items()):
+        lines += ["", f"class {name}(NamedTuple):", f'    """{kind.__doc__}"""']
+        lines += [f"    {field}: Tensor" for field in kind._fields]  # type: ignore[attr-defined]  # a named tuple
+    return lines
+
+
+_OVERLOADED = ["Extreme", "SlogdetResult"]
+
+
+def functional() -> str:
+    """Return the stub of `glassgrad.nn.functional`."""
+    from glassgrad.nn import functional as module
+
+    return LIVE + _shared() + "\n".join(_declared({name: getattr(module, name) for name in module.__all__})) + "\n"
+
+
+def front() -> str:
+    """Return the stub of `glassgrad` itself."""
+    import glassgrad
+    from glassgrad import public
+
+    lines = ["from glassgrad._version import __version__ as __version__"]
+    lines += [
+        f"from glassgrad import {name} as {name}"
+        for name in glassgrad._modules()
+        if name not in {"compile", *glassgrad._HOMES.values()}
+    ]
+    table: dict[str, Any] = {}
+    for name, value in {**public.NAMES, **glassgrad._compat_names()}.items():
+        home = getattr(value, "__module__", None)
+        if isinstance(value, type) and home != "glassgrad" and getattr(sys.modules.get(home), name, None) is value:
+            lines.append(f"from {home} import {name} as {name}")
+        else:
+            table[name] = value
+    lines += [f"from glassgrad.{home} import {name} as {name}" for name, home in glassgrad._ELSEWHERE.items()]
+    return LIVE + _shared() + "\n".join([*lines, _compiling(), *_declared(table)]) + "\n"
+
+
+_COMPILE = """
+from glassgrad.compile.api import Compiled as _Compiled
+from glassgrad.compile.source.document import Source
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+class _Compile:
+    Compiled = _Compiled
+    compile: _Compile
+
+    @staticmethod
+    def backward_source{source}: ...
+    @overload
+    def __call__{decorated}: ...
+    @overload
+    def __call__{options}: ...
+
+compile: _Compile
+"""
+
+
+def _compiling() -> str:
+    from glassgrad.compile.api import compile as function
+    from glassgrad.compile.source.readable import backward_source
+
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "function"]
+    options = ", ".join(signatures.parameter("compile", p) for p in parameters) + ", **hints: Any"
+    decorated = f"(self, function: Callable[_P, _R], *, {options}) -> _Compiled[_P, _R]"
+    maker = f"(self, *, {options}) -> Callable[[Callable[_P, _R]], _Compiled[_P, _R]]"
+    docstring = signatures.docstring(function)
+    (source,) = signatures.functions("backward_source", backward_source)[:1]
+    source = source.removeprefix("def backward_source").rstrip(":")
+    return _COMPILE.format(decorated=decorated, options=maker, source=source).replace(
+        "]: ...", f"]:\n        {docstring}", 1
+    )
+
+
+def _declared(table: Mapping[str, Any]) -> Iterator[str]:
+    """Declare functions and values by their names."""
+    for name, value in sorted(table.items()):
+        if inspect.isfunction(value):
+            yield from signatures.functions(name, value)
+        elif getattr(value, "__module__", None) == "numpy" and callable(value):
+            yield f"from numpy import {name} as {name}"
+        else:
+            yield f"{name}: {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    import numpy as np
+
+    if isinstance(value, np.dtype):
+        return f"np.dtype[np.{value.type.__name__}]"
+    if isinstance(value, float | str):
+        return f"builtins.{type(value).__name__}"
+    return "Generator" if type(value).__name__ == "Generator" else "Any"
+
+
+def _shared() -> str:
+    """Import the types that both stubs of functions speak of."""
+    text = methods()
+    names = [*TYPES, *re.findall(r"^class (\w+)\(NamedTuple", text, re.MULTILINE)]
+    lines = [
+        "from glassgrad.engine.devices import device as device",
+        "from glassgrad.engine.random import Generator as Generator",
+        "from glassgrad.engine.tensor import Tensor as Tensor, TensorLike",
+        f"from glassgrad.engine.typed import {', '.join(sorted(names))}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+WRITERS: dict[str, Callable[[], str]] = {
+    "__init__.pyi": front,
+    "engine/typed.pyi": methods,
+    "nn/functional.pyi": functional,
+    **{f"{name.replace('.', '/')}/__init__.pyi": partial(families, name) for name in SERVED},
+    **{f"{name}/__init__.pyi": partial(gathered, name) for name in GATHERED},
+}
+
+
+def stub(file: str) -> str:
+    """Return what the stub at a place below the package has to say, formatted."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / file), "-"]
+    return subprocess.run(command, input=WRITERS[file](), capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))
-    for served in SERVED:
-        path_of(served).write_text(stub(served), encoding="utf-8")
+    for place in WRITERS:
+        (PACKAGE / place).write_text(stub(place), encoding="utf-8")

@@ -11,12 +11,9 @@ import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glassgrad._version import __version__ as __version__
-
-if TYPE_CHECKING:
-    from glassgrad.public import *  # noqa: F403 - for type checkers and editors
 
 # Functions that are public here but live in a subpackage that the engine does not import.
 _ELSEWHERE = {
@@ -48,11 +45,21 @@ class _Homes:
         sys.modules[module.__name__] = importlib.import_module("glassgrad.compat").NAMES[_HOMES[module.__name__]]
 
 
+# What computes, and the command line: nothing a program imports.
+_INNER = {"cli", "engine", "ops", "provenance", "public", "scalar_tools", "tasks"}
+
+
 def _modules() -> list[str]:
     import pkgutil  # for messages and `dir` alone
 
-    found = pkgutil.iter_modules(sys.modules[__name__].__path__)
-    return [module.name for module in found if not module.name.startswith("_")] + [*_HOMES.values()]
+    found = [module.name for module in pkgutil.iter_modules(sys.modules[__name__].__path__)]
+    return [name for name in found if not name.startswith("_") and name not in _INNER] + [*_HOMES.values()]
+
+
+def _compat_names() -> dict[str, Any]:
+    """Return PyTorch's names beside those of the engine."""
+    names = importlib.import_module("glassgrad.compat").NAMES
+    return {name: value for name, value in names.items() if not name.startswith("_")}
 
 
 class _Front(ModuleType):
@@ -83,7 +90,8 @@ class _Front(ModuleType):
 
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES
-        return sorted({*self.__dict__, *names, *_modules(), *_ELSEWHERE})
+        own = [name for name in self.__dict__ if name.startswith("__")]
+        return sorted({*own, *names, *_compat_names(), *_modules(), *_ELSEWHERE})
 
 
 sys.modules[__name__].__class__ = _Front

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad.engine import devices
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 
 
 class autocast:  # noqa: N801 - PyTorch's name
@@ -157,3 +157,4 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = ["GradScaler", "autocast"]
+__dir__ = lister(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from glassgrad import verify
 from glassgrad.engine import saved_tensors as graph
@@ -11,20 +12,41 @@ from glassgrad.engine.anomaly import detect_anomaly, set_detect_anomaly
 from glassgrad.engine.backward import Variable, backward, grad
 from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.mode import enable_grad, no_grad, set_grad_enabled
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 
 
-def gradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+class CheckOptions(TypedDict, total=False):
+    """The options of `gradcheck`: four that count, and PyTorch's others, which change nothing here."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_undefined_grad: bool
+    check_grad_dtypes: bool
+    check_batched_grad: bool
+    check_batched_forward_grad: bool
+    check_forward_ad: bool
+    check_backward_ad: bool
+    fast_mode: bool
+    masked: bool | None
+
+
+def gradcheck(
+    func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Unpack[CheckOptions]
+) -> bool:
     """Check derivatives against finite differences, as in PyTorch; raise if they differ. See `verify.gradcheck`."""
     return _checked(verify.gradcheck, func, inputs, raise_exception, options)
 
 
-def gradgradcheck(func: Any, inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
+def gradgradcheck(
+    func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Unpack[CheckOptions]
+) -> bool:
     """Check second derivatives likewise. See `verify.gradgradcheck`."""
     return _checked(verify.gradgradcheck, func, inputs, raise_exception, options)
 
 
-def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options: dict[str, Any]) -> bool:
+def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options: Mapping[str, Any]) -> bool:
     known = {key: value for key, value in options.items() if key in {"eps", "atol", "rtol", "nondet_tol"}}
     given = inputs if isinstance(inputs, tuple | list) else (inputs,)
     return bool(check(func, *given, raise_exception=raise_exception, **known))
@@ -58,3 +80,4 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+__dir__ = lister(__name__)

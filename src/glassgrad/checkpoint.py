@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from glassgrad.errors.missing import lister
 from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
@@ -17,3 +18,4 @@ class _Callable(ModuleType):
 sys.modules[__name__].__class__ = _Callable
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
+__dir__ = lister(__name__)

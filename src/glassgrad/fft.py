@@ -6,7 +6,7 @@ import numpy as np
 
 from glassgrad.engine import creation
 from glassgrad.engine.tensor import Tensor
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.fft import (
     fft,
     fft2,
@@ -54,3 +54,4 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

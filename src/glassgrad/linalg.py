@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import elementwise as _ew
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, real
@@ -179,6 +179,7 @@ __all__ = [
     "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
     "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)
 
 # With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).
 globals().update({name: public(globals()[name], name) for name in __all__})

@@ -10,6 +10,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import backward, tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import lister
 from glassgrad.func import hvp, jacrev
 
 _WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
@@ -154,3 +155,9 @@ def _constraints(given: Any, packing: _Packing) -> Any:
             }
         )
     return found if isinstance(given, tuple | list) else found[0]
+
+
+__all__ = [
+    "minimize",
+]
+__dir__ = lister(__name__)

@@ -25,7 +25,7 @@ from glassgrad.engine.random import (
     set_rng_state,
     set_states,
 )
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)
@@ -51,3 +51,4 @@ __all__ = [
     "set_rng_state",
     "set_states",
 ]
+__dir__ = lister(__name__)

@@ -22,6 +22,7 @@ from operator import attrgetter, eq, ge, gt, le, lt, mul
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.errors.missing import lister
 from glassgrad.scalar_tools.compiler import compile as compile  # noqa: PLC0414 - a public name of this module
 from glassgrad.scalar_tools.drawing import draw as draw  # noqa: PLC0414 - likewise
 
@@ -198,3 +199,16 @@ class MLP(Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+__all__ = [
+    "MLP",
+    "Layer",
+    "Module",
+    "Neuron",
+    "Value",
+    "Vector",
+    "compile",
+    "draw",
+]
+__dir__ = lister(__name__)

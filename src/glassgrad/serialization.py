@@ -19,6 +19,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import devices
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import lister
 
 _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
@@ -234,3 +235,4 @@ def _put_together(structure: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 __all__ = ["load", "save"]
+__dir__ = lister(__name__)

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad.engine import creation, devices
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive, bad_option, canonical_axis
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.names import PUBLIC
@@ -371,3 +371,4 @@ __all__ = [
     "DoubleTensor", "FloatTensor", "SparseTensor", "addmm", "from_dense", "from_scipy", "mm", "sparse_coo_tensor",
     "spmm", "sum",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

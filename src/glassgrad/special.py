@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.names import PUBLIC, at_home
 
 _NAMES = (
@@ -21,3 +21,4 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__)
 
 __all__ = list(_FUNCTIONS)
+__dir__ = lister(__name__)

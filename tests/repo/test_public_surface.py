@@ -87,3 +87,66 @@ def test_a_list_of_arguments_is_whole(module: str) -> None:
             given = inspect.signature(thing).parameters
             gaps[name] = [key for key in given if key not in hidden and key not in text]
     assert {name: missing for name, missing in gaps.items() if missing} == {}
+
+
+# How many of a module's names have no example yet. The numbers only fall.
+WITHOUT_EXAMPLES = {
+    "glassgrad": 540, "glassgrad.autograd": 7, "glassgrad.compile": 1, "glassgrad.data": 6, "glassgrad.doctor": 14,
+    "glassgrad.explanation": 5, "glassgrad.fft": 20, "glassgrad.linalg": 30, "glassgrad.manual": 31,
+    "glassgrad.nn.functional": 93, "glassgrad.nn.init": 1, "glassgrad.nn.utils": 4, "glassgrad.report": 5,
+    "glassgrad.scalar": 6, "glassgrad.sparse": 5, "glassgrad.train": 14, "glassgrad.verify": 7,
+}  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("module", WITHOUT_EXAMPLES)
+def test_no_new_name_is_without_an_example(module: str) -> None:
+    without = [name for name, thing in public(module) if ">>>" not in (thing.__doc__ or "")]
+    assert len(without) <= WITHOUT_EXAMPLES[module]
+
+
+# Signatures that end in keywords of any name, and why.
+LOOSE = {
+    "hands them to the function or the program it is given": {
+        "explain",
+        "draw",
+        "summary",
+        "WandbLogger",
+        "Checkpoint",
+    },
+    "takes what PyTorch's takes, and ignores it": {"Identity", "DistributedDataParallel", "cuda", "to"},
+    "subclasses say what it takes": {"Function"},
+    "a protocol": {"manual.Layer", "manual.Loss", "manual.Optimizer"},
+    "hands them to its neurons": {"MLP", "scalar.Layer"},
+}
+
+
+def loose(thing: Any) -> bool:
+    """Tell whether a signature says nothing of the keywords it takes."""
+    kinds = inspect.Parameter
+    rest = [one for one in inspect.signature(thing).parameters.values() if one.kind is kinds.VAR_KEYWORD]
+    return any("Unpack" not in str(one.annotation) for one in rest)
+
+
+def test_everything_has_a_signature() -> None:
+    found = set()
+    for module in MODULES:
+        for name, thing in public(module):
+            if not (isinstance(thing, type) and issubclass(thing, Exception)) and loose(thing):
+                short = f"{module.rpartition('.')[2]}.{name}"
+                found.add(short if module.endswith(("manual", "scalar")) and name != "MLP" else name)
+    tensor = importlib.import_module("glassgrad").Tensor
+    methods = {name: inspect.getattr_static(tensor, name) for name in dir(tensor) if not name.startswith("_")}
+    found |= {name for name, method in methods.items() if inspect.isfunction(method) and loose(method)}
+    assert found == set().union(*LOOSE.values())
+
+
+@pytest.mark.parametrize("module", [*MODULES, "glassgrad.errors", "glassgrad.random", "glassgrad.special"])
+def test_a_public_module_lists_public_names_only(module: str) -> None:
+    found = importlib.import_module(module)
+    listed = [name for name in dir(found) if not name.startswith("__")]
+    assert listed
+    inner = [name for name in listed if name.startswith("_") or name.endswith("_p")]
+    imported = [name for name in listed if name in {"annotations", "np", "Any", "TYPE_CHECKING", "provenance", "sys"}]
+    assert inner + imported == []
+    for name in listed:
+        assert hasattr(found, name), f"{module}.{name} is listed and not there"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, live, report, runs, sample
+from glassgrad.cli import doctor, explain, info, live, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -26,6 +26,7 @@ app.command("doctor")(doctor.doctor)
 app.command("report")(report.report)
 app.command("runs")(runs.runs)
 app.command("live")(live.live)
+app.command("info")(info.info)
 
 
 def _version(wanted: bool) -> None:

@@ -18,6 +18,7 @@ from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import creation, devices, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.errors.missing import lister
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -391,3 +392,9 @@ def main(arguments: list[str] | None = None) -> None:
             runpy.run_path(given[0], run_name="__main__")
     finally:
         sys.argv, sys.path = before
+
+
+__all__ = [
+    "as_torch",
+]
+__dir__ = lister(__name__)

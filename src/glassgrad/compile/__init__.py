@@ -11,8 +11,10 @@ from typing import Any
 
 from glassgrad.compile.api import Compiled, compile
 from glassgrad.compile.source.readable import backward_source
+from glassgrad.errors.missing import lister
 
 __all__ = ["Compiled", "backward_source", "compile"]
+__dir__ = lister(__name__)
 
 
 _HINTS = ("fullgraph", "dynamic", "mode", "options")  # they tune PyTorch's compiler

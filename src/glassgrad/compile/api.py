@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors, provenance
 from glassgrad.compile import against_eager, backends, report
@@ -28,6 +28,10 @@ from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
+from glassgrad.errors import tracebacks
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
@@ -54,7 +58,7 @@ def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceC
     return without
 
 
-class Compiled(Portable):
+class Compiled(Portable, Generic[Given, Result]):
     """A function that is traced at its first call and runs as one program from then on.
 
     Attributes:
@@ -67,7 +71,7 @@ class Compiled(Portable):
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[Given, Result],
         *,
         backend: str,
         verify: bool,
@@ -75,6 +79,7 @@ class Compiled(Portable):
         keep_grads: bool,
         strict: bool = False,
     ) -> None:
+        tracebacks.tell()
         functools.update_wrapper(self, function)
         self.function = self.__compiled_function__ = function
         self.backend = backend
@@ -95,11 +100,11 @@ class Compiled(Portable):
         self._moving: set[int] = set()
         self._fixed: set[int] = set()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Result:
         if MODE.flags & (TRACING | ANOMALY):  # part of another trace's program, or every op is looked at
             return self.function(*args, **kwargs)
         if kwargs and self._plain:
-            args, kwargs = placed(args, kwargs, self._plain)
+            args, kwargs = placed(args, kwargs, self._plain)  # type: ignore[assignment]  # the same arguments
         refused: Any = None
         with self._lock:
             latest = self._latest
@@ -130,6 +135,11 @@ class Compiled(Portable):
         return (
             f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
         )
+
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.compiled(self)
 
     # --- calls that cannot be compiled -----------------------------------------------------------------
 
@@ -393,6 +403,26 @@ class Compiled(Portable):
         return self._current("the program").program
 
 
+@overload
+def compile(
+    function: Callable[Given, Result],
+    *,
+    backend: str = "auto",
+    verify: bool = False,
+    threads: int | None = None,
+    keep_grads: bool = True,
+    strict: bool = False,
+) -> Compiled[Given, Result]: ...
+@overload
+def compile(
+    function: None = None,
+    *,
+    backend: str = "auto",
+    verify: bool = False,
+    threads: int | None = None,
+    keep_grads: bool = True,
+    strict: bool = False,
+) -> Callable[[Callable[Given, Result]], Compiled[Given, Result]]: ...
 def compile(
     function: Callable[..., Any] | None = None,
     *,
@@ -435,7 +465,7 @@ def compile(
     """
     options = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads, "strict": strict}
     if function is None:
-        return functools.partial(compile, **options)  # type: ignore[arg-type]  # the same options
+        return functools.partial(compile, **options)
     if not callable(function):
         raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
     chosen = backends.chosen(backend)

@@ -15,6 +15,7 @@ from glassgrad.data.images import ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples, NamesData, split_words
 from glassgrad.data.tokenizer import CharTokenizer
 from glassgrad.data.words import WordList, read_words, shipped_words
+from glassgrad.errors.missing import lister
 
 __all__ = [
     "CharTokenizer",
@@ -31,3 +32,4 @@ __all__ = [
     "shipped_words",
     "split_words",
 ]
+__dir__ = lister(__name__)

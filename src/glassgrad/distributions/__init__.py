@@ -51,7 +51,7 @@ from glassgrad.distributions.transforms import (
     Transform,
     identity_transform,
 )
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
@@ -78,3 +78,4 @@ __all__ = [
     "Transform", "TransformedDistribution", "Uniform", "Weibull", "biject_to", "constraint_registry", "constraints",
     "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

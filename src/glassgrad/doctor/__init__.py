@@ -20,6 +20,7 @@ from glassgrad.doctor.run import Run
 from glassgrad.doctor.statistics import BIN_EDGES, Summary, magnitudes, summarise
 from glassgrad.doctor.watching import Watch, watch
 from glassgrad.engine.nonfinite import allow_nonfinite
+from glassgrad.errors.missing import lister
 
 __all__ = [
     "BIN_EDGES",
@@ -50,3 +51,4 @@ __all__ = [
     "summarise",
     "watch",
 ]
+__dir__ = lister(__name__)

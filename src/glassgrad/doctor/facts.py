@@ -119,6 +119,11 @@ class Finding:
         place = f" ({self.where})" if self.where and self.where not in self.what else ""
         return f"{self.severity}: {self.rule}: {self.what}{place}"
 
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.finding(self)
+
 
 @dataclass(frozen=True)
 class CheckUp:

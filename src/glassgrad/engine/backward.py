@@ -224,4 +224,4 @@ def _backward(
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
-Tensor.backward = _backward  # type: ignore[method-assign]  # declared there for type checkers
+Tensor.backward = _backward  # type: ignore[method-assign, assignment]  # declared there for type checkers

@@ -388,6 +388,7 @@ def _method(name: str, op: str) -> Callable[..., Tensor]:
         return overwrite(x, function, args, kwargs, op)
 
     call.__name__ = call.__qualname__ = op
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
     call.__doc__ = f"`{name}`, written into the tensor itself; return it."
     return call
 

@@ -67,6 +67,7 @@ def _method(name: str) -> Callable[..., Tensor]:
         return _become(x, lambda old, *given: function(old, *given, **kwargs), args)
 
     call.__name__ = call.__qualname__ = f"{name}_"
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
     call.__doc__ = f"`{name}` of the tensor itself, which has another shape from then on; return it."
     return call
 

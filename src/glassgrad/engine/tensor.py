@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class Size(tuple[int, ...]):
         """Return the product of the sizes."""
         return math.prod(self)
 
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> Size: ...
     def __getitem__(self, key: Any) -> Any:
         part = _item(self, key)
         return part if type(part) is int else Size(part)
@@ -123,7 +127,13 @@ def numeric(array: Any, kind: str) -> Any:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-class Tensor:
+if TYPE_CHECKING:  # operators and differentiable methods are attached from the tables; tools/stubs.py declares them
+    from glassgrad.engine.typed import TensorMethods
+else:
+    TensorMethods = object
+
+
+class Tensor(TensorMethods):
     """A multidimensional array that can take part in automatic differentiation.
 
     Build one with `glassgrad.tensor`, `zeros`, `randn` and so on. `array` is the array inside (an
@@ -171,37 +181,6 @@ class Tensor:
         super().__init_subclass__(**kwargs)
         INTERPRETERS[cls] = cls._interpreter
 
-    if TYPE_CHECKING:
-        # Operators and differentiable methods are attached from the tables; a type checker sees them as this.
-        def __getattr__(self, name: str) -> Any: ...
-        def __add__(self, other: Any) -> Any: ...
-        def __radd__(self, other: Any) -> Any: ...
-        def __sub__(self, other: Any) -> Any: ...
-        def __rsub__(self, other: Any) -> Any: ...
-        def __mul__(self, other: Any) -> Any: ...
-        def __rmul__(self, other: Any) -> Any: ...
-        def __truediv__(self, other: Any) -> Any: ...
-        def __rtruediv__(self, other: Any) -> Any: ...
-        def __pow__(self, other: Any) -> Any: ...
-        def __rpow__(self, other: Any) -> Any: ...
-        def __matmul__(self, other: Any) -> Any: ...
-        def __rmatmul__(self, other: Any) -> Any: ...
-        def __lshift__(self, other: Any) -> Any: ...
-        def __rshift__(self, other: Any) -> Any: ...
-        def __neg__(self) -> Any: ...
-        def __lt__(self, other: Any) -> Any: ...
-        def __le__(self, other: Any) -> Any: ...
-        def __gt__(self, other: Any) -> Any: ...
-        def __ge__(self, other: Any) -> Any: ...
-        def __setitem__(self, key: Any, value: Any) -> None: ...
-        def backward(
-            self,
-            gradient: Any = None,
-            retain_graph: bool | None = None,
-            create_graph: bool = False,
-            inputs: Sequence[Tensor] | Tensor | None = None,
-        ) -> None: ...
-
     # --- what it is -------------------------------------------------------------------------------
 
     @property
@@ -237,7 +216,7 @@ class Tensor:
             raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)
         self._tracks = bool(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` in place; return self."""
         self.requires_grad = requires_grad
         return self
@@ -251,24 +230,24 @@ class Tensor:
         return self.node
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
-        return shape.transpose(self)
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        return shape.transpose(self)  # type: ignore[no-any-return]  # ops are typed Any
 
     @property
-    def mT(self) -> Any:  # noqa: N802 - the array API's name
-        return shape.matrix_transpose(self)
+    def mT(self) -> Tensor:  # noqa: N802 - the array API's name
+        return shape.matrix_transpose(self)  # type: ignore[no-any-return]  # ops are typed Any
 
     @property
-    def mH(self) -> Any:  # noqa: N802 - PyTorch's name
-        return complexes.conj(shape.matrix_transpose(self))
+    def mH(self) -> Tensor:  # noqa: N802 - PyTorch's name
+        return complexes.conj(shape.matrix_transpose(self))  # type: ignore[no-any-return]  # ops are typed Any
 
     @property
-    def real(self) -> Any:
-        return complexes.real(self)
+    def real(self) -> Tensor:
+        return complexes.real(self)  # type: ignore[no-any-return]  # ops are typed Any
 
     @property
-    def imag(self) -> Any:
-        return complexes.imag(self)
+    def imag(self) -> Tensor:
+        return complexes.imag(self)  # type: ignore[no-any-return]  # ops are typed Any
 
     def dim(self) -> int:
         """Number of dimensions."""
@@ -278,6 +257,10 @@ class Tensor:
         """Number of elements."""
         return math.prod(self.array.shape)
 
+    @overload
+    def size(self, dim: None = None) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
     def size(self, dim: int | None = None) -> Any:
         """The shape, or its entry `dim`."""
         return _SIZES[self.array.shape] if dim is None else self.array.shape[dim]
@@ -374,7 +357,7 @@ class Tensor:
             raise TypeError("len() of a 0-d tensor")
         return int(self.array.shape[0])
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
             raise TypeError("iteration over a 0-d tensor")
         return iter([self[position] for position in range(self.array.shape[0])])
@@ -388,6 +371,11 @@ class Tensor:
         from glassgrad.engine import printing
 
         return printing.tensor(self)
+
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.tensor(self)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.numel() == 1 else format(repr(self), spec)
@@ -442,8 +430,8 @@ class Tensor:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Any:
-        return index.getitem(self, key)
+    def __getitem__(self, key: Any) -> Tensor:
+        return index.getitem(self, key)  # type: ignore[no-any-return]  # ops are typed Any
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return _rebuild, (type(self), self.detach().array, self._tracks)
@@ -463,3 +451,7 @@ def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
     Tensor.__init__(tensor, array)
     tensor._tracks = tracks
     return tensor
+
+
+# What an op takes where a user has a tensor: for annotations.
+TensorLike: TypeAlias = Tensor | np.ndarray[Any, Any] | complex | np.number[Any] | np.bool_

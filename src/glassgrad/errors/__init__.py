@@ -52,5 +52,7 @@ if not TYPE_CHECKING:  # so that a type checker knows every name, and no others
 
 
 def __dir__() -> list[str]:
+    """Return the exceptions and warnings, which programs catch; the entries are raised by the library alone."""
     _load()
-    return sorted(globals())
+    kinds = [(name, value) for name, value in globals().items() if not name.startswith("_")]
+    return sorted(name for name, value in kinds if isinstance(value, type) and issubclass(value, Exception))

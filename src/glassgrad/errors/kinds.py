@@ -6,6 +6,8 @@ from __future__ import annotations
 class GlassgradError(Exception):
     """Base of all errors that glassgrad raises on purpose."""
 
+    _meant = True  # see `tracebacks`
+
 
 class AutogradError(GlassgradError, RuntimeError):
     """A gradient cannot be computed. A `RuntimeError`, as in PyTorch."""
@@ -65,6 +67,9 @@ class Message:
         self.template = template
 
     def __call__(self, **facts: object) -> Exception:
+        from glassgrad.errors.tracebacks import tell
+
+        tell()
         return self.kind(self.text(**facts))
 
     def text(self, **facts: object) -> str:

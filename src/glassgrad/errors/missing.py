@@ -40,6 +40,15 @@ def getter(module: str, instead: Mapping[str, str] | None = None, otherwise: str
     return absent
 
 
+def lister(module: str) -> Callable[[], list[str]]:
+    """Return a `__dir__` for a module: its public names, and nothing that it imports for itself."""
+
+    def listed() -> list[str]:
+        return sorted(_own(sys.modules[module]))
+
+    return listed
+
+
 def _own(module: Any) -> list[str]:
     """Return the names that a module offers: its `__all__`, or what it defines."""
     listed = getattr(module, "__all__", None) if "__all__" in vars(module) else None
@@ -48,4 +57,4 @@ def _own(module: Any) -> list[str]:
     return [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
 
 
-__all__ = ["getter", "missing"]
+__all__ = ["getter", "lister", "missing"]

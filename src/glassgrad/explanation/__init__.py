@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from glassgrad.errors.missing import lister
 from glassgrad.explanation import render
 from glassgrad.explanation.drawing import draw
 from glassgrad.explanation.record import Edge, Input, Record, Step, record
 
 __all__ = ["Edge", "Explanation", "Input", "Record", "Step", "draw", "explain"]
+__dir__ = lister(__name__)
 
 
 class Explanation:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from glassgrad.engine.tree import tree_map
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.func.custom import custom_jvp, custom_vjp, straight_through
 from glassgrad.func.forward import gauss_newton_product, hessian, hvp, jacfwd, jvp, linearize
 from glassgrad.func.functional import functional_call, stack_module_state
@@ -30,3 +30,4 @@ __all__ = [
     "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "straight_through", "tree_map",
     "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from glassgrad.func.reverse import _one, jacrev
 from glassgrad.func.vmap import over_basis
 
 Function = Callable[..., Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -37,7 +39,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
     return (*result, recording.visible(recording.aux)) if has_aux else result
 
 
-def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(func: Callable[..., Result], *primals: Any) -> tuple[Result, Function]:
     """Return ``(func(*primals), push)``; `push` maps tangents, one per primal, to the tangent of the result.
 
     The function runs once; `push` can be called any number of times.
@@ -70,7 +72,9 @@ def _directions(recording: Recording, tangents: tuple[Any, ...]) -> list[Tensor]
     return matching(recording.name, "the tangent", tangents, structure, recording.inputs)
 
 
-def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None) -> Function:
+def jacfwd(
+    func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None
+) -> Callable[Given, Any]:
     """Return the function that computes the Jacobian column by column: best for fewer inputs than outputs.
 
     Shapes and containers are those of `jacrev`.
@@ -102,7 +106,7 @@ def jacfwd(func: Function, argnums: Argnums = 0, has_aux: bool = False, *, chunk
     return jacobian
 
 
-def hessian(func: Function, argnums: Argnums = 0) -> Function:
+def hessian(func: Callable[Given, Any], argnums: Argnums = 0) -> Callable[Given, Any]:
     """Return the function that computes the second derivatives: `jacfwd` of `jacrev`.
 
     For a result of shape R and an argument of shape A they have shape (*R, *A, *A).

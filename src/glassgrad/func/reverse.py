@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from glassgrad.func.recording import Argnums, Recording, matching
 from glassgrad.func.vmap import over_basis
 
 Function = Callable[..., Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
-def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad(func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[Given, Any]:
     """Return the function that computes the gradient of `func`, which returns one number.
 
     The gradient has the structure and shapes of argument `argnums`, or is a tuple of such for several
@@ -43,7 +45,9 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     return gradient
 
 
-def value_and_grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    func: Callable[Given, Result], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[Given, tuple[Result, Any]]:
     """Return the function that computes ``(value, gradient)``, with `has_aux` ``((value, aux), gradient)``.
 
     Example:
@@ -61,7 +65,9 @@ def value_and_grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
     return both
 
 
-def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad_and_value(
+    func: Callable[Given, Result], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[Given, tuple[Any, Result]]:
     """`value_and_grad` with the gradient first, as PyTorch returns it."""
     swapped = value_and_grad(func, argnums, has_aux)
 
@@ -114,7 +120,9 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     return recording.result, pull
 
 
-def jacrev(func: Function, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None) -> Function:
+def jacrev(
+    func: Callable[Given, Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[Given, Any]:
     """Return the function that computes the Jacobian row by row: best for fewer outputs than inputs.
 
     For a result of shape R and an argument of shape A the Jacobian has shape (*R, *A); for containers it

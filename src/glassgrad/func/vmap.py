@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from glassgrad.ops.vmap import rules
 from glassgrad.ops.vmap.batched import Level, enter_p, exit_p, levels_of
 
 Function = Callable[..., Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 Axes = Any  # an int, None, or a container of such
 _UNSET: Any = object()
 RANDOMNESS = ("error", "different", "same")
 
 
 def vmap(
-    func: Function,
+    func: Callable[Given, Result],
     in_dims: Axes = 0,
     out_dims: Axes = 0,
     randomness: str = "error",
@@ -32,7 +34,7 @@ def vmap(
     chunk_size: int | None = None,
     in_axes: Axes = _UNSET,
     out_axes: Axes = _UNSET,
-) -> Function:
+) -> Callable[Given, Result]:
     """Return a function that computes `func` for every example of a batch, without a loop over them.
 
     Args:
@@ -104,7 +106,7 @@ def _run(
 def _enter(x: Tensor, level: Level, axis: int) -> Tensor:
     """Return `x` as a single example; writes to it reach `x`."""
     entered: Tensor = enter_p(x, level=level, axis=axis)
-    return views.bind(entered, x, enter_p, {"level": level, "axis": axis})  # type: ignore[no-any-return]  # a tensor
+    return views.bind(entered, x, enter_p, {"level": level, "axis": axis})
 
 
 def _leave(y: Any, level: Level, axis: int | None) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from glassgrad.errors.missing import lister
 from glassgrad.manual.activations import GELU, LeakyReLU, LogSoftmax, ReLU, Sigmoid, Softmax, Tanh
 from glassgrad.manual.attention import ScaledDotProductAttention
 from glassgrad.manual.conv import Conv2d, MaxPool2d
@@ -59,6 +60,7 @@ __all__ = [
     "show_twin",
     "twin",
 ]
+__dir__ = lister(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassgrad.errors.missing import lister
 from glassgrad.models.bigram import Bigram
 from glassgrad.models.char_rnn import CharRNN
 from glassgrad.models.generate import generate
@@ -9,3 +10,4 @@ from glassgrad.models.gpt import GPT
 from glassgrad.models.names_mlp import NamesMLP
 
 __all__ = ["GPT", "Bigram", "CharRNN", "NamesMLP", "generate"]
+__dir__ = lister(__name__)

@@ -17,6 +17,6 @@ __getattr__, __dir__ = serve(
     __name__,
     __path__,
     modules=("functional", "init", "parallel", "parameter", "utils"),
-    apart=("functional_",),
+    apart=("functional_", "init"),
     instead=_INSTEAD,
 )

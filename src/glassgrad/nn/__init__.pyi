@@ -1,30 +1,164 @@
-# ruff: noqa: F403 - the lists of names are those of the families
-# Written by tools/stubs.py from `__all__` of each family.
+# Written by tools/stubs.py from the lists of public names.
 from glassgrad.nn import functional as functional
 from glassgrad.nn import init as init
 from glassgrad.nn import parallel as parallel
 from glassgrad.nn import parameter as parameter
 from glassgrad.nn import utils as utils
-from glassgrad.nn.activation import *
-from glassgrad.nn.attention import *
-from glassgrad.nn.cells import *
-from glassgrad.nn.containers import *
-from glassgrad.nn.conv import *
-from glassgrad.nn.distance import *
-from glassgrad.nn.dropout import *
-from glassgrad.nn.embedding import *
-from glassgrad.nn.lazy import *
-from glassgrad.nn.linear import *
-from glassgrad.nn.losses import *
-from glassgrad.nn.module import *
-from glassgrad.nn.norm import *
-from glassgrad.nn.overview import *
-from glassgrad.nn.padding import *
-from glassgrad.nn.parallel import *
-from glassgrad.nn.parameter import *
-from glassgrad.nn.pooling import *
-from glassgrad.nn.recurrent import *
-from glassgrad.nn.rotary import *
-from glassgrad.nn.shape import *
-from glassgrad.nn.transformer import *
-from glassgrad.nn.upsampling import *
+from glassgrad.nn.activation import CELU as CELU
+from glassgrad.nn.activation import ELU as ELU
+from glassgrad.nn.activation import GELU as GELU
+from glassgrad.nn.activation import GLU as GLU
+from glassgrad.nn.activation import Hardshrink as Hardshrink
+from glassgrad.nn.activation import Hardsigmoid as Hardsigmoid
+from glassgrad.nn.activation import Hardswish as Hardswish
+from glassgrad.nn.activation import Hardtanh as Hardtanh
+from glassgrad.nn.activation import LeakyReLU as LeakyReLU
+from glassgrad.nn.activation import LogSigmoid as LogSigmoid
+from glassgrad.nn.activation import LogSoftmax as LogSoftmax
+from glassgrad.nn.activation import Mish as Mish
+from glassgrad.nn.activation import PReLU as PReLU
+from glassgrad.nn.activation import RReLU as RReLU
+from glassgrad.nn.activation import ReLU as ReLU
+from glassgrad.nn.activation import ReLU6 as ReLU6
+from glassgrad.nn.activation import SELU as SELU
+from glassgrad.nn.activation import SiLU as SiLU
+from glassgrad.nn.activation import Sigmoid as Sigmoid
+from glassgrad.nn.activation import Softmax as Softmax
+from glassgrad.nn.activation import Softmax2d as Softmax2d
+from glassgrad.nn.activation import Softmin as Softmin
+from glassgrad.nn.activation import Softplus as Softplus
+from glassgrad.nn.activation import Softshrink as Softshrink
+from glassgrad.nn.activation import Softsign as Softsign
+from glassgrad.nn.activation import Tanh as Tanh
+from glassgrad.nn.activation import Tanhshrink as Tanhshrink
+from glassgrad.nn.activation import Threshold as Threshold
+from glassgrad.nn.attention import MultiheadAttention as MultiheadAttention
+from glassgrad.nn.cells import GRUCell as GRUCell
+from glassgrad.nn.cells import LSTMCell as LSTMCell
+from glassgrad.nn.cells import RNNCell as RNNCell
+from glassgrad.nn.containers import ModuleDict as ModuleDict
+from glassgrad.nn.containers import ModuleList as ModuleList
+from glassgrad.nn.containers import ParameterDict as ParameterDict
+from glassgrad.nn.containers import ParameterList as ParameterList
+from glassgrad.nn.containers import Sequential as Sequential
+from glassgrad.nn.conv import Conv1d as Conv1d
+from glassgrad.nn.conv import Conv2d as Conv2d
+from glassgrad.nn.conv import Conv3d as Conv3d
+from glassgrad.nn.conv import ConvTranspose1d as ConvTranspose1d
+from glassgrad.nn.conv import ConvTranspose2d as ConvTranspose2d
+from glassgrad.nn.conv import ConvTranspose3d as ConvTranspose3d
+from glassgrad.nn.distance import CosineSimilarity as CosineSimilarity
+from glassgrad.nn.distance import PairwiseDistance as PairwiseDistance
+from glassgrad.nn.dropout import AlphaDropout as AlphaDropout
+from glassgrad.nn.dropout import Dropout as Dropout
+from glassgrad.nn.dropout import Dropout1d as Dropout1d
+from glassgrad.nn.dropout import Dropout2d as Dropout2d
+from glassgrad.nn.dropout import Dropout3d as Dropout3d
+from glassgrad.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from glassgrad.nn.embedding import Embedding as Embedding
+from glassgrad.nn.embedding import EmbeddingBag as EmbeddingBag
+from glassgrad.nn.lazy import LazyBatchNorm1d as LazyBatchNorm1d
+from glassgrad.nn.lazy import LazyBatchNorm2d as LazyBatchNorm2d
+from glassgrad.nn.lazy import LazyBatchNorm3d as LazyBatchNorm3d
+from glassgrad.nn.lazy import LazyConv1d as LazyConv1d
+from glassgrad.nn.lazy import LazyConv2d as LazyConv2d
+from glassgrad.nn.lazy import LazyConv3d as LazyConv3d
+from glassgrad.nn.lazy import LazyConvTranspose1d as LazyConvTranspose1d
+from glassgrad.nn.lazy import LazyConvTranspose2d as LazyConvTranspose2d
+from glassgrad.nn.lazy import LazyConvTranspose3d as LazyConvTranspose3d
+from glassgrad.nn.lazy import LazyLinear as LazyLinear
+from glassgrad.nn.linear import Bilinear as Bilinear
+from glassgrad.nn.linear import Identity as Identity
+from glassgrad.nn.linear import Linear as Linear
+from glassgrad.nn.losses import BCELoss as BCELoss
+from glassgrad.nn.losses import BCEWithLogitsLoss as BCEWithLogitsLoss
+from glassgrad.nn.losses import CTCLoss as CTCLoss
+from glassgrad.nn.losses import CosineEmbeddingLoss as CosineEmbeddingLoss
+from glassgrad.nn.losses import CrossEntropyLoss as CrossEntropyLoss
+from glassgrad.nn.losses import GaussianNLLLoss as GaussianNLLLoss
+from glassgrad.nn.losses import HingeEmbeddingLoss as HingeEmbeddingLoss
+from glassgrad.nn.losses import HuberLoss as HuberLoss
+from glassgrad.nn.losses import KLDivLoss as KLDivLoss
+from glassgrad.nn.losses import L1Loss as L1Loss
+from glassgrad.nn.losses import MSELoss as MSELoss
+from glassgrad.nn.losses import MarginRankingLoss as MarginRankingLoss
+from glassgrad.nn.losses import MultiLabelMarginLoss as MultiLabelMarginLoss
+from glassgrad.nn.losses import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from glassgrad.nn.losses import MultiMarginLoss as MultiMarginLoss
+from glassgrad.nn.losses import NLLLoss as NLLLoss
+from glassgrad.nn.losses import PoissonNLLLoss as PoissonNLLLoss
+from glassgrad.nn.losses import SmoothL1Loss as SmoothL1Loss
+from glassgrad.nn.losses import SoftMarginLoss as SoftMarginLoss
+from glassgrad.nn.losses import TripletMarginLoss as TripletMarginLoss
+from glassgrad.nn.losses import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from glassgrad.nn.module import Module as Module
+from glassgrad.nn.norm import BatchNorm1d as BatchNorm1d
+from glassgrad.nn.norm import BatchNorm2d as BatchNorm2d
+from glassgrad.nn.norm import BatchNorm3d as BatchNorm3d
+from glassgrad.nn.norm import GroupNorm as GroupNorm
+from glassgrad.nn.norm import InstanceNorm1d as InstanceNorm1d
+from glassgrad.nn.norm import InstanceNorm2d as InstanceNorm2d
+from glassgrad.nn.norm import InstanceNorm3d as InstanceNorm3d
+from glassgrad.nn.norm import LayerNorm as LayerNorm
+from glassgrad.nn.norm import LocalResponseNorm as LocalResponseNorm
+from glassgrad.nn.norm import RMSNorm as RMSNorm
+from glassgrad.nn.norm import SyncBatchNorm as SyncBatchNorm
+from glassgrad.nn.overview import Summary as Summary
+from glassgrad.nn.overview import summary as summary
+from glassgrad.nn.padding import CircularPad1d as CircularPad1d
+from glassgrad.nn.padding import CircularPad2d as CircularPad2d
+from glassgrad.nn.padding import CircularPad3d as CircularPad3d
+from glassgrad.nn.padding import ConstantPad1d as ConstantPad1d
+from glassgrad.nn.padding import ConstantPad2d as ConstantPad2d
+from glassgrad.nn.padding import ConstantPad3d as ConstantPad3d
+from glassgrad.nn.padding import ReflectionPad1d as ReflectionPad1d
+from glassgrad.nn.padding import ReflectionPad2d as ReflectionPad2d
+from glassgrad.nn.padding import ReflectionPad3d as ReflectionPad3d
+from glassgrad.nn.padding import ReplicationPad1d as ReplicationPad1d
+from glassgrad.nn.padding import ReplicationPad2d as ReplicationPad2d
+from glassgrad.nn.padding import ReplicationPad3d as ReplicationPad3d
+from glassgrad.nn.padding import ZeroPad1d as ZeroPad1d
+from glassgrad.nn.padding import ZeroPad2d as ZeroPad2d
+from glassgrad.nn.padding import ZeroPad3d as ZeroPad3d
+from glassgrad.nn.parallel import DataParallel as DataParallel
+from glassgrad.nn.parallel import DistributedDataParallel as DistributedDataParallel
+from glassgrad.nn.parallel import data_parallel as data_parallel
+from glassgrad.nn.parameter import Buffer as Buffer
+from glassgrad.nn.parameter import Parameter as Parameter
+from glassgrad.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from glassgrad.nn.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from glassgrad.nn.pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from glassgrad.nn.pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from glassgrad.nn.pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from glassgrad.nn.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from glassgrad.nn.pooling import AvgPool1d as AvgPool1d
+from glassgrad.nn.pooling import AvgPool2d as AvgPool2d
+from glassgrad.nn.pooling import AvgPool3d as AvgPool3d
+from glassgrad.nn.pooling import LPPool1d as LPPool1d
+from glassgrad.nn.pooling import LPPool2d as LPPool2d
+from glassgrad.nn.pooling import LPPool3d as LPPool3d
+from glassgrad.nn.pooling import MaxPool1d as MaxPool1d
+from glassgrad.nn.pooling import MaxPool2d as MaxPool2d
+from glassgrad.nn.pooling import MaxPool3d as MaxPool3d
+from glassgrad.nn.pooling import MaxUnpool1d as MaxUnpool1d
+from glassgrad.nn.pooling import MaxUnpool2d as MaxUnpool2d
+from glassgrad.nn.pooling import MaxUnpool3d as MaxUnpool3d
+from glassgrad.nn.recurrent import GRU as GRU
+from glassgrad.nn.recurrent import LSTM as LSTM
+from glassgrad.nn.recurrent import RNN as RNN
+from glassgrad.nn.rotary import RoPE as RoPE
+from glassgrad.nn.shape import Flatten as Flatten
+from glassgrad.nn.shape import Unflatten as Unflatten
+from glassgrad.nn.transformer import Transformer as Transformer
+from glassgrad.nn.transformer import TransformerDecoder as TransformerDecoder
+from glassgrad.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from glassgrad.nn.transformer import TransformerEncoder as TransformerEncoder
+from glassgrad.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
+from glassgrad.nn.upsampling import ChannelShuffle as ChannelShuffle
+from glassgrad.nn.upsampling import Fold as Fold
+from glassgrad.nn.upsampling import PixelShuffle as PixelShuffle
+from glassgrad.nn.upsampling import PixelUnshuffle as PixelUnshuffle
+from glassgrad.nn.upsampling import Unfold as Unfold
+from glassgrad.nn.upsampling import Upsample as Upsample
+from glassgrad.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
+from glassgrad.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_activation as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
@@ -35,35 +36,35 @@ class _Activation(Module):
 class Tanh(_Activation):
     """tanh(x), elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return _tanh(input)
 
 
 class Sigmoid(_Activation):
     """1 / (1 + exp(-x)), elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return _sigmoid(input)
 
 
 class LogSigmoid(_Activation):
     """log(1 / (1 + exp(-x))), elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(_Activation):
     """x / (1 + |x|), elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(_Activation):
     """x - tanh(x), elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.tanhshrink(input)
 
 
@@ -85,49 +86,49 @@ class ReLU(_Inplace):
         tensor([0., 2.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return _relu(input)
 
 
 class ReLU6(_Inplace):
     """x limited to [0, 6]."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.relu6(input)
 
 
 class SiLU(_Inplace):
     """x * sigmoid(x), elementwise (Hendrycks and Gimpel 2016; Ramachandran et al. 2017)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.silu(input)
 
 
 class Mish(_Inplace):
     """x * tanh(softplus(x)), elementwise (Misra 2019)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.mish(input)
 
 
 class SELU(_Inplace):
     """Scaled ELU, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.selu(input)
 
 
 class Hardswish(_Inplace):
     """x * relu6(x + 3) / 6, elementwise (Howard et al. 2019)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.hardswish(input)
 
 
 class Hardsigmoid(_Inplace):
     """relu6(x + 3) / 6, elementwise."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.hardsigmoid(input)
 
 
@@ -146,7 +147,7 @@ class GELU(_Activation):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.gelu(input, self.approximate)
 
 
@@ -160,7 +161,7 @@ class LeakyReLU(_Activation):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.leaky_relu(input, self.negative_slope)
 
 
@@ -176,14 +177,14 @@ class _Alpha(_Activation):
 class ELU(_Alpha):
     """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.elu(input, self.alpha)
 
 
 class CELU(_Alpha):
     """x where it is positive, else alpha * (exp(x / alpha) - 1) (Barron 2017)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.celu(input, self.alpha)
 
 
@@ -201,7 +202,7 @@ class Softplus(_Activation):
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softplus(input, self.beta, None if self.threshold == 20 else self.threshold)
 
 
@@ -216,7 +217,7 @@ class Hardtanh(_Activation):
         self.max_val = max_val
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val)
 
 
@@ -231,7 +232,7 @@ class Threshold(_Activation):
         self.value = value
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.threshold(input, self.threshold, self.value)
 
 
@@ -247,14 +248,14 @@ class _Shrink(_Activation):
 class Softshrink(_Shrink):
     """x moved towards 0 by `lambd`, and 0 within."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Hardshrink(_Shrink):
     """x, and 0 where |x| <= `lambd`."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
@@ -269,7 +270,7 @@ class RReLU(_Activation):
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training)
 
 
@@ -287,28 +288,28 @@ class _Along(_Activation):
 class Softmax(_Along):
     """exp(x) / sum(exp(x)) along `dim`."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_Along):
     """x - logsumexp(x) along `dim`."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmin(_Along):
     """softmax(-x) along `dim`."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class Softmax2d(_Activation):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.softmax(input, -3)
 
 
@@ -321,7 +322,7 @@ class GLU(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.glu(input, self.dim)
 
 
@@ -343,7 +344,7 @@ class PReLU(Module):
         """Set the slopes to where they start."""
         init.constant_(self.weight, self.init)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:

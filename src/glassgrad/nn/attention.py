@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor
 from glassgrad.nn import functional_attention as F
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
@@ -100,12 +101,12 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
-from glassgrad.engine.tensor import make
+from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
@@ -81,7 +81,7 @@ class LSTMCell(_Cell):
     def _step(self, x: Array, *states: Array) -> tuple[Array, ...]:
         return lstm_step(x, states[0], states[1], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, Tensor]:
         h, c = self._forward(input, None if hx is None else tuple(hx))
         return h, c
 
@@ -100,7 +100,7 @@ class GRUCell(_Cell):
     def _step(self, x: Array, *states: Array) -> tuple[Array, ...]:
         return gru_step(x, states[0], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> Tensor:
         return self._forward(input, None if hx is None else (hx,))[0]
 
 
@@ -131,7 +131,7 @@ class RNNCell(_Cell):
         weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return rnn_step(x, states[0], *weights, self.nonlinearity == "relu")
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> Tensor:
         return self._forward(input, None if hx is None else (hx,))[0]
 
     def extra_repr(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
@@ -142,7 +143,7 @@ class _Direct(_Conv):
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, 0, dtype
         )
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         input, padding = self._padded(input)
         return self.operation(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
@@ -250,7 +251,7 @@ class _ConvTranspose(_Conv):
             extra.append(wanted[axis] - least)
         return tuple(extra)
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: TensorLike, output_size: Any = None) -> Tensor:
         extra = self._extra(input, output_size)
         return self.operation(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation

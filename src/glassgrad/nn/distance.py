@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn.functional_distance import cosine_similarity, pairwise_distance
 from glassgrad.nn.module import Module
 
@@ -22,7 +21,7 @@ class CosineSimilarity(Module):
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         return cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -41,7 +40,7 @@ class PairwiseDistance(Module):
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 

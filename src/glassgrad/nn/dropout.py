@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_dropout as F
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import bad_option
@@ -35,7 +34,7 @@ class Dropout(_Dropout):
         tensor([1., 1.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.dropout(input, self.p, self.training)
 
 
@@ -49,7 +48,7 @@ class Dropout1d(_Dropout):
         True
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.dropout1d(input, self.p, self.training)
 
 
@@ -63,7 +62,7 @@ class Dropout2d(_Dropout):
         True
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.dropout2d(input, self.p, self.training)
 
 
@@ -76,7 +75,7 @@ class Dropout3d(_Dropout):
         (1, 6, 2, 4, 4)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.dropout3d(input, self.p, self.training)
 
 
@@ -89,7 +88,7 @@ class AlphaDropout(_Dropout):
         tensor([1., 1., 1.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -102,7 +101,7 @@ class FeatureAlphaDropout(_Dropout):
         tensor([[1., 1., 1.]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_products as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
@@ -89,7 +90,7 @@ class Embedding(_Table):
         rows, width = embeddings.shape
         return cls(rows, width, _weight=embeddings, _freeze=freeze, **options)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def _shown(self) -> list[str]:
@@ -133,7 +134,9 @@ class EmbeddingBag(_Table):
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(
+        self, input: TensorLike, offsets: TensorLike | None = None, per_sample_weights: TensorLike | None = None
+    ) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,

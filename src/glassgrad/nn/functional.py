@@ -11,6 +11,7 @@ from typing import Any
 
 from glassgrad import nn
 from glassgrad._families import FOUND, Families
+from glassgrad.errors.missing import lister
 from glassgrad.ops.names import PUBLIC, at_home
 
 # Ops that PyTorch keeps here as well.
@@ -36,3 +37,4 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = list(_COLLECTED)
+__dir__ = lister(__name__)

@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.core import bad_option
 
 _GAINS = {
@@ -252,3 +252,23 @@ if not TYPE_CHECKING:
             return _absent(name)
         warnings.warn(f"nn.init.{name} is now nn.init.{name}_", FutureWarning, stacklevel=2)
         return current
+
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "fans",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+__dir__ = lister(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, TRACING
-from glassgrad.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from glassgrad.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Ints
 from glassgrad.nn.linear import Linear
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -74,8 +74,22 @@ class LazyLinear(_Lazy, Linear):
 class _LazyConv(_Lazy):
     """What lazy convolutions share."""
 
-    def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, out_channels, *args, **kwargs)  # type: ignore[call-arg]  # of the layer it is
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Any = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]  # of the layer it is
+            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
 
     def _shape(self, name: str) -> tuple[int, ...]:
         if name == "bias":
@@ -116,7 +130,30 @@ class LazyConv3d(_LazyConv, Conv3d):
     """
 
 
-class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+class _LazyConvTranspose(_LazyConv):
+    """What lazy transposed convolutions share: the order of the options is another."""
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = output_padding, groups, bias, dilation, padding_mode, device, dtype
+        super(_LazyConv, self).__init__(  # type: ignore[call-arg]  # of the layer it is
+            0, out_channels, kernel_size, stride, padding, *options
+        )
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """`ConvTranspose1d` whose `in_channels` are those of the first input.
 
     Example:
@@ -126,7 +163,7 @@ class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
     """
 
 
-class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """`ConvTranspose2d` whose `in_channels` are those of the first input.
 
     Example:
@@ -136,7 +173,7 @@ class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
     """
 
 
-class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """`ConvTranspose3d` whose `in_channels` are those of the first input.
 
     Example:
@@ -151,8 +188,19 @@ class _LazyNorm(_Lazy):
 
     counts = "num_features"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, *args, **kwargs)  # type: ignore[call-arg]  # of the layer it is
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        options = eps, momentum, affine, track_running_stats, device, dtype
+        super().__init__(0, *options, bias=bias)  # type: ignore[call-arg]  # of the layer it is
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.num_features,)

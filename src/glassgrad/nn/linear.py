@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_products as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
@@ -42,7 +43,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return linear_p(input, self.weight) if self.bias is None else linear_p(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -83,7 +84,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: Any, input2: Any) -> Any:
+    def forward(self, input1: TensorLike, input2: TensorLike) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

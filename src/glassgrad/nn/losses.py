@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_classes, functional_ctc, functional_losses
 from glassgrad.nn.module import Module
 from glassgrad.nn.reduction import reduction_of
@@ -58,7 +59,7 @@ class CrossEntropyLoss(_Weighted):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_classes.cross_entropy(
             input,
             target,
@@ -90,7 +91,7 @@ class NLLLoss(_Weighted):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_classes.nll_loss(
             input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
@@ -108,7 +109,7 @@ class MSELoss(_Loss):
         tensor(5.)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -121,7 +122,7 @@ class L1Loss(_Loss):
         tensor(2.)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -140,7 +141,7 @@ class SmoothL1Loss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -157,7 +158,7 @@ class HuberLoss(_Loss):
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -173,7 +174,7 @@ class BCELoss(_Weighted):
         tensor(0.6931)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -199,7 +200,7 @@ class BCEWithLogitsLoss(_Weighted):
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
@@ -221,7 +222,7 @@ class KLDivLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -239,7 +240,7 @@ class GaussianNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike, var: TensorLike) -> Tensor:
         return functional_losses.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
@@ -266,7 +267,7 @@ class PoissonNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, log_input: Any, target: Any) -> Any:
+    def forward(self, log_input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.poisson_nll_loss(
             log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
         )
@@ -299,7 +300,7 @@ class HingeEmbeddingLoss(_Margin):
     ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
@@ -312,7 +313,7 @@ class MarginRankingLoss(_Margin):
         tensor(0.5)
     """
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
@@ -325,7 +326,7 @@ class CosineEmbeddingLoss(_Margin):
         tensor(1.)
     """
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: TensorLike, input2: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
@@ -338,7 +339,7 @@ class SoftMarginLoss(_Loss):
         tensor(0.1269)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -364,7 +365,7 @@ class MultiMarginLoss(_Weighted):
         self.p = p
         self.margin = margin
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.multi_margin_loss(
             input, target, self.p, self.margin, self.weight, reduction=self.reduction
         )
@@ -380,7 +381,7 @@ class MultiLabelMarginLoss(_Loss):
         tensor(0.85)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -393,7 +394,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
         tensor(0.1269)
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: TensorLike, target: TensorLike) -> Tensor:
         return functional_losses.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
@@ -423,7 +424,7 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: TensorLike, positive: TensorLike, negative: TensorLike) -> Tensor:
         return functional_losses.triplet_margin_loss(
             anchor, positive, negative, self.margin, self.p, self.eps, self.swap, reduction=self.reduction
         )
@@ -452,7 +453,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin = margin
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: TensorLike, positive: TensorLike, negative: TensorLike) -> Tensor:
         return functional_losses.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -482,7 +483,7 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    def forward(self, log_probs: TensorLike, targets: TensorLike, input_lengths: Any, target_lengths: Any) -> Tensor:
         return functional_ctc.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )

@@ -12,7 +12,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,17 @@ from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter, buffer_of
 from glassgrad.nn.state import Incompatible
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Back_co = TypeVar("Back_co", covariant=True)
+
+
+class _HasForward(Protocol[Given, Back_co]):
+    """What can be called as its `forward`."""
+
+    @property
+    def forward(self) -> Callable[Given, Back_co]: ...
 
 
 class Module:
@@ -54,11 +65,12 @@ class Module:
         """Compute the output; subclasses must define it."""
         raise errors.FORWARD_MISSING(owner=type(self).__name__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    # Typed as `forward` of the subclass, so that a checker sees what a model takes and gives.
+    def __call__(self: _HasForward[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         try:  # costs nothing where nothing is raised
-            if self._hooks is None:
+            if self._hooks is None:  # type: ignore[attr-defined]  # `self` is typed by its `forward` alone
                 return self.forward(*args, **kwargs)
-            return self._hooks.call(self, args, kwargs)
+            return self._hooks.call(self, args, kwargs)  # type: ignore[attr-defined]  # as above
         except errors.ShapeError as error:
             from glassgrad.nn.between import name_layers
 
@@ -351,6 +363,11 @@ class Module:
 
     def _get_name(self) -> str:
         return type(self).__name__
+
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.module(self)
 
     def __repr__(self) -> str:
         lines = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._own(Module).items()]

@@ -8,6 +8,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import functional_norm as F
 from glassgrad.nn import init
 from glassgrad.nn.module import Module
@@ -97,7 +98,7 @@ class _Tracked(Module):
 class _BatchNorm(_Tracked):
     """What the batch norms share; they differ in the shapes they take."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         shape = tuple(input.shape)
         if len(shape) not in self.dims or shape[1] != self.num_features:
             self._check(input, 1)
@@ -213,7 +214,7 @@ class _InstanceNorm(_Tracked):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         alone = len(input.shape) == self.dims[0]
         x = input[None] if alone else input
         if len(x.shape) != self.dims[1] or (self.affine and x.shape[1] != self.num_features):
@@ -302,7 +303,7 @@ class LayerNorm(Module):
         """Set the scale to 1 and the shift to 0."""
         _start(self.weight, self.bias)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -341,7 +342,7 @@ class RMSNorm(Module):
         """Set the scale to 1."""
         _start(self.weight, None)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -383,7 +384,7 @@ class GroupNorm(Module):
         """Set the scale to 1 and the shift to 0."""
         _start(self.weight, self.bias)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -407,7 +408,7 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn.module import Module
 from glassgrad.ops.arrange import pad
 
@@ -18,7 +19,7 @@ class _Padding(Module):
         super().__init__()
         self.padding = (padding,) * (2 * self.dims) if isinstance(padding, int) else tuple(padding)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self) -> str:
@@ -30,7 +31,7 @@ class _Constant(_Padding):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return pad(input, self.padding, value=self.value)
 
     def extra_repr(self) -> str:

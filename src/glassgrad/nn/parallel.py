@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.errors.missing import missing
+from glassgrad.errors.missing import lister, missing
 from glassgrad.nn.module import Module
 
 
@@ -62,3 +62,4 @@ class DistributedDataParallel(Module):
 _INSTEAD = {"DistributedDataParallel": "one process computes here; DataParallel calls the module it holds."}
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__dir__ = lister(__name__)

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from glassgrad.engine.tensor import Tensor
+from glassgrad.errors.missing import lister
 
 
 class Parameter(Tensor):
@@ -70,3 +71,4 @@ def buffer_of(tensor: Tensor, persistent: bool) -> Buffer:
 
 
 __all__ = ["Buffer", "Parameter"]
+__dir__ = lister(__name__)

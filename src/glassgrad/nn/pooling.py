@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn.module import Module
 from glassgrad.ops import pool_choices, spatial, volumes
 
@@ -50,7 +51,7 @@ class MaxPool1d(_MaxPool):
         tensor([[[3., 7.]]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Any:
         return spatial.max_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
@@ -65,7 +66,7 @@ class MaxPool2d(_MaxPool):
         (1, 3, 4, 4)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Any:
         return spatial.max_pool2d(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
@@ -80,7 +81,7 @@ class MaxPool3d(_MaxPool):
         (1, 3, 2, 4, 4)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Any:
         return volumes.max_pool3d(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
@@ -115,7 +116,7 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return spatial.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
@@ -150,7 +151,7 @@ class _AvgPool(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return self.operation(
             input,
             self.kernel_size,
@@ -201,7 +202,7 @@ class _PowerPool(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return self.operation(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
@@ -267,7 +268,7 @@ class _MaxUnpool(Module):
     def _several(self, value: Any) -> tuple[int, ...]:
         return (value,) * self.dims if isinstance(value, int) else tuple(value)
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: TensorLike, indices: TensorLike, output_size: Any = None) -> Tensor:
         return self.operation(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
@@ -336,7 +337,7 @@ class AdaptiveAvgPool1d(_Adaptive):
         tensor([[[2., 6.]]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return spatial.adaptive_avg_pool1d(input, self.output_size)
 
 
@@ -349,7 +350,7 @@ class AdaptiveAvgPool2d(_Adaptive):
         (1, 3, 8, 2)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return spatial.adaptive_avg_pool2d(input, self.output_size)
 
 
@@ -362,7 +363,7 @@ class AdaptiveAvgPool3d(_Adaptive):
         (1, 3, 4, 2, 2)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Tensor:
         return volumes.adaptive_avg_pool3d(input, self.output_size)
 
 
@@ -373,7 +374,7 @@ class _AdaptiveMax(_Adaptive):
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: TensorLike) -> Any:
         return self.operation(input, self.output_size, self.return_indices)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
-from glassgrad.engine.tensor import make
+from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.nn import init
 from glassgrad.nn.functional_dropout import dropout
 from glassgrad.nn.module import Module
@@ -258,7 +258,7 @@ class LSTM(_Recurrent):
 
         return unrolled(step, x, (states[0], states[1]), lengths, reverse)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         y, states = self._forward(input, None if hx is None else list(hx))
         return y, tuple(states)
 
@@ -280,7 +280,7 @@ class GRU(_Recurrent):
     def _layer(self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool) -> Any:
         return _call(gru_p, x, states, weights, lengths, reverse=reverse)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         y, states = self._forward(input, None if hx is None else [hx])
         return y, states[0]
 
@@ -317,7 +317,7 @@ class RNN(_Recurrent):
         rectified = self.nonlinearity == "relu"
         return _call(rnn_p, x, states, weights, lengths, reverse=reverse, rectified=rectified)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         y, states = self._forward(input, None if hx is None else [hx])
         return y, states[0]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import Tensor
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.shape import cat, stack
@@ -45,7 +46,7 @@ class RoPE(Module):
         angles = (np.arange(offset, offset + length) * self.scale)[:, None] * rates
         return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
-    def forward(self, input: Any, offset: int = 0) -> Any:
+    def forward(self, input: Tensor, offset: int = 0) -> Tensor:
         """Turn (..., L, width); `offset` is the place of the first element, for a cache of keys."""
         cos, sin = self._turns(input.shape[-2], offset, input.dtype)
         half = self.dim // 2

@@ -86,7 +86,7 @@ linear_p = fused(
 _HALF = np.dtype(np.float16)
 
 
-def fused_in_single(
+def _fused_in_single(
     name: str, forward: Rule, *, joint_vjp: Rule, decompose: Rule, companions: int = 0, **facts: Any
 ) -> Fused:
     """Enter a fused primitive that computes half precision in single and rounds once, where it returns.
@@ -200,7 +200,7 @@ def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) 
     return y, reshape_p(mean, shape=flat), reshape_p(var, shape=flat)
 
 
-batch_norm_p = fused_in_single(
+batch_norm_p = _fused_in_single(
     "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, companions=2,
     formula="(x - mean) / sqrt(var + eps) * w + b", derivative="w / std * (g - mean(g) - n * mean(g * n))",
     samples=(S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)),

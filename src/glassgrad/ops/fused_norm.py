@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array
-from glassgrad.ops.fused import _ones, _sum_rows, fused_in_single
+from glassgrad.ops.fused import _fused_in_single, _ones, _sum_rows
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
 
@@ -101,7 +101,7 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     return y + parts[1] if len(parts) > 1 else y
 
 
-layer_norm_p = fused_in_single(
+layer_norm_p = _fused_in_single(
     "layer_norm", _layer_norm, joint_vjp=_layer_norm_vjp, decompose=_layer_norm_decomposed,
     formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
     derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
@@ -144,7 +144,7 @@ def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Arra
     return normal * parts[0] if parts else normal
 
 
-rms_norm_p = fused_in_single(
+rms_norm_p = _fused_in_single(
     "rms_norm", _rms_norm, joint_vjp=_rms_norm_vjp, decompose=_rms_norm_decomposed,
     formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
     samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),

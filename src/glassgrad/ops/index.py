@@ -371,7 +371,7 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
         x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
         index = reshape_p(index, shape=(math.prod(index.shape),))
     axis = canonical_axis(dim, len(x.shape))
-    index = from_front(index, x.shape[axis] if x.shape else 1)
+    index = _from_front(index, x.shape[axis] if x.shape else 1)
     shape, other = x.shape, index.shape
     if shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]:
         return take_along_axis_p(x, index, axis=axis)  # nothing to broadcast
@@ -434,7 +434,7 @@ def take(x: Array, index: Array, dim: int | None = None) -> Array:
 
 
 @takes_complex
-def from_front(index: Array, size: int) -> Array:
+def _from_front(index: Array, size: int) -> Array:
     """Return an index with its negative numbers, which count from the end, counted from the front."""
     plain = getattr(index, "array", index)
     if type(plain) is np.ndarray and (not plain.size or least(plain) >= 0):

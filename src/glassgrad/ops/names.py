@@ -55,7 +55,7 @@ from glassgrad.ops import (
     volumes,
 )
 from glassgrad.ops.complex_input import guarded
-from glassgrad.ops.core import INTERPRETERS, REGISTRY, Primitive
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
 
 _FRONT = "glassgrad"
 
@@ -286,10 +286,10 @@ def _innermost(function: Any) -> FunctionType:
 def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
     arity = len(prim.vjps or ())
 
-    def unary(x: Any) -> Any:
+    def unary(x: Array) -> Array:
         return prim(x)
 
-    def binary(x: Any, other: Any) -> Any:
+    def binary(x: Array, other: Array) -> Array:
         return prim(x, other)
 
     form: Any = {1: unary, 2: binary}.get(arity, prim.__call__)
@@ -306,10 +306,29 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
 
     call: Any = one if arity == 1 else several
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{prim.formula}\n\n    Derivative: {prim.derivative}." if prim.derivative else prim.formula
+    call.__wrapped__ = form  # what `help` and editors show as its signature
+    call.__doc__ = _told_of(prim, arity)
     call.primitive = prim  # lets the op table find its entry
     call.takes_complex = prim.takes_complex
     return call  # type: ignore[no-any-return]  # one of the two functions above
+
+
+def _told_of(prim: Primitive, arity: int) -> str:
+    """Return what `help` says of a primitive: the formula, shapes, dtypes, errors and the derivative."""
+    text = prim.formula
+    if prim.kind == "elementwise":
+        if arity == 1:
+            text += "\n\n    Computed for each element: the result has the shape of x."
+        else:
+            text += (
+                "\n\n    Computed for each pair of elements: shapes broadcast, and dtypes are promoted as NumPy does."
+                "\n\n    Raises:\n        ShapeError: the shapes do not broadcast."
+            )
+    if prim.derivative:
+        text += f"\n\n    Derivative: {prim.derivative}" + (
+            ", where y is the result." if "y" in prim.derivative else "."
+        )
+    return text if prim.takes_complex else f"{text}\n\n    Complex numbers are refused."
 
 
 def _is_public(name: str, value: Any, module: ModuleType) -> bool:

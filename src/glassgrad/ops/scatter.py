@@ -14,8 +14,8 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.expects import as_index, expect_along, expect_dtype, expect_mask, expect_slices
 from glassgrad.ops.index import (
+    _from_front,
     at_set_p,
-    from_front,
     getitem,
     getitem_p,
     put_add_p,
@@ -190,7 +190,7 @@ def _fitted(source: Array, index: Array) -> Array:
 def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
     axis = canonical_axis(dim, len(x.shape))
-    return put_along_p(x, _value(value, x), from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
+    return put_along_p(x, _value(value, x), _from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
 
 
 @takes_complex

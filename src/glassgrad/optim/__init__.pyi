@@ -1,22 +1,22 @@
-# ruff: noqa: F403 - the lists of names are those of the families
-# Written by tools/stubs.py from `__all__` of each family.
+# Written by tools/stubs.py from the lists of public names.
 from glassgrad.optim import lr_scheduler as lr_scheduler
 from glassgrad.optim import swa_utils as swa_utils
-from glassgrad.optim.accumulate import *
-from glassgrad.optim.adadelta import *
-from glassgrad.optim.adafactor import *
-from glassgrad.optim.adagrad import *
-from glassgrad.optim.adam import *
-from glassgrad.optim.adamax import *
-from glassgrad.optim.asgd import *
-from glassgrad.optim.ema import *
-from glassgrad.optim.lbfgs import *
-from glassgrad.optim.lion import *
-from glassgrad.optim.muon import *
-from glassgrad.optim.nadam import *
-from glassgrad.optim.optimizer import *
-from glassgrad.optim.radam import *
-from glassgrad.optim.rmsprop import *
-from glassgrad.optim.rprop import *
-from glassgrad.optim.sgd import *
-from glassgrad.optim.sparse_adam import *
+from glassgrad.optim.accumulate import GradientAccumulator as GradientAccumulator
+from glassgrad.optim.adadelta import Adadelta as Adadelta
+from glassgrad.optim.adafactor import Adafactor as Adafactor
+from glassgrad.optim.adagrad import Adagrad as Adagrad
+from glassgrad.optim.adam import Adam as Adam
+from glassgrad.optim.adam import AdamW as AdamW
+from glassgrad.optim.adamax import Adamax as Adamax
+from glassgrad.optim.asgd import ASGD as ASGD
+from glassgrad.optim.ema import EMA as EMA
+from glassgrad.optim.lbfgs import LBFGS as LBFGS
+from glassgrad.optim.lion import Lion as Lion
+from glassgrad.optim.muon import Muon as Muon
+from glassgrad.optim.nadam import NAdam as NAdam
+from glassgrad.optim.optimizer import Optimizer as Optimizer
+from glassgrad.optim.radam import RAdam as RAdam
+from glassgrad.optim.rmsprop import RMSprop as RMSprop
+from glassgrad.optim.rprop import Rprop as Rprop
+from glassgrad.optim.sgd import SGD as SGD
+from glassgrad.optim.sparse_adam import SparseAdam as SparseAdam

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least
 
 
 class Adafactor(Optimizer):
@@ -49,7 +49,7 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,

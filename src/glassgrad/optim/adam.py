@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
-from glassgrad.optim.optimizer import Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas
 
 
 def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ class _Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,
@@ -121,7 +121,7 @@ class AdamW(_Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **hints)
 

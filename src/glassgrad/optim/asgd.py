@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, where
-from glassgrad.optim.optimizer import Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least
 
 
 class ASGD(Optimizer):
@@ -44,7 +44,7 @@ class ASGD(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import swap_last
@@ -12,7 +12,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least
 
 
 class Muon(Optimizer):
@@ -57,7 +57,7 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,

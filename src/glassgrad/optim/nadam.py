@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas
 
 
 class NAdam(Optimizer):
@@ -51,7 +51,7 @@ class NAdam(Optimizer):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,

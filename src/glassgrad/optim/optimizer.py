@@ -10,7 +10,7 @@ import copy
 import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -22,7 +22,17 @@ from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.equations import Direct
 from glassgrad.optim.in_place import InPlace
 
-_HINTS = frozenset({"foreach", "fused", "capturable", "differentiable"})
+
+class Hints(TypedDict, total=False):
+    """PyTorch's advice on how to compute, which every optimizer takes and none needs."""
+
+    foreach: bool | None
+    fused: bool | None
+    capturable: bool
+    differentiable: bool
+
+
+_HINTS = frozenset(Hints.__annotations__)
 
 Limit = tuple[str, Callable[[Any], bool], str]
 
@@ -229,6 +239,11 @@ class Optimizer:
             own.update(given)
         self.state.clear()
         self.state.update(states)
+
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.optimizer(self)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]

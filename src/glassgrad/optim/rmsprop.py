@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Hints, Optimizer
 
 
 class RMSprop(Optimizer):
@@ -44,7 +44,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(
             params,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, sign, where
-from glassgrad.optim.optimizer import Limit, Optimizer
+from glassgrad.optim.optimizer import Hints, Limit, Optimizer
 
 _factors: Limit = ("etas", lambda v: len(v) == 2 and 0 < v[0] < 1 < v[1], "two numbers, 0 < eta- < 1 < eta+")
 _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "two numbers, the least and the largest")
@@ -43,7 +43,7 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
-        **hints: Any,
+        **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}, hints)
 

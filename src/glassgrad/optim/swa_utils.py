@@ -13,6 +13,7 @@ from glassgrad.engine import devices
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.errors.missing import lister
 from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import _BatchNorm
@@ -215,3 +216,4 @@ __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassgrad.errors.missing import lister
 from glassgrad.report.activations import plot_activations
 from glassgrad.report.checkup import check_up_lines, debug_training
 from glassgrad.report.flow import plot_gradient_flow, plot_total_norm, visualize_gradient_flow
@@ -18,3 +19,4 @@ __all__ = [
     "plot_total_norm",
     "visualize_gradient_flow",
 ]
+__dir__ = lister(__name__)

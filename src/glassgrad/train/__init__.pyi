@@ -1,20 +1,26 @@
-# ruff: noqa: F403 - the lists of names are those of the families
-# Written by tools/stubs.py from `__all__` of each family.
-from glassgrad.train.callbacks import *
-from glassgrad.train.config import *
-from glassgrad.train.kept.keeping import *
-from glassgrad.train.kept.loggers import *
-from glassgrad.train.kept.metrics import *
-from glassgrad.train.kept.randomness import *
-from glassgrad.train.kept.rundir import *
-from glassgrad.train.kept.weights import *
-from glassgrad.train.loop import *
-from glassgrad.train.meters import *
-from glassgrad.train.rate_finder import *
-from glassgrad.train.show.monitoring import *
-from glassgrad.train.show.run_page import *
-from glassgrad.train.signals import *
-from glassgrad.train.stopping import *
-from glassgrad.train.task import *
-from glassgrad.train.trainer import *
-from glassgrad.train.training_config import *
+# Written by tools/stubs.py from the lists of public names.
+from glassgrad.train.callbacks import Callback as Callback
+from glassgrad.train.callbacks import RunState as RunState
+from glassgrad.train.config import option as option
+from glassgrad.train.kept.keeping import Checkpoint as Checkpoint
+from glassgrad.train.kept.loggers import CSVLogger as CSVLogger
+from glassgrad.train.kept.loggers import TensorBoardLogger as TensorBoardLogger
+from glassgrad.train.kept.loggers import WandbLogger as WandbLogger
+from glassgrad.train.kept.metrics import MetricsLog as MetricsLog
+from glassgrad.train.kept.metrics import read_metrics as read_metrics
+from glassgrad.train.kept.randomness import RandomState as RandomState
+from glassgrad.train.kept.rundir import RunDirectory as RunDirectory
+from glassgrad.train.kept.weights import load_weights as load_weights
+from glassgrad.train.loop import Loop as Loop
+from glassgrad.train.meters import AverageMeter as AverageMeter
+from glassgrad.train.meters import accuracy as accuracy
+from glassgrad.train.rate_finder import find_rate as find_rate
+from glassgrad.train.show.monitoring import Monitoring as Monitoring
+from glassgrad.train.show.run_page import write_report as write_report
+from glassgrad.train.signals import StopSignals as StopSignals
+from glassgrad.train.stopping import BestWeights as BestWeights
+from glassgrad.train.stopping import EarlyStopping as EarlyStopping
+from glassgrad.train.task import Task as Task
+from glassgrad.train.trainer import FitResult as FitResult
+from glassgrad.train.trainer import Trainer as Trainer
+from glassgrad.train.training_config import TrainingConfig as TrainingConfig

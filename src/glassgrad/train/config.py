@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from glassgrad import errors
 
@@ -61,12 +61,23 @@ class Rule:
         )
 
 
-def option(default: Any, help: str, **rule: Any) -> Any:
+class Bounds(TypedDict, total=False):
+    """What `option` takes besides the default and the help: the fields of a `Rule`."""
+
+    low: float | None
+    above: float | None
+    high: float | None
+    choices: Sequence[str]
+    resumable: bool
+    unit: str
+
+
+def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
     Arguments: low, above, high (bounds), choices, resumable (may change when a run is resumed), unit.
     """
-    return field(default=default, metadata={"rule": Rule(help, **rule)})
+    return field(default=default, metadata={"rule": Rule(help, **rule)})  # type: ignore[arg-type]  # a list of choices is kept as it is
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,16 @@ from glassgrad.train.policy import DTYPES
 TASK = "trainer"
 
 
+class _Fields:
+    """The signature of a class as its fields have it, made when somebody asks."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        import inspect
+
+        own = inspect.signature(owner.__init__)  # type: ignore[misc]  # of the class itself
+        return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty)
+
+
 @dataclass(frozen=True)
 class TrainingConfig:
     """The options of a `Trainer`.
@@ -72,6 +82,8 @@ class TrainingConfig:
     eval_every: int = option(0, "steps between validations; 0 for once an epoch", low=0, high=1e12)
     save_every: float = option(10.0, "seconds between checkpoints", above=0, high=1e9)
     progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
+
+    __signature__ = _Fields()  # what `__new__` takes says nothing
 
     def __new__(cls, *args: Any, **values: Any) -> Self:
         """Check the names, since a dataclass would suggest no correction."""

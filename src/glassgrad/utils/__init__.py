@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from glassgrad.errors.missing import lister
+
 _MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.utils.checkpoint"}
 
 
@@ -17,3 +19,4 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["checkpoint", "data"]
+__dir__ = lister(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from glassgrad.errors.missing import lister
 from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
@@ -18,3 +19,4 @@ def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_t
 
 
 __all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
+__dir__ = lister(__name__)

@@ -12,7 +12,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import creation
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.shape import stack
 from glassgrad.utils.datasets import (
     ChainDataset,
@@ -352,3 +352,4 @@ __all__ = [
     "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
     "WorkerInfo", "default_collate", "get_worker_info", "random_split",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

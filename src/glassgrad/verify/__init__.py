@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassgrad.errors.missing import lister
 from glassgrad.verify.check_my_backward import BackwardReport, CheckedLine, check_my_backward
 from glassgrad.verify.compare import Comparison, compare
 from glassgrad.verify.diagnose import Diagnosis
@@ -12,3 +13,4 @@ __all__ = [
     "BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "Entry", "Row", "Verdict", "check_my_backward",
     "compare", "gradcheck", "gradgradcheck",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

@@ -228,7 +228,8 @@ def _listen_to_programs() -> None:
 
     if _UNTOLD is not None:
         return
-    _UNTOLD = run = api.Compiled.__call__
+    run: Any = api.Compiled.__call__
+    _UNTOLD = run
 
     @functools.wraps(run)
     def told(program: Any, *args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad.errors.missing import getter
+from glassgrad.errors.missing import getter, lister
 from glassgrad.nn.utils import parametrizations, parametrize, rnn
 from glassgrad.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -32,3 +32,4 @@ __all__ = [
     "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
     "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

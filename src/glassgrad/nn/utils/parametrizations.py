@@ -14,6 +14,7 @@ from glassgrad import linalg
 from glassgrad.engine import creation, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.errors.missing import lister
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer
 from glassgrad.nn.utils.parametrize import register_parametrization
@@ -244,3 +245,4 @@ def orthogonal(
 
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+__dir__ = lister(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.errors.missing import lister
 from glassgrad.nn.containers import ModuleDict, ModuleList
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
@@ -231,3 +232,4 @@ __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
     "transfer_parametrizations_and_params", "type_before_parametrizations",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.missing import lister
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
@@ -145,3 +146,4 @@ __all__ = [
     "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
     "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip  # a table
+__dir__ = lister(__name__)

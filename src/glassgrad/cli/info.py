@@ -1,0 +1,106 @@
+"""`glassgrad info`."""
+
+from __future__ import annotations
+
+import json as text_format
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from glassgrad import errors
+
+
+def info(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Show what a report of a bug should say: versions, processor, BLAS, compiler and cache."""
+    facts = collected()
+    if json:
+        print(text_format.dumps(facts, indent=1))
+        return 0
+    for heading, values in facts.items():
+        print(heading)
+        width = max((len(name) for name in values), default=0)
+        for name, value in values.items():
+            print(f"  {name:{width}}  {value}")
+        if not values:
+            print("  none")
+    return 0
+
+
+def collected() -> dict[str, dict[str, Any]]:
+    """Return the facts under their headings."""
+    from glassgrad.train.kept.sessions import environment
+
+    found = environment()
+    return {
+        "versions": {**found["versions"], **_installed()},
+        "machine": found["machine"],
+        "arrays": {"numpy": _numpys_blas()},
+        "compiler": _compiler(),
+        "cache": _cache(),
+        "variables": found["variables"],
+    }
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions of what the library can use; nothing is imported for it."""
+    names = ("scipy", "llvmlite", "opt_einsum", "safetensors", "tomli_w", "rich", "typer", "matplotlib", "torch")
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _numpys_blas() -> str:
+    import numpy as np
+
+    settings: Any = np.show_config(mode="dicts")
+    blas = (settings or {}).get("Build Dependencies", {}).get("blas", {})
+    return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+
+
+def _compiler() -> dict[str, Any]:
+    """Return what native code is made with and for, or why there is none."""
+    try:
+        from llvmlite.binding import llvm_version_info
+
+        from glassgrad.compile.llvm.blas import blas
+        from glassgrad.compile.llvm.target import host
+        from glassgrad.compile.native.runtime import available_cores
+    except (ImportError, OSError, RuntimeError) as error:
+        return {"native code": f"none: {error}"}
+    try:
+        products = blas().name
+    except errors.GlassgradError as error:
+        products = str(error).splitlines()[0]
+    return {
+        "native code": f"LLVM {'.'.join(map(str, llvm_version_info))}",
+        "target": f"{host().triple}, {host().cpu}",
+        "matrix products": products,
+        "cores used": available_cores(),
+    }
+
+
+def _cache() -> dict[str, Any]:
+    """Return where compiled steps are kept, how many and how large."""
+    from glassgrad.compile.native import cache
+
+    place = cache.folder()
+    if place is None:
+        return {"folder": "none: the cache is off, or its folder belongs to somebody else"}
+    sizes = [entry.stat().st_size for entry in place.glob("*.native")]
+    return {"folder": _without_home(place), "programs": len(sizes), "megabytes": round(sum(sizes) / 1e6, 1)}
+
+
+def _without_home(place: Path) -> str:
+    """Return a path that does not tell the user's name."""
+    try:
+        return str(Path("~") / place.relative_to(Path.home()))
+    except (ValueError, RuntimeError):
+        return str(place)

@@ -1,0 +1,109 @@
+"""What a notebook shows of objects: small HTML without styles of its own, with everything escaped.
+
+Colours are left to the notebook, so that light and dark themes both read well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+_MOST = 8  # rows and columns that are shown; the first and the last of more
+
+
+def table(caption: str, rows: Iterable[Sequence[object]], heads: Sequence[object] = (), align: str = "left") -> str:
+    """Return an HTML table; caption and cells are plain text."""
+    cells = "".join(f'<th scope="col" style="text-align:inherit">{escape(str(cell))}</th>' for cell in heads)
+    head = f"<tr>{cells}</tr>" if heads else ""
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    title = f'<caption style="white-space:nowrap;text-align:left">{escape(caption)}</caption>'
+    return f'<table style="text-align:{align}">{title}{head}{body}</table>'
+
+
+def text(shown: str) -> str:
+    """Return text as it is."""
+    return f"<pre>{escape(shown)}</pre>"
+
+
+def tensor(x: Any) -> str:
+    """Return a table of the numbers of a vector or a matrix, the text of anything else, both with what it is."""
+    array = x.array
+    if not isinstance(array, np.ndarray) or array.ndim not in {1, 2} or not array.size:
+        return f"<div>{escape(_caption(x))}{text(repr(x))}</div>"
+    matrix = array[None] if array.ndim == 1 else array
+    columns = list(_ends(matrix.shape[1]))
+    rows = [
+        ["…" if row is None or column is None else _number(matrix[row, column]) for column in columns]
+        for row in _ends(matrix.shape[0])
+    ]
+    return f"<div>{table(_caption(x), rows, align='right')}</div>"
+
+
+def _caption(x: Any) -> str:
+    parts = [type(x).__name__, str(tuple(x.shape)), str(x.dtype)]
+    if x.node is not None:
+        parts.append(f"from {x.node.name} at {x.node.place}")
+    elif x.requires_grad:
+        parts.append("requires grad")
+    return " · ".join(parts)
+
+
+def _ends(count: int) -> Iterator[int | None]:
+    """Yield all places, or the first and the last ones around None."""
+    if count <= _MOST:
+        yield from range(count)
+        return
+    half = _MOST // 2
+    yield from range(half)
+    yield None
+    yield from range(count - half, count)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if value.dtype.kind in "fc" else str(value)
+
+
+def module(model: Any, name: str = "") -> str:
+    """Return a model as a tree that opens: its layers, what they were made with, and their parameters."""
+    count = sum(parameter.numel() for parameter in model.parameters())
+    label = f"({name}): " if name else ""
+    extra = model.extra_repr()
+    head = f"{label}{type(model).__name__}" + (f"({extra})" if extra else "")
+    summary = f"<code>{escape(head)}</code>" + (f" · {count:,} parameters" if count else "")
+    own = [(key, value) for key, value in vars(model).items() if hasattr(value, "requires_grad")]
+    inner = "".join(
+        f"<div><code>{escape(key)}</code> · {escape(' · '.join([type(value).__name__, str(tuple(value.shape))]))}</div>"
+        for key, value in own
+    ) + "".join(module(child, key) for key, child in model.named_children())
+    if not inner:
+        return f'<div style="margin-left:1em">{summary}</div>'
+    opened = "" if name else " open"
+    return f'<details style="margin-left:1em"{opened}><summary>{summary}</summary>{inner}</details>'
+
+
+def compiled(program: Any) -> str:
+    """Return what became of a compiled function: its traces, why there are several, and what runs eagerly."""
+    name = getattr(program.function, "__qualname__", None) or type(program.function).__name__
+    rows = [("backend", program.backend), ("traces", program.traces)]
+    rows += [("traced again", reason) for reason in program.retraces]
+    rows += [("runs eagerly", reason) for reason in program.refusals]
+    return table(f"compiled {name}", rows)
+
+
+def finding(found: Any) -> str:
+    """Return one finding of the doctor: what, where, and what to do."""
+    rows = [("seen", found.what), ("do", found.advice), ("line", found.remedy), ("where", found.where)]
+    return table(f"{found.severity}: {found.rule}", [row for row in rows if row[1]])
+
+
+def optimizer(rule: Any) -> str:
+    """Return an optimizer as a table of its groups."""
+    options = [key for key in rule.param_groups[0] if key != "params"]
+    rows = [
+        [place, sum(parameter.numel() for parameter in group["params"]), *(group.get(key) for key in options)]
+        for place, group in enumerate(rule.param_groups)
+    ]
+    return table(type(rule).__name__, rows, ["group", "parameters", *options])

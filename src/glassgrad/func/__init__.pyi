@@ -1,0 +1,20 @@
+# Written by tools/stubs.py from the lists of public names.
+from glassgrad.engine.tree import tree_map as tree_map
+from glassgrad.func.custom import custom_jvp as custom_jvp
+from glassgrad.func.custom import custom_vjp as custom_vjp
+from glassgrad.func.custom import straight_through as straight_through
+from glassgrad.func.forward import gauss_newton_product as gauss_newton_product
+from glassgrad.func.forward import hessian as hessian
+from glassgrad.func.forward import hvp as hvp
+from glassgrad.func.forward import jacfwd as jacfwd
+from glassgrad.func.forward import jvp as jvp
+from glassgrad.func.forward import linearize as linearize
+from glassgrad.func.functional import functional_call as functional_call
+from glassgrad.func.functional import stack_module_state as stack_module_state
+from glassgrad.func.implicit import custom_root as custom_root
+from glassgrad.func.reverse import grad as grad
+from glassgrad.func.reverse import grad_and_value as grad_and_value
+from glassgrad.func.reverse import jacrev as jacrev
+from glassgrad.func.reverse import value_and_grad as value_and_grad
+from glassgrad.func.reverse import vjp as vjp
+from glassgrad.func.vmap import vmap as vmap

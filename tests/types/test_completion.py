@@ -1,0 +1,55 @@
+"""The names that an editor offers: what jedi finds without running anything, and what `dir` finds in a live object."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import jedi
+import pytest
+
+import glassgrad as gg
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ["", ".nn", ".nn.functional", ".optim", ".optim.lr_scheduler", ".func", ".utils.data", ".train", ".data"]
+
+
+def completions(*lines: str) -> set[str]:
+    """Return the public names that jedi offers at the end of a program."""
+    project = jedi.Project(str(ROOT / "tests"), added_sys_path=[str(ROOT / "src")], load_unsafe_extensions=False)
+    script = jedi.Script("\n".join(lines), path=str(ROOT / "tests" / "unsaved.py"), project=project)
+    return {name.name for name in script.complete(len(lines), len(lines[-1])) if not name.name.startswith("_")}
+
+
+def live(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("expression", ["gg.tensor([1.0])", "(gg.ones(2) + 1)", "gg.exp(gg.ones(2)).sum(dim=0)"])
+def test_a_tensor_has_the_same_names_in_an_editor(expression: str) -> None:
+    found = completions("import glassgrad as gg", f"x = {expression}", "x.")
+    assert found == live(gg.tensor([1.0]))
+    assert len(found) > 500
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_has_the_same_names_in_an_editor(package: str) -> None:
+    module = importlib.import_module(f"glassgrad{package}")
+    found = completions("import glassgrad as gg", f"gg{package}.")
+    assert live(module) <= found
+    # Beside them jedi offers every file of a folder, and what a file imports for itself.
+    ours = {name for name in found - live(module) if callable(getattr(module, name, None))}
+    assert {name for name in ours if getattr(module, name).__module__ == module.__name__} == set()
+
+
+def test_a_parameter_of_a_layer_is_a_tensor_in_an_editor() -> None:
+    found = completions("import glassgrad as gg", "gg.nn.Linear(2, 3).weight.")
+    assert found == live(gg.nn.Parameter(gg.ones(2)))
+
+
+def test_a_live_object_is_completed() -> None:
+    layer = gg.nn.Linear(2, 3)
+    names = {"gg": gg, "y": layer(gg.ones(2)), "layer": layer}
+    for text, known in [("gg.no_gr", "no_grad"), ("y.backw", "backward"), ("layer.weig", "weight")]:
+        offered = {one.name for one in jedi.Interpreter(text, [names]).complete()}
+        assert known in offered

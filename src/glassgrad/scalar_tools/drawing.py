@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassgrad.drawing import Drawing, Node
     from glassgrad.scalar import Value
 
+_PACKAGE = str(Path(__file__).parents[1])
 _MOST = 1000  # entries of a list that are looked at
 
 
@@ -56,7 +58,7 @@ def _nearest(root: Value, count: int) -> list[Value]:
 def _names(kind: type[Value]) -> dict[Value, str]:
     """Return what the nearest frame outside of the package calls its Values, those in lists and networks too."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("glassgrad."):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     variables = {**frame.f_globals, **frame.f_locals}
     return {

@@ -192,6 +192,12 @@ def _meant(function: Callable[[Any], Any], scores: Any) -> Any:
         return function(scores)
 
 
+def test_only_loops_of_ours_are_guarded() -> None:
+    torch = pytest.importorskip("torch", reason="the model is PyTorch's")
+    with pytest.raises(errors.KindError, match=r"given torch\.nn.*Linear\.\nNext: doctor\.nan_origin"):
+        doctor.watch(torch.nn.Linear(2, 1), nan=True)
+
+
 def test_gradients_under_a_scaler_are_its_own_business() -> None:
     loop = Loop(False)
     scaler = gg.amp.GradScaler(init_scale=3e38)

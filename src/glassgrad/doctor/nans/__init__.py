@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from glassgrad import errors
+from glassgrad.doctor import library
+
 
 def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> Any:
-    """Return who looks for NaN in the steps of a model."""
+    """Return who looks for NaN in the steps of a model.
+
+    Raises:
+        KindError: for a model of PyTorch's, or with layers by hand.
+    """
+    if library.is_torch(model) or library.is_by_hand(model):
+        raise errors.WATCH_NAN(given=f"{type(model).__module__}.{type(model).__name__}")
     from glassgrad.doctor.nans.guard import Guard
 
     return Guard(model, optimizers, inf=inf, allow=allow)

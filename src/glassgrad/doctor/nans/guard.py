@@ -43,7 +43,7 @@ class Guard:
         allow: names of ops and modules whose NaN and infinities are meant.
 
     Attributes:
-        found: what was found, one entry for each error raised.
+        found: what was found, one entry for each kind and place.
         busy: whether a step is being taken again.
     """
 
@@ -203,7 +203,8 @@ class Guard:
 
     def report(self, found: Finding, step: int, kept: str) -> None:
         """Keep a finding and raise it."""
-        self.found.append(found)
+        if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
+            self.found.append(found)  # a loop that goes on meets it again
         advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
         what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
         raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)

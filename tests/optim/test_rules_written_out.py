@@ -171,7 +171,7 @@ def test_a_choice_by_a_number_is_made_at_once() -> None:
     def rule(p: Any, g: Any, state: Any, group: Any) -> Any:
         return p - g if state.number("k", 2.0) > 1 else p + g
 
-    for start, expected in ((2.0, 0.0), (0.5, 2.0)):
+    for start, expected in ((2.0, 0.0), (1.0, 2.0), (0.5, 2.0)):
         p, state = gg.tensor([1.0]), {}
         begin(state, "k", (), np.dtype(float), start)
         assert state["k"].item() == start

@@ -106,7 +106,8 @@ def _is_check(node: Any) -> bool:
 def _is_sample(node: Any) -> bool:
     """Tell whether a value belongs to the samples of an op's entry, which its tests are made of."""
     while node is not None:
-        if node.type == "argument" and node.children[0].get_code().strip() in {"samples", "edge"}:
+        first = node.children[0].get_code().strip() if node.type in {"argument", "atom_expr"} else ""
+        if first in {"samples", "edge", "S"}:
             return True
         node = node.parent
     return False

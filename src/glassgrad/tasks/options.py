@@ -1,4 +1,4 @@
-"""Options that several `glassgrad train` commands have: their help and bounds."""
+"""Options that every `glassgrad train` command has: their help and bounds."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Piece:
 
 OPTIMIZERS = (
     "optimizer", "sgd", "adam", "adadelta", "adafactor", "adagrad", "adamax", "asgd", "lbfgs", "lion", "muon", "nadam",
-    "radam", "rmsprop", "rprop", "sparse_adam", "accumulate", "ema", "swa_utils",
+    "radam", "rmsprop", "rprop", "sparse_adam", "accumulate", "ema", "swa_utils", "update",
 )  # fmt: skip  # a table
 
 # The tests are the few fast ones that are about these files; what only the whole suite would notice counts as survived.

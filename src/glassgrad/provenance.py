@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ast
@@ -211,3 +211,9 @@ def _operand_nodes(node: ast.AST) -> list[ast.expr]:
         case ast.Call():
             return list(node.args)
     return []
+
+
+def pytorch() -> Any:
+    """Return PyTorch if it is loaded; None if another package, such as this one, has its name."""
+    module = sys.modules.get("torch")
+    return module if getattr(module, "__name__", "") == "torch" and hasattr(module, "_C") else None

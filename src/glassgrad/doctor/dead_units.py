@@ -143,6 +143,3 @@ class DeadUnits:
         if left.size:
             others = tuple(at for at in range(numbers.ndim) if at != axis)
             silent[left] = ~np.any(np.take(numbers, left, axis) != 0, axis=others)
-
-
-__all__ = ["Dead", "DeadUnits"]

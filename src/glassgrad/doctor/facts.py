@@ -169,3 +169,6 @@ class CheckUp:
     def healthy(self) -> bool:
         """Whether there are no errors or warnings."""
         return all(finding.severity == "info" for finding in self.findings)
+
+
+__all__ = ["Finding"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.verify.engines import pytorch
+from glassgrad.provenance import pytorch
 
 Array = Any
 Module = Any

@@ -209,3 +209,6 @@ def _stacked(entry: Field, samples: Sequence[Sample], parameters: int, activatio
             if name in sample.activations:
                 stacked[at, place] = sample.activations[name][entry.name]
     return stacked
+
+
+__all__ = ["MonitorData"]

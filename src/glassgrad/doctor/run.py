@@ -130,3 +130,6 @@ class Run:
             return math.nan
         found = noise_scale(self.data.gradient_cosine, self.data.gradient_growth, self.data.batch)
         return found if math.isfinite(found) else math.nan
+
+
+__all__ = ["Run"]

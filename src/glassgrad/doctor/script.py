@@ -172,6 +172,3 @@ def _told_of(kind: Any, tell: Callable[[Any], None]) -> Iterator[None]:
         yield
     finally:
         kind.__init__ = made
-
-
-__all__ = ["Watched", "run_script"]

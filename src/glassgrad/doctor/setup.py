@@ -12,7 +12,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.run import Setup
-from glassgrad.verify.engines import pytorch
+from glassgrad.provenance import pytorch
 
 Module = Any
 

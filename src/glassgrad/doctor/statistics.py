@@ -182,3 +182,6 @@ def magnitudes(array: Array) -> Array:
     counts[1:-1] = exponents[first:last]
     counts[-1] = exponents[last:].sum() - nan
     return counts
+
+
+__all__ = ["BIN_EDGES", "Summary", "magnitudes", "summarise"]

@@ -19,9 +19,9 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.aside import aside
 from glassgrad.doctor.graph import VIEWS, canonical
 from glassgrad.doctor.op_record import Event
+from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.torch_graph import NOTHING, mode_of
 from glassgrad.engine.tape import Observer, unwrap
 
@@ -274,15 +274,3 @@ def _is_bias(before: Event, now: Event) -> bool:
         return bool(added and np.array_equal(now.operands[0], before.value))
     both = (before.phase, now.phase) == ("arriving", "arriving") and before.site == now.site
     return both and before.op == "add" and now.op.startswith("conv") and np.array_equal(before.value, now.value)
-
-
-__all__ = [
-    "Arriving",
-    "TorchAside",
-    "given_to",
-    "is_torch_run",
-    "likened",
-    "record_torch",
-    "same_parameters",
-    "state_of",
-]

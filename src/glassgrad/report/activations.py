@@ -136,3 +136,6 @@ def _shares(axes: Any, data: MonitorData, rows: list[int], lost: Array) -> Any:
                 annotation_clip=False,
             )
     return image
+
+
+__all__ = ["plot_activations"]

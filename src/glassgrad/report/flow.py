@@ -161,3 +161,6 @@ def _bad_steps(axes: Any, data: MonitorData) -> None:
     for place, step in enumerate(bad):
         label = f"NaN or infinite ({len(bad)})" if place == 0 else None
         axes.axvline(step, color=style.LOST, linewidth=1, linestyle=":", label=label)
+
+
+__all__ = ["plot_gradient_flow", "plot_total_norm", "visualize_gradient_flow"]

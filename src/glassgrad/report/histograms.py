@@ -171,3 +171,6 @@ def _range(data: MonitorData, shown: list[int]) -> tuple[float, float]:
 def _shortened(name: str, length: int) -> str:
     """Keep the end of a long name: the beginning is the same for whole blocks of layers."""
     return name if len(name) <= length else "…" + name[1 - length :]
+
+
+__all__ = ["plot_gradient_histograms"]

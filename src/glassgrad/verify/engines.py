@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import sys
 from typing import Any, Protocol
 
 import numpy as np
 
 from glassgrad.engine import backward
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.provenance import pytorch
 
 Array = Any
 
@@ -161,16 +161,10 @@ class _Torch:
         return list(found)
 
 
-def pytorch() -> Any:
-    """Return PyTorch if it is loaded; None if another package, such as this one, has its name."""
-    module = sys.modules.get("torch")
-    return module if getattr(module, "__name__", "") == "torch" and hasattr(module, "_C") else None
-
-
 @functools.cache
 def torch_engine() -> Engine:
     """Return the loaded PyTorch as an engine."""
     return _Torch()
 
 
-__all__ = ["GLASSGRAD", "Engine", "pytorch", "torch_engine"]
+__all__ = ["GLASSGRAD", "Engine", "torch_engine"]

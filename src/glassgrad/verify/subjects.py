@@ -17,7 +17,8 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import tree
-from glassgrad.verify.engines import GLASSGRAD, Engine, pytorch, torch_engine
+from glassgrad.provenance import pytorch
+from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
 
 Array = Any
 

@@ -14,7 +14,7 @@ from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.nans import findings
 from glassgrad.engine.nonfinite import ADVICE, ALLOWED, place_in
-from glassgrad.verify.engines import pytorch
+from glassgrad.provenance import pytorch
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
 """Ops whose results hold whatever was in memory."""

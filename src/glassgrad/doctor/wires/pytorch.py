@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.doctor import library
-from glassgrad.doctor.aside import aside
+from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.torch_graph import Recorder
 from glassgrad.doctor.wires.listener import Listener
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from glassgrad.doctor import library
-from glassgrad.doctor.aside import aside
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.findings import CHECKPOINT, DATA, held
+from glassgrad.doctor.set_aside import aside
 from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.snapshot import Snapshot
 
@@ -98,3 +98,6 @@ def _of_torch(
     finally:
         if optimizer is not None:
             optimizer.load_state_dict(before)
+
+
+__all__ = ["nan_origin"]

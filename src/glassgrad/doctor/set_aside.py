@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.verify.engines import pytorch
+from glassgrad.provenance import pytorch
 
 Array = Any
 Module = Any
@@ -129,3 +129,6 @@ def _torch_generators(torch: Any) -> Iterator[Callable[[], None]]:
     if torch.cuda.is_initialized():
         states = torch.cuda.get_rng_state_all()
         yield lambda: torch.cuda.set_rng_state_all(states)
+
+
+__all__ = ["aside"]

@@ -194,7 +194,8 @@ def _computed(node: Node, operands: Sequence[Any]) -> Any:
     if prim is PICK:
         found = operands[0]
         return found[node.params["index"]] if isinstance(found, tuple) else None
-    if REGISTRY.get(prim.name) is not prim:
+    known: Any = REGISTRY.get(prim.name)
+    if known is not prim:
         return None  # a function of the user's own, whose code is not to be run once more
     try:
         with np.errstate(all="ignore"):

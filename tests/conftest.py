@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # Before NumPy is imported: several workers with several BLAS threads each would fight for the same cores.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Where Python is told to keep no bytecode, as in many containers, each of the hundreds of processes that tests start
+# would compile the library anew: a second of processor time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
+
 os.environ.setdefault("GLASSGRAD_FULL_TRACEBACK", "1")  # a failing test shows where in the library
 
 import gc
 import random
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
@@ -26,7 +34,6 @@ for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signa
     if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, _name), _handler)
 
-ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 
 # Deadlines measure the machine, not the code; a fixed sequence of examples keeps the suite the same from run to run.
@@ -65,12 +72,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _seeds() -> None:
-    """Start every test from the same random state, whichever worker it runs on and whatever ran before."""
+def _same_state() -> Iterator[None]:
+    """Start every test from the same random state and floating-point warnings, whatever ran before on its worker."""
     import numpy as np
 
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002  -- third-party code under test may use the legacy generator
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,8 @@
 """Backpropagation on one page.
 
-A `Value` is a number that remembers which values it was made from, and its slope with respect to each.
-`backward()` walks this record from the result to the inputs and applies the chain rule at every step,
-`input.grad += output.grad * slope`. It adds up, as a value used twice acts on the result twice. The API
-is micrograd's, and numbers raise what floats raise. The rest of the library is this idea on arrays.
+A `Value` is a number that remembers which values it was made from, and its slope with respect to each. `backward()`
+walks this record from the result to the inputs and applies the chain rule, `input.grad += output.grad * slope`: a
+value used twice acts on the result twice. The API is micrograd's, and numbers raise what floats raise.
 
     >>> x, w, b = Value(2.0), Value(-3.0), Value(1.0)
     >>> loss = (x * w + b) ** 2
@@ -201,14 +200,5 @@ class MLP(Module):
         return x
 
 
-__all__ = [
-    "MLP",
-    "Layer",
-    "Module",
-    "Neuron",
-    "Value",
-    "Vector",
-    "compile",
-    "draw",
-]
+__all__ = ["MLP", "Layer", "Module", "Neuron", "Value", "Vector", "compile", "draw"]
 __dir__ = lister(__name__)

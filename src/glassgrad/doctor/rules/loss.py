@@ -24,6 +24,7 @@ GAP = 0.2
 UNDERFITTED = 0.5
 """Of the loss of knowing nothing; `STILL`: it changes by less than this over two fifths of the run."""
 STILL = 0.1
+_LEAST = 1e-12  # a loss that is lower has underflowed, and is no divisor
 
 
 def _curve(run: Run) -> Array:
@@ -147,13 +148,13 @@ def _overfits(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
             f"that of training is down to {train:.4g}",
-            "", last / train, pairs(held[:, 0], held[:, 1]), severity="info", threshold=1 / GAP,
+            "", last / max(train, _LEAST), pairs(held[:, 0], held[:, 1]), severity="info", threshold=1 / GAP,
         )  # fmt: skip  # in a row
     if last > OVERFITTED * lowest and train < 0.8 * last:
         yield Seen(
             f"the loss of the examples set aside was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
             f"{last:.4g}, that of training {train:.4g}",
-            "", last / lowest, pairs(held[:, 0], held[:, 1]),
+            "", last / max(lowest, _LEAST), pairs(held[:, 0], held[:, 1]),
             severity="warning" if last > LOST * lowest else "info", threshold=OVERFITTED,
         )  # fmt: skip  # in a row
 

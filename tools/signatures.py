@@ -90,7 +90,7 @@ def functions(name: str, function: Callable[..., Any], *, method: bool = False) 
     lines = []
     for place, signature in enumerate(signatures):
         lines += head
-        ignored = "  # type: ignore[override]" if name in {"__eq__", "__ne__"} else ""
+        ignored = "  # type: ignore[override]  # by elements, as in NumPy" if name in {"__eq__", "__ne__"} else ""
         if place:
             lines.append(f"def {name}{signature}: ...")
         else:

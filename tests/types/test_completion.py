@@ -14,6 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ["", ".nn", ".nn.functional", ".optim", ".optim.lr_scheduler", ".func", ".utils.data", ".train", ".data"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what jedi has parsed apart: several workers would write the same files, and read halves of them."""
+    jedi.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
+
+
 def completions(*lines: str) -> set[str]:
     """Return the public names that jedi offers at the end of a program."""
     project = jedi.Project(str(ROOT / "tests"), added_sys_path=[str(ROOT / "src")], load_unsafe_extensions=False)

@@ -82,14 +82,18 @@ def pip(*arguments: str, check: bool = True) -> bool:
     return False
 
 
-def install_project(extra: str) -> None:
-    """Install glassgrad itself, editable, with one extra; its build backend is pinned too, so it is not isolated.
+# The extras of glassgrad that each purpose has; the figures are part of the demo and of the tests.
+EXTRAS = {"run": ("pictures",), "dev": ("pictures", "dev"), "mutants": ("mutants",)}
+
+
+def install_project(extras: tuple[str, ...]) -> None:
+    """Install glassgrad itself, editable, with extras; its build backend is pinned too, so it is not isolated.
 
     What it needs comes first, by itself: a package without a wheel asks for a build backend of its own.
     """
-    print(f"installing glassgrad{f'[{extra}]' if extra else ''} into .venv (first time: a minute or two)", flush=True)
+    print(f"installing glassgrad[{','.join(extras)}] into .venv (first time: a minute or two)", flush=True)
     project = tomllib.loads(INPUTS[0].read_text())["project"]
-    pip(*project["dependencies"], *(project["optional-dependencies"][extra] if extra else ()))
+    pip(*project["dependencies"], *[one for extra in extras for one in project["optional-dependencies"][extra]])
     pip(*BACKEND)
     pip("--no-build-isolation", "--no-deps", "-e", str(ROOT))
 
@@ -138,8 +142,8 @@ def set_up(purpose: str) -> None:
     """Bring one purpose up to date and stamp it."""
     make_venv()
     note = ""
-    if purpose in {"run", "dev", "mutants"}:
-        install_project("" if purpose == "run" else purpose)
+    if purpose in EXTRAS:
+        install_project(EXTRAS[purpose])
     elif purpose == "torch":
         note = install_torch()
         if not works("-c", "import torch"):

@@ -11,6 +11,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import backward, tree
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
+from glassgrad.errors.packages import needed
 from glassgrad.func import hvp, jacrev
 
 _WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
@@ -78,7 +79,8 @@ def minimize(
         >>> result.x.round(decimals=4).tolist()
         [3.0, 3.0]
     """
-    from scipy import optimize
+    with needed("scipy", "glassgrad.optimize"):
+        from scipy import optimize
 
     packing, place = _Packing(x0), provenance.here()
 

@@ -20,6 +20,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import devices
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
+from glassgrad.errors.packages import needed
 
 _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
@@ -61,7 +62,8 @@ def save(obj: Any, f: Any, **_hints: Any) -> None:
 
 
 def _encoded(obj: Any) -> bytes:
-    from safetensors.numpy import save as encode
+    with needed("safetensors", "files of weights"):
+        from safetensors.numpy import save as encode
 
     if _is_flat(obj):
         return bytes(encode({name: _stored(value) for name, value in obj.items()}, metadata={"format": "pt"}))
@@ -154,7 +156,8 @@ def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
 
     Raises `ValueError` for anything but a complete safetensors file.
     """
-    from safetensors import SafetensorError, deserialize
+    with needed("safetensors", "files of weights"):
+        from safetensors import SafetensorError, deserialize
 
     if content.startswith(_ZIP) and not _is_safetensors(content):
         raise ValueError("it is a zip archive, such as numpy.savez writes")

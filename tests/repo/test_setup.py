@@ -112,9 +112,9 @@ def test_only_glassgrad_itself_is_built_without_isolation(
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(bootstrap, "pip", lambda *arguments: calls.append(arguments))
-    for extra in ("", *EXTRAS):
+    for extras in ((), *((extra,) for extra in EXTRAS), *bootstrap.EXTRAS.values()):
         calls.clear()
-        bootstrap.install_project(extra)
-        assert calls[0] == (*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ()))
+        bootstrap.install_project(extras)
+        assert calls[0] == (*PROJECT["project"]["dependencies"], *(one for extra in extras for one in EXTRAS[extra]))
         assert [call for call in calls if "--no-build-isolation" in call] == [calls[-1]]
         assert "--no-deps" in calls[-1]

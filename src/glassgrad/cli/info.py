@@ -47,7 +47,7 @@ def collected() -> dict[str, dict[str, Any]]:
 
 def _installed() -> dict[str, str]:
     """Return the versions of what the library can use; nothing is imported for it."""
-    names = ("scipy", "llvmlite", "opt_einsum", "safetensors", "tomli_w", "rich", "typer", "matplotlib", "torch")
+    names = ("scipy", "llvmlite", "safetensors", "tomli_w", "rich", "typer", "matplotlib", "torch")
     found = {}
     for name in names:
         try:

@@ -19,13 +19,15 @@ from glassgrad.distributions.distribution import Constraints, Distribution, Expo
 from glassgrad.engine import random
 from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.packages import needed
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.shape import stack
 
 
 @lru_cache(maxsize=1)
 def _scipy() -> Any:
-    import scipy.special
+    with needed("scipy", "Gamma, Beta, Dirichlet and StudentT"):
+        import scipy.special
 
     return scipy.special
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.errors.packages import needed
+
 Size = tuple[float, float]
 Point = tuple[float, float]
 
@@ -101,8 +103,9 @@ def latest(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 def _solved(cost: Any, rows: Sequence[Iterable[tuple[int, float]]], limits: Sequence[float]) -> Any:
     """Return the x of least cost with rows @ x <= limits and x >= 0."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
+    with needed("scipy", "drawings of graphs"):
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array
 
     entries = [(at, column, value) for at, row in enumerate(rows) for column, value in row]
     where, column, value = zip(*entries, strict=True)

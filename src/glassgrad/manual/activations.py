@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.errors.packages import needed
 from glassgrad.manual.protocols import Array, Module
 
 
@@ -164,7 +165,8 @@ class GELU(Module):
             inner = np.tanh(self.ROOT * (x + self.CUBE * x * x * x))
             half = 0.5 * (1 + inner)
         else:
-            from scipy.special import erf
+            with needed("scipy", "the exact GELU, other than approximate='tanh',"):
+                from scipy.special import erf
 
             inner = None
             half = 0.5 * (1 + erf(x * float(np.sqrt(0.5))))

@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import evaluating
 from glassgrad.nn.module import Module
 
@@ -59,7 +60,8 @@ class Summary:
 
     def table(self) -> Any:
         """Return the table for rich."""
-        from rich.table import Table
+        with needed("rich", "tables of modules"):
+            from rich.table import Table
 
         table = Table(title=None, show_footer=True, box=None, pad_edge=False)
         table.add_column("layer", footer="total")
@@ -79,11 +81,12 @@ class Summary:
     def __str__(self) -> str:
         import io
 
+        table = self.table()
         from rich.console import Console
 
         out = io.StringIO()
         console = Console(file=out, width=120, no_color=True, force_terminal=False)
-        console.print(self.table())
+        console.print(table)
         frozen = self.parameters - self.trainable
         note = f", {frozen:,} of them frozen" if frozen else ""
         console.print(f"{self.parameters:,} parameters{note}; {self.size / 2**20:.2f} MiB with buffers")

@@ -3,7 +3,7 @@
 A plan is made once per equation and shapes and remembered. Each step of it is an application of ordinary
 primitives: sums and diagonals within one operand, then, for a pair, axes brought into the order (shared and
 kept, only here, summed) and one batched matrix product, so that BLAS does the work and every step has its
-derivative. The order of three or more operands is found by opt_einsum.
+derivative. The order of three or more operands is found by NumPy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array
@@ -22,6 +24,12 @@ from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import permute_p, reshape_p
 
 Shape = tuple[int, ...]
+ALL_ORDERS = 5
+"""Up to so many operands every order of contractions is compared, in milliseconds; beyond, the greedy one is taken."""
+
+_NO_LIMIT = 2**62
+"""Of the elements of an intermediate result: by default NumPy would refuse any that is larger than all operands."""
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -122,10 +130,11 @@ def _order(terms: Sequence[str], out: str, sizes: dict[str, int]) -> list[tuple[
     """The pairs to contract, as positions in the shrinking list of operands."""
     if len(terms) < 3:
         return [(0, 1)] if len(terms) == 2 else []
-    from opt_einsum import contract_path
-
-    shapes = [tuple(sizes[letter] for letter in term) for term in terms]
-    path, _ = contract_path(f"{','.join(terms)}->{out}", *shapes, shapes=True, optimize="auto")
+    # Shapes decide; arrays without memory of their own stand for the operands.
+    stands = [np.broadcast_to(np.float32(0), tuple(sizes[letter] for letter in term)) for term in terms]
+    search = "optimal" if len(terms) <= ALL_ORDERS else "greedy"
+    equation = f"{','.join(terms)}->{out}"
+    (_, *path), _ = np.einsum_path(equation, *stands, optimize=(search, _NO_LIMIT))
     pairs: list[tuple[int, int]] = []
     count = len(terms)
     for step in path:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
@@ -83,7 +84,8 @@ def _check(op: str, x: Array, square: bool = True) -> None:
 def _expm(xp: Any, x: Array) -> Array:
     if not x.size:
         return x.copy()
-    from scipy.linalg import expm
+    with needed("scipy", "matrix exponentials"):
+        from scipy.linalg import expm
 
     return np.asarray(expm(x)).astype(x.dtype, copy=False)
 
@@ -122,7 +124,8 @@ def matrix_exp(x: Array) -> Array:
 
 def _each(x: Array, name: str, call: Callable[[Any, Any], Any], shape: Shape, dtype: Any) -> Array:
     """One result of a LAPACK function for every matrix: `call(function, matrix)`."""
-    from scipy.linalg import get_lapack_funcs
+    with needed("scipy", "LU decompositions"):
+        from scipy.linalg import get_lapack_funcs
 
     out = np.zeros((*x.shape[:-2], *shape), dtype)
     if 0 in x.shape[-2:]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.errors.packages import present
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array
 from glassgrad.ops.kernels.choose import largest, least
@@ -299,7 +300,7 @@ def add_rows(g: Array, rows: Array, count: int) -> Array:
     are a product with the sparse 0/1 matrix that has a single 1 in each column.
     """
     n, width = g.shape
-    if n * width >= SPARSE_FROM and g.dtype.char in "fd":
+    if n * width >= SPARSE_FROM and g.dtype.char in "fd" and present("scipy"):
         from scipy.sparse import csc_array
 
         ones = np.ones(n, g.dtype)

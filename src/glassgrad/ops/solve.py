@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
@@ -114,7 +115,8 @@ def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Arra
         if unit:
             full = full - full * xp.eye(a.shape[-1], dtype=a.dtype) + xp.eye(a.shape[-1], dtype=a.dtype)
         return xp.linalg.solve(full, b)
-    from scipy.linalg import get_blas_funcs
+    with needed("scipy", "triangular systems"):
+        from scipy.linalg import get_blas_funcs
 
     dtype = np.result_type(a, b)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.errors.packages import needed
 from glassgrad.ops.core import Array, Aval, Linear, linear
 from glassgrad.ops.index import index_select
 from glassgrad.ops.reduce import sum_p
@@ -24,7 +25,8 @@ def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: 
         out = np.zeros((size, dense.shape[1]), dtype)
         np.add.at(out, rows, (values[:, None] * dense[columns]).astype(dtype, copy=False))
         return out
-    from scipy.sparse import coo_array
+    with needed("scipy", "sparse products"):
+        from scipy.sparse import coo_array
 
     matrix = coo_array((values.astype(dtype, copy=False), (rows, columns)), shape=(size, len(dense)))
     return np.asarray(matrix.tocsr() @ dense.astype(dtype, copy=False))

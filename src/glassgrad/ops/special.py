@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.errors.packages import needed, present
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, Elementwise, elementwise
 from glassgrad.ops.elementwise import EDGES
@@ -26,9 +27,21 @@ _nan = float("nan")
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
+# Where SciPy is not installed, Python computes these number by number: slow, but GELU and erf train.
+_PYTHONS = {"erf": math.erf, "erfc": math.erfc}
+
+
+def _by_python(name: str) -> Callable[..., Any]:
+    by_number = np.frompyfunc(_PYTHONS[name], 1, 1)
+    return lambda x: np.asarray(by_number(x)).astype(x.dtype)
+
+
 @lru_cache(maxsize=64)
 def _scipy(name: str) -> Callable[..., Any]:
-    import scipy.special
+    if name in _PYTHONS and not present("scipy"):
+        return _by_python(name)
+    with needed("scipy", name):
+        import scipy.special
 
     function: Callable[..., Any] = getattr(scipy.special, name)
 

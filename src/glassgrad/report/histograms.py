@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import GradientMonitor, MonitorData
+from glassgrad.errors.packages import needed
 from glassgrad.report import sources, style
 from glassgrad.report.signed import plot_signed, plot_signed_steps
 
@@ -58,7 +59,8 @@ def plot_gradient_histograms(
 
 
 def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
-    from matplotlib.colors import PowerNorm
+    with needed("matplotlib", "pictures", extra="pictures"):
+        from matplotlib.colors import PowerNorm
 
     columns = min(len(shown), max(2, math.ceil(math.sqrt(len(shown) * 0.8))))
     rows = math.ceil(len(shown) / columns)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.errors.packages import needed
+
 INK, ACCENT, PALE, GREY, LINE = "#22577a", "#c8553d", "#b9cfdd", "#666666", "#e6e6e6"
 """Dark blue and brick differ in lightness as well as in hue; pale blue marks the past."""
 
@@ -21,7 +23,8 @@ SHARES = "GnBu"
 
 @functools.cache
 def _picture_class() -> Any:
-    from matplotlib.figure import Figure
+    with needed("matplotlib", "pictures", extra="pictures"):
+        from matplotlib.figure import Figure
 
     class Picture(Figure):
         """A figure that a notebook displays without pyplot and its global list of figures."""
@@ -39,7 +42,8 @@ def _picture_class() -> Any:
 @contextmanager
 def drawing() -> Iterator[None]:
     """Draw in matplotlib's default style, whatever the user's is."""
-    import matplotlib as mpl
+    with needed("matplotlib", "pictures", extra="pictures"):
+        import matplotlib as mpl
 
     with mpl.rc_context():
         mpl.rcdefaults()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.data.plane import PlaneData
+from glassgrad.errors.packages import needed
 
 Array = Any
 
@@ -22,10 +23,11 @@ def draw_boundary(picture: Path, probability: Callable[[Array], Array], data: Pl
 
     Raises `OSError`.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
+    with needed("matplotlib", "pictures", extra="pictures"):
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.figure import Figure
 
     points = np.concatenate([data.train_points, data.test_points]).astype(np.float64)
     low, high = points.min(axis=0), points.max(axis=0)

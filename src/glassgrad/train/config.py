@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from glassgrad import errors
+from glassgrad.errors.packages import needed
 
 TASK_KEY = "task"
 """The key of a TOML file that names its `glassgrad train` command."""
@@ -195,7 +196,8 @@ def to_toml(config: Any, task: str, *, leave_out: Sequence[str] = ()) -> str:
         batch = 32
         <BLANKLINE>
     """
-    import tomli_w
+    with needed("tomli_w", "run directories"):
+        import tomli_w
 
     parts = [tomli_w.dumps({TASK_KEY: task})]
     for key, (_, rule) in rules(config).items():

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.snapshot import Snapshot
+from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import modes_kept
 from glassgrad.train.engine_learner import EngineLearner, StepOptions
 from glassgrad.train.feed import LoaderFeed
@@ -40,9 +41,10 @@ class RateSearch:
 
     def draw(self, path: str | Path) -> None:
         """Draw the losses over the rates to a PNG file. Raises `OSError`."""
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        with needed("matplotlib", "pictures", extra="pictures"):
+            import matplotlib as mpl
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
 
         with mpl.rc_context():
             mpl.rcdefaults()

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
+from glassgrad.errors.packages import needed
 
 Array = Any
 
@@ -37,7 +38,8 @@ class Stateful(Protocol):
 
 def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) -> None:
     """Write arrays and the JSON-able `rest` to `path`, atomically. Raises `OSError`; an older file then stays whole."""
-    from safetensors.numpy import save
+    with needed("safetensors", "checkpoints"):
+        from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     rest = json.loads(json.dumps(rest))  # as it will be read: numbers as keys become text, and sort as text
@@ -47,8 +49,9 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """Read what `save_checkpoint` wrote. Raises `errors.InputError` if it is missing, truncated or corrupt."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
+    with needed("safetensors", "checkpoints"):
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
 
     try:
         content = path.read_bytes()

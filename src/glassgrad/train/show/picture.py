@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.errors.packages import needed
 from glassgrad.train.kept.metrics import read_metrics
 
 _INK, _PALE, _ACCENT = "#22577a", "#b9cfdd", "#d1495b"
@@ -22,9 +23,10 @@ def draw_loss(
     metrics: Path, picture: Path, title: str, held_out: str = "validation", axis: str = "cross entropy, nats"
 ) -> None:
     """Draw the recorded losses to a PNG file. Raises `OSError`."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needed("matplotlib", "pictures", extra="pictures"):
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     records = read_metrics(metrics)
     with mpl.rc_context():

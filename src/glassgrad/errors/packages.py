@@ -1,0 +1,55 @@
+"""Packages that only some features need: what is said where one is missing, and who can do without it.
+
+NumPy alone is enough to import glassgrad and to train eagerly. Each feature that needs more imports it where it is used,
+inside of ``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation says what to do.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from glassgrad.errors.kinds import GlassgradError, Message
+
+
+class PackageError(GlassgradError, ImportError):
+    """A package that a feature needs is not installed. An `ImportError`, so that `try: ... except ImportError` works."""
+
+
+MISSING_PACKAGE = Message(
+    PackageError,
+    "{feature} need{s} {package}, which is not installed\nNext: pip install {install}",
+)
+
+
+@contextmanager
+def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
+    """Import inside of this; where `package` itself is missing, say which feature needs it and how to get it.
+
+    Args:
+        package: the name under which pip knows it and Python imports it.
+        feature: what the user asked for, as the subject of a sentence.
+        extra: the extra of glassgrad that brings the package; without one it is named itself.
+
+    Raises:
+        PackageError: in place of the ModuleNotFoundError for the package.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise  # something else is wrong with the installation
+        install = f"'glassgrad[{extra}]'" if extra else package
+        plural = "" if feature.endswith("s") else "s"
+        raise MISSING_PACKAGE(feature=feature, s=plural, package=package, install=install) from None
+
+
+@cache
+def present(package: str) -> bool:
+    """Tell whether a package can be imported, without importing it."""
+    return importlib.util.find_spec(package) is not None
+
+
+__all__ = ["MISSING_PACKAGE", "PackageError", "needed", "present"]

@@ -1,6 +1,8 @@
 """Tensors that a function makes are told from those that were there, whatever Python's collector did meanwhile."""
 
 import gc
+import sys
+import threading
 import weakref
 
 import numpy as np
@@ -104,3 +106,80 @@ def test_cycles_are_freed_young_and_old():
         free([ref, weakref.ref(kept)])
         assert ref() is None
         assert kept.tolist() == [0.0]
+
+
+BOX = {}
+
+
+def _hidden(state):
+    """Return a function that multiplies by a tensor which no search of its variables finds."""
+    BOX["get"] = lambda: state
+    return lambda x: x * sys.modules[__name__].BOX["get"]()
+
+
+def test_state_is_found_by_a_trace_that_begins_while_the_collector_is_at_work():
+    assert gg.compile(lambda x: x * 2)(gg.ones(1)).tolist() == [2.0]  # a trace that finds the collector idle
+    found = []
+
+    def traces(phase, info):
+        gc.callbacks.remove(traces)
+        state = gg.tensor([2.0])
+        compiled = gg.compile(_hidden(state), strict=True)
+        x = gg.tensor([3.0])
+        found.append(compiled(x).item())
+        state.fill_(5.0)
+        found.append(compiled(x).item())
+
+    gc.callbacks.append(traces)
+    gc.collect()
+    assert found == [6.0, 15.0]
+
+
+def test_a_function_that_freezes_what_it_made_is_not_compiled():
+    class Holder:
+        pass
+
+    holder = Holder()
+
+    def freezes(x):
+        holder.made = gg.tensor([3.0])
+        gc.freeze()
+        holder.made += x
+        return x * holder.made
+
+    compiled = gg.compile(freezes)
+    try:
+        with pytest.warns(gg.errors.CompileWarning, match=r"gc\.freeze\(\) hid"):
+            assert compiled(gg.tensor([1.0])).item() == 4.0
+        assert [compiled(gg.tensor([value])).item() for value in (2.0, 5.0)] == [10.0, 40.0]
+    finally:
+        gc.unfreeze()
+
+
+def test_compiling_and_collecting_in_another_thread_do_not_disturb_each_other():
+    """A collector at work does nothing for a second caller; a tuple that somebody looks at cannot be finished."""
+    going, problems = True, []
+
+    def collects_and_makes_tuples():
+        try:
+            while going:
+                gc.collect(0)
+                tuple(value for value in range(20))
+        except SystemError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=collects_and_makes_tuples) for _ in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    for thread in threads:
+        thread.start()
+    try:
+        for count in range(6):
+            compiled = gg.compile(_hidden(gg.tensor([2.0 + count])), strict=True)
+            assert compiled(gg.tensor([3.0])).item() == 3 * (2.0 + count)
+    finally:
+        going = False
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert not problems

@@ -72,6 +72,7 @@ def capture(
                 result = function(*traced_args, **traced_kwargs)
                 result = result if after is None else after(result)
             finished = Finish(tracer, arguments, result, found, places, follow=follow_results, keep_grads=keep_grads)
+            tracer.newcomers.check()
     except BaseException:  # Ctrl-C too leaves everything as it was
         undo()
         raise

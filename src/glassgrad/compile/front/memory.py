@@ -6,7 +6,6 @@ has to become a Symbol together with it, each a view of one root: otherwise the 
 
 from __future__ import annotations
 
-import gc
 import itertools
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.compile.front import alive
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import getitem_p
@@ -39,9 +39,8 @@ def is_alone(target: Tensor, held: int) -> bool:
 
 def sharers(owner: Any) -> list[Tensor]:
     """Return the tensors whose arrays lie in the memory that `owner` owns, and are not traced yet."""
-    # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
-    tensors = [one for one in gc.get_objects() if issubclass(type(one), Tensor)]
-    return [one for one in tensors if type(one.array) is np.ndarray and memory_owner(one.array) is owner]
+    arrays = ((one, getattr(one, "array", None)) for one in alive.tensors())  # one that is being made has none
+    return [one for one, array in arrays if type(array) is np.ndarray and memory_owner(array) is owner]
 
 
 def whole(base: Any, tensors: Sequence[Tensor]) -> set[tuple[int, ...]]:

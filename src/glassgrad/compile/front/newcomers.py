@@ -8,15 +8,19 @@ is in the young generation.
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from collections.abc import Callable, Collection
-from functools import cache
 from typing import Any
 
+from glassgrad import errors
+from glassgrad.compile.front import alive
 from glassgrad.engine.tensor import Tensor
 
 _YOUNG = 0
 _MANY = 10_000  # young objects after which they are looked through once and sent on to the next generation
+
+_TRIES = 50
 
 
 class Newcomers:
@@ -25,14 +29,18 @@ class Newcomers:
     def __init__(self) -> None:
         self._known: dict[int, Tensor] = {}  # kept alive, so that no new tensor reuses their ids
         self._new: dict[int, weakref.ref[Tensor]] = {}
+        self._by_age = False
+        self._frozen = 0
+        self._guessed = False  # whether a tensor was counted as old for its age alone
 
     def start(self) -> None:
         """Begin: what there is now is old."""
-        if _has_generations():
-            gc.collect(_YOUNG)
+        self._by_age = _collects()
+        if self._by_age:
+            self._frozen = gc.get_freeze_count()
             gc.callbacks.append(self._before_collection)
         else:
-            self._known = {id(one): one for one in gc.get_objects() if _is_tensor(one)}
+            self._known = {id(one): one for one in alive.tensors()}
 
     def stop(self) -> None:
         """Forget everything."""
@@ -40,6 +48,16 @@ class Newcomers:
             gc.callbacks.remove(self._before_collection)
         self._known.clear()
         self._new.clear()
+
+    def check(self) -> None:
+        """Raise where young tensors may have been taken for old ones.
+
+        Raises:
+            CompileError: `gc.freeze` has hidden young objects.
+        """
+        frozen = gc.get_freeze_count() - self._frozen if self._guessed else 0
+        if frozen > 0:
+            raise errors.TRACE_FREEZE(count=frozen)
 
     def greet(self, target: Tensor) -> None:
         """Count a tensor among those that were there, without looking."""
@@ -52,11 +70,13 @@ class Newcomers:
             return False
         if self._is_noted(target):
             return True
-        if _has_generations():
-            if self._note() > _MANY:
+        if self._by_age:
+            self._note()
+            if gc.get_count()[_YOUNG] > _MANY:
                 gc.collect(_YOUNG)  # the next look has less to look through
             if not self._is_noted(target):
                 self._known[at] = target
+                self._guessed = True
                 return False
         return True
 
@@ -64,11 +84,9 @@ class Newcomers:
         noted = self._new.get(id(target))
         return noted is not None and noted() is target
 
-    def _note(self) -> int:
-        """Take down the young tensors; return how many objects are young."""
-        young = gc.get_objects(_YOUNG)
-        self._new.update((id(one), weakref.ref(one)) for one in young if _is_tensor(one) and id(one) not in self._known)
-        return len(young)
+    def _note(self) -> None:
+        """Take down the young tensors."""
+        self._new.update((id(one), weakref.ref(one)) for one in alive.tensors(_YOUNG) if id(one) not in self._known)
 
     def _before_collection(self, phase: str, info: dict[str, Any]) -> None:
         """Note what is young before a collection, which the traced function may ask for, makes it old."""
@@ -81,19 +99,32 @@ def free(refs: Collection[Callable[[], Any]]) -> None:
     for generation in (1, 2):
         if not any(ref() is not None for ref in refs):
             return
+        _collect(generation)
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def _collect(generation: int) -> None:
+    """Collect; wait a little where the collector is at work in another thread, since it does nothing else then."""
+    for _ in range(_TRIES):
+        freed = weakref.ref(_Cycle())
         gc.collect(generation)
+        if freed() is None:
+            return
+        time.sleep(0.001)
 
 
-def _is_tensor(one: Any) -> bool:
-    # type(), not isinstance: proxies of other libraries do things when they are asked for their __class__
-    return issubclass(type(one), Tensor)
+def _collects() -> bool:
+    """Make young objects old; tell whether that worked.
 
-
-@cache
-def _has_generations() -> bool:
-    """Tell whether this Python's collector knows young objects from old ones; a free-threaded one need not."""
+    It does not while the collector is at work already, in another thread or in the finalizer that traces, nor where it
+    knows no generations, as in a free-threaded Python.
+    """
     old: list[Any] = []
     gc.collect(_YOUNG)
     new: list[Any] = []
-    young = gc.get_objects(_YOUNG)
-    return any(one is new for one in young) and not any(one is old for one in young)
+    young = alive.ids(_YOUNG)
+    return id(new) in young and id(old) not in young

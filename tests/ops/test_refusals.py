@@ -73,7 +73,6 @@ REFUSED: dict[str, tuple[Exempt, ...]] = {
     "cummax": (Exempt(_empty, "PyTorch does not look at the dimension of nothing"),),
     "diff": (Exempt(lambda x, n, dim: n == 0, "PyTorch does not look at the dimension of no differences"),),
     "linear": (Exempt(lambda x, w, b: w.ndim == 1, "a weight without rows"),),
-    "adaptive_avg_pool1d": (Exempt(lambda x, n: n == 0, "means of no parts"),),
     "cov": (Exempt(_empty, "covariances of nothing"),),
 }
 # Of other values.

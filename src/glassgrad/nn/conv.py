@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
 from glassgrad.engine import creation, devices
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn import init
@@ -14,8 +13,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.core import bad_option
-from glassgrad.ops.spatial import conv1d, conv2d, conv_transpose1d, conv_transpose2d
-from glassgrad.ops.volumes import conv3d, conv_transpose3d
+from glassgrad.ops.spatial import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 Ints = int | Sequence[int]
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
@@ -66,18 +64,13 @@ class _Conv(Module):
 
     def _check(self) -> None:
         """Raise `ArgumentError` on sizes that cannot be."""
-        owner, where = type(self).__name__, provenance.here()
+        owner = type(self).__name__
         for name in ("in_channels", "out_channels"):
             if self.groups <= 0 or getattr(self, name) % self.groups:
                 expected = f"a multiple of groups={self.groups}"
-                raise errors.BAD_OPTION(
-                    owner=owner, name=name, given=getattr(self, name), expected=expected, where=where
-                )
+                raise bad_option(owner, name, getattr(self, name), expected)
         if self.padding_mode not in _MODES:
-            expected = "one of " + ", ".join(_MODES)
-            raise errors.BAD_OPTION(
-                owner=owner, name="padding_mode", given=self.padding_mode, expected=expected, where=where
-            )
+            raise bad_option(owner, "padding_mode", self.padding_mode, "one of " + ", ".join(_MODES))
 
     def reset_parameters(self) -> None:
         """Draw the weights anew, uniformly from ±1/sqrt(inputs of a unit)."""

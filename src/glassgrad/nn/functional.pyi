@@ -33,19 +33,19 @@ from glassgrad.engine.typed import (
 )
 
 def adaptive_avg_pool1d(input: TensorOrArray, output_size: Sizes) -> TensorOrArray:
-    """Mean over each of `output_size` nearly equal parts of (N, C, L)."""
+    """Mean over about equal parts of (N, C, L), as many as `output_size`; None in it keeps an axis."""
 
 def adaptive_avg_pool2d(input: TensorOrArray, output_size: Sizes) -> TensorOrArray:
-    """Mean over a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis."""
+    """Mean over about equal parts of (N, C, H, W), as many as `output_size`; None in it keeps an axis."""
 
 def adaptive_avg_pool3d(input: TensorOrArray, output_size: Sizes) -> TensorOrArray:
-    """Mean over a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis."""
+    """Mean over about equal parts of (N, C, D, H, W), as many as `output_size`; None in it keeps an axis."""
 
 @overload
 def adaptive_max_pool1d(
     input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
 ) -> TensorOrArray:
-    """Largest element of each of `output_size` nearly equal parts of (N, C, L)."""
+    """Largest element of about equal parts of (N, C, L), as many as `output_size`; None keeps an axis."""
 
 @overload
 def adaptive_max_pool1d(
@@ -55,7 +55,7 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
 ) -> TensorOrArray:
-    """Largest element over a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis."""
+    """Largest element of about equal parts of (N, C, H, W), as many as `output_size`; None keeps an axis."""
 
 @overload
 def adaptive_max_pool2d(
@@ -65,7 +65,7 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
 ) -> TensorOrArray:
-    """Largest element over a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis."""
+    """Largest element of about equal parts of (N, C, D, H, W), as many as `output_size`; None keeps an axis."""
 
 @overload
 def adaptive_max_pool3d(
@@ -530,7 +530,7 @@ def max_pool1d(
     ceil_mode: builtins.bool = False,
     return_indices: Literal[False] = False,
 ) -> TensorOrArray:
-    """Largest element of each window of (N, C, L); with `return_indices` also its position."""
+    """Largest element of each window of (N, C, L); on ties the first gets the gradient."""
 
 @overload
 def max_pool1d(

@@ -1,4 +1,4 @@
-"""Convolution, pooling, unfolding and resizing, with PyTorch's names; the work is done in `ops.spatial`."""
+"""Convolution, pooling, unfolding and resizing, with PyTorch's names; the work is done in `ops`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from typing import Any
 
 from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
-from glassgrad.ops.pool_choices import (
+from glassgrad.ops.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
@@ -20,20 +29,15 @@ from glassgrad.ops.pool_choices import (
 from glassgrad.ops.resize import interpolate, pixel_shuffle, pixel_unshuffle
 from glassgrad.ops.sampling import affine_grid, grid_sample
 from glassgrad.ops.spatial import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    avg_pool1d,
-    avg_pool2d,
     col2im,
     conv1d,
     conv2d,
+    conv3d,
     conv_transpose1d,
     conv_transpose2d,
+    conv_transpose3d,
     im2col,
-    max_pool1d,
-    max_pool2d,
 )
-from glassgrad.ops.volumes import adaptive_avg_pool3d, avg_pool3d, conv3d, conv_transpose3d, max_pool3d
 
 unfold = im2col
 fold = col2im

@@ -18,8 +18,8 @@ from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
 from glassgrad.ops.norms import vector_norm
+from glassgrad.ops.pooling import avg_pool1d
 from glassgrad.ops.shape import reshape_p
-from glassgrad.ops.spatial import avg_pool1d
 
 
 @refuses_complex

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.nn.conv import several
 from glassgrad.nn.module import Module
-from glassgrad.ops import pool_choices, spatial, volumes
+from glassgrad.ops import pooling
 
 
 class _MaxPool(Module):
     """What the max poolings share."""
+
+    operation: Callable[..., Any]
 
     def __init__(
         self,
@@ -29,6 +32,11 @@ class _MaxPool(Module):
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
+
+    def forward(self, input: TensorLike) -> Any:
+        return self.operation(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
 
     def extra_repr(self) -> str:
         return (
@@ -51,10 +59,7 @@ class MaxPool1d(_MaxPool):
         tensor([[[3., 7.]]])
     """
 
-    def forward(self, input: TensorLike) -> Any:
-        return spatial.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
+    operation = staticmethod(pooling.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
@@ -66,10 +71,7 @@ class MaxPool2d(_MaxPool):
         (1, 3, 4, 4)
     """
 
-    def forward(self, input: TensorLike) -> Any:
-        return spatial.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
+    operation = staticmethod(pooling.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
@@ -81,56 +83,11 @@ class MaxPool3d(_MaxPool):
         (1, 3, 2, 4, 4)
     """
 
-    def forward(self, input: TensorLike) -> Any:
-        return volumes.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-
-class AvgPool1d(Module):
-    """The mean of each window of (N, C, L).
-
-    Args:
-        kernel_size, stride, padding: of the window; the stride is the window's size by default.
-        ceil_mode: keep a window that reaches over the end.
-        count_include_pad: whether the zeros of the border count.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.nn.AvgPool1d(2)(gg.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
-        tensor([[[2., 6.]]])
-    """
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = _tuple(kernel_size)
-        self.stride = self.kernel_size if stride is None else _tuple(stride)
-        self.padding = _tuple(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input: TensorLike) -> Tensor:
-        return spatial.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-def _tuple(value: Any) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
+    operation = staticmethod(pooling.max_pool3d)
 
 
 class _AvgPool(Module):
-    """What the mean poolings over several dimensions share."""
+    """What the mean poolings share; the functions over one axis take no divisor."""
 
     operation: Callable[..., Any]
 
@@ -152,18 +109,42 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: TensorLike) -> Tensor:
+        options = () if self.divisor_override is None else (self.divisor_override,)
         return self.operation(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, *options
         )
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window of (N, C, L).
+
+    Args:
+        kernel_size, stride, padding: of the window; the stride is the window's size by default.
+        ceil_mode: keep a window that reaches over the end.
+        count_include_pad: whether the zeros of the border count.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.AvgPool1d(2)(gg.tensor([[[1.0, 3.0, 5.0, 7.0]]]))
+        tensor([[[2., 6.]]])
+    """
+
+    operation = staticmethod(pooling.avg_pool1d)
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        size = several(kernel_size, 1)
+        steps = size if stride is None else several(stride, 1)
+        super().__init__(size, steps, several(padding, 1), ceil_mode, count_include_pad)
 
 
 class AvgPool2d(_AvgPool):
@@ -175,7 +156,7 @@ class AvgPool2d(_AvgPool):
         (1, 3, 4, 4)
     """
 
-    operation = staticmethod(spatial.avg_pool2d)
+    operation = staticmethod(pooling.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
@@ -187,7 +168,7 @@ class AvgPool3d(_AvgPool):
         (1, 3, 2, 4, 4)
     """
 
-    operation = staticmethod(volumes.avg_pool3d)
+    operation = staticmethod(pooling.avg_pool3d)
 
 
 class _PowerPool(Module):
@@ -226,7 +207,7 @@ class LPPool1d(_PowerPool):
         tensor([[[5.]]])
     """
 
-    operation = staticmethod(pool_choices.lp_pool1d)
+    operation = staticmethod(pooling.lp_pool1d)
 
 
 class LPPool2d(_PowerPool):
@@ -238,7 +219,7 @@ class LPPool2d(_PowerPool):
         (1, 3, 4, 4)
     """
 
-    operation = staticmethod(pool_choices.lp_pool2d)
+    operation = staticmethod(pooling.lp_pool2d)
 
 
 class LPPool3d(_PowerPool):
@@ -250,7 +231,7 @@ class LPPool3d(_PowerPool):
         (1, 3, 2, 4, 4)
     """
 
-    operation = staticmethod(pool_choices.lp_pool3d)
+    operation = staticmethod(pooling.lp_pool3d)
 
 
 class _MaxUnpool(Module):
@@ -261,12 +242,9 @@ class _MaxUnpool(Module):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        self.kernel_size = self._several(kernel_size)
-        self.stride = self.kernel_size if stride is None else self._several(stride)
-        self.padding = self._several(padding)
-
-    def _several(self, value: Any) -> tuple[int, ...]:
-        return (value,) * self.dims if isinstance(value, int) else tuple(value)
+        self.kernel_size = several(kernel_size, self.dims)
+        self.stride = self.kernel_size if stride is None else several(stride, self.dims)
+        self.padding = several(padding, self.dims)
 
     def forward(self, input: TensorLike, indices: TensorLike, output_size: Any = None) -> Tensor:
         return self.operation(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -288,7 +266,7 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     dims = 1
-    operation = staticmethod(pool_choices.max_unpool1d)
+    operation = staticmethod(pooling.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -302,7 +280,7 @@ class MaxUnpool2d(_MaxUnpool):
     """
 
     dims = 2
-    operation = staticmethod(pool_choices.max_unpool2d)
+    operation = staticmethod(pooling.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -316,7 +294,7 @@ class MaxUnpool3d(_MaxUnpool):
     """
 
     dims = 3
-    operation = staticmethod(pool_choices.max_unpool3d)
+    operation = staticmethod(pooling.max_unpool3d)
 
 
 class _Adaptive(Module):
@@ -328,7 +306,14 @@ class _Adaptive(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_Adaptive):
+class _AdaptiveAvg(_Adaptive):
+    operation: Callable[..., Any]
+
+    def forward(self, input: TensorLike) -> Tensor:
+        return self.operation(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvg):
     """The means of about equal parts of (N, C, L), as many as `output_size`.
 
     Example:
@@ -337,11 +322,10 @@ class AdaptiveAvgPool1d(_Adaptive):
         tensor([[[2., 6.]]])
     """
 
-    def forward(self, input: TensorLike) -> Tensor:
-        return spatial.adaptive_avg_pool1d(input, self.output_size)
+    operation = staticmethod(pooling.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool2d(_Adaptive):
+class AdaptiveAvgPool2d(_AdaptiveAvg):
     """The means of a grid of about equal parts of (N, C, H, W); None in `output_size` keeps an axis.
 
     Example:
@@ -350,11 +334,10 @@ class AdaptiveAvgPool2d(_Adaptive):
         (1, 3, 8, 2)
     """
 
-    def forward(self, input: TensorLike) -> Tensor:
-        return spatial.adaptive_avg_pool2d(input, self.output_size)
+    operation = staticmethod(pooling.adaptive_avg_pool2d)
 
 
-class AdaptiveAvgPool3d(_Adaptive):
+class AdaptiveAvgPool3d(_AdaptiveAvg):
     """The means of a grid of about equal parts of (N, C, D, H, W); None in `output_size` keeps an axis.
 
     Example:
@@ -363,8 +346,7 @@ class AdaptiveAvgPool3d(_Adaptive):
         (1, 3, 4, 2, 2)
     """
 
-    def forward(self, input: TensorLike) -> Tensor:
-        return volumes.adaptive_avg_pool3d(input, self.output_size)
+    operation = staticmethod(pooling.adaptive_avg_pool3d)
 
 
 class _AdaptiveMax(_Adaptive):
@@ -391,7 +373,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
         tensor([[[3., 5.]]])
     """
 
-    operation = staticmethod(pool_choices.adaptive_max_pool1d)
+    operation = staticmethod(pooling.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
@@ -403,7 +385,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
         (1, 3, 8, 3)
     """
 
-    operation = staticmethod(pool_choices.adaptive_max_pool2d)
+    operation = staticmethod(pooling.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
@@ -415,7 +397,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
         (1, 3, 3, 3, 3)
     """
 
-    operation = staticmethod(pool_choices.adaptive_max_pool3d)
+    operation = staticmethod(pooling.adaptive_max_pool3d)
 
 
 __all__ = [

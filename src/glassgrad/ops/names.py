@@ -36,7 +36,7 @@ from glassgrad.ops import (
     linalg,
     lu,
     norms,
-    pool_choices,
+    pooling,
     reduce,
     resize,
     sampling,
@@ -52,7 +52,6 @@ from glassgrad.ops import (
     spectra,
     statistics,
     strided,
-    volumes,
 )
 from glassgrad.ops.complex_input import guarded
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
@@ -140,7 +139,7 @@ ALIASES = {
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
-    factorise, einsum, spatial, resize, complexes, statistics, lu, eigen, spectra, volumes, pool_choices,
+    factorise, einsum, spatial, resize, complexes, statistics, lu, eigen, spectra, pooling,
     sampling, special_functions,
 )  # fmt: skip  # a table
 

@@ -13,17 +13,18 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.elementwise import floor
-from glassgrad.ops.linalg import matmul
 from glassgrad.ops.memory import own_memory
+from glassgrad.ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from glassgrad.ops.resample import Resizing, resample_p
-from glassgrad.ops.shape import astype, movedim, permute_p, reshape_p
-from glassgrad.ops.spatial import _averaging, _several, adaptive_avg_pool1d, adaptive_avg_pool2d
+from glassgrad.ops.shape import astype, permute_p, reshape_p
+from glassgrad.ops.window_arguments import several
 
 _MODES = {
     1: ("nearest", "nearest-exact", "linear", "area"),
     2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),
     3: ("nearest", "nearest-exact", "trilinear", "area"),
 }
+_MEANS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _KERNELS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
@@ -56,12 +57,12 @@ def interpolate(
         raise bad_option("interpolate", "size", size, "either size or scale_factor")
     before = tuple(input.shape[2:])
     if size is not None:
-        after, factors = _several(size, dims, "size", "interpolate"), None
+        after, factors = several(size, dims, "size", "interpolate"), None
     else:
         factors = (scale_factor,) * dims if isinstance(scale_factor, int | float) else tuple(scale_factor)
         after = tuple(math.floor(n * factor) for n, factor in zip(before, factors, strict=True))
     if mode == "area":
-        return _averaged(input, after)
+        return _MEANS[dims](input, after)
     resized = _resizer(input, mode)
     for axis in reversed(range(dims)):
         kept = factors is not None and not recompute_scale_factor
@@ -89,15 +90,6 @@ def _resizer(x: Array, mode: str) -> Callable[[Array, int, Resizing], Array]:
         return astype(clip(floor(y + 0.5), 0, 255), np.uint8)
 
     return rounded
-
-
-def _averaged(x: Array, sizes: tuple[int, ...]) -> Array:
-    """Means over nearly equal parts of the dimensions after the second."""
-    if len(sizes) < 3:
-        return adaptive_avg_pool1d(x, sizes) if len(sizes) == 1 else adaptive_avg_pool2d(x, sizes)
-    for axis, after in enumerate(sizes, start=2):
-        x = movedim(matmul(movedim(x, axis, -1), _averaging(x.shape[axis], after, x.dtype).T), -1, axis)
-    return x
 
 
 @takes_complex

@@ -9,7 +9,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn, optim
-from glassgrad.engine.snapshot import Snapshot, rewinder
+from glassgrad._undo import stream as rewinder
+from glassgrad.engine.snapshot import Snapshot
 
 
 def test_a_training_step_leaves_nothing_behind() -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from glassgrad import _undo
+from glassgrad._undo import Undo
 from glassgrad.doctor import library
 from glassgrad.provenance import pytorch
 
-Array = Any
 Module = Any
 
 # PyTorch keeps these in separate dictionaries; an `nn` module here has everything among its attributes.
@@ -44,34 +45,27 @@ def aside(model: Module) -> Iterator[None]:
             step()
 
 
-def _attributes(model: Module) -> Iterator[Callable[[], None]]:
+def _attributes(model: Module) -> Iterator[Undo]:
     modules = model.modules() if hasattr(model, "modules") else ()
     for module in modules:
         for held in (module.__dict__, *(module.__dict__.get(name) for name in _REGISTRIES)):
             if isinstance(held, dict):
-                yield _put_back(held, dict(held))
+                yield _undo.mapping(held)
 
 
-def _put_back(held: dict[str, Any], before: dict[str, Any]) -> Callable[[], None]:
-    def undo() -> None:
-        if held.keys() != before.keys() or any(held[name] is not value for name, value in before.items()):
-            held.clear()
-            held.update(before)
-
-    return undo
-
-
-def _tensors(model: Module) -> Iterator[Callable[[], None]]:
+def _tensors(model: Module) -> Iterator[Undo]:
     named = [tensor for _, tensor in model.named_parameters()]
     named += [tensor for _, tensor in model.named_buffers()] if hasattr(model, "named_buffers") else []
     for tensor in named:
         if library.is_torch(tensor):
-            yield _copy_back_torch(tensor, tensor.detach().clone())
+            yield _copy_back(tensor, tensor.detach().clone())
         else:
-            yield _copy_back(tensor, library.values(tensor))
+            yield _undo.content(library.values(tensor))
+            if hasattr(tensor, "array"):
+                yield _undo.attribute(tensor, "array")
 
 
-def _copy_back_torch(tensor: Any, before: Any) -> Callable[[], None]:
+def _copy_back(tensor: Any, before: Any) -> Undo:
     def undo() -> None:
         # Write only what changed: a write would make a graph that is still alive refuse its backward pass.
         if _bytes(tensor) != _bytes(before):
@@ -85,50 +79,27 @@ def _bytes(tensor: Any) -> bytes:
     return b"" if array is None else bytes(array.tobytes())
 
 
-def _copy_back(tensor: Any, memory: Array) -> Callable[[], None]:
-    before = memory.copy()
-
-    def undo() -> None:
-        if hasattr(tensor, "array") and tensor.array is not memory:
-            tensor.array = memory
-        if memory.tobytes() != before.tobytes():
-            memory[...] = before
-
-    return undo
-
-
-def _gradients(model: Module) -> Iterator[Callable[[], None]]:
+def _gradients(model: Module) -> Iterator[Undo]:
     for _, parameter in model.named_parameters():
         name = "_grad" if hasattr(parameter, "array") else "grad"
-        yield _set_back(parameter, name, getattr(parameter, name))
+        yield _undo.attribute(parameter, name)
         setattr(parameter, name, None)
 
 
-def _set_back(parameter: Any, name: str, before: Any) -> Callable[[], None]:
-    return lambda: setattr(parameter, name, before)
-
-
-def _generators() -> Iterator[Callable[[], None]]:
-    python = random.getstate()
-    yield lambda: random.setstate(python)
+def _generators() -> Iterator[Undo]:
+    yield _undo.stream(random._inst)  # the generator behind the module's functions
     if "numpy.random" in sys.modules:
-        state = np.random.get_state()  # noqa: NPY002 - a user's model may draw from the global generator
-        yield lambda: np.random.set_state(state)  # noqa: NPY002 - as above
+        yield _undo.stream(np.random.mtrand._rand)  # a user's model may draw from the global generator
     ours = sys.modules.get("glassgrad.engine.random")
     if ours is not None:
         states = ours.get_states()
         yield lambda: ours.set_states(states)
     torch = pytorch()
     if torch is not None:
-        yield from _torch_generators(torch)
-
-
-def _torch_generators(torch: Any) -> Iterator[Callable[[], None]]:
-    state = torch.get_rng_state()
-    yield lambda: torch.set_rng_state(state)
-    if torch.cuda.is_initialized():
-        states = torch.cuda.get_rng_state_all()
-        yield lambda: torch.cuda.set_rng_state_all(states)
+        yield _undo.stream(torch.default_generator)
+        if torch.cuda.is_initialized():
+            devices = torch.cuda.get_rng_state_all()
+            yield lambda: torch.cuda.set_rng_state_all(devices)
 
 
 __all__ = ["aside"]

@@ -39,21 +39,20 @@ class StepAside:
         hidden = [random._inst, np.random.mtrand._rand]  # the global ones of Python and NumPy
         streams = [stream for _, stream in self.found.streams]
         self._values = Snapshot(
-            tensors=tensors, arrays=arrays, gradients=tensors, streams=[*streams, *hidden], randoms=True
+            tensors=tensors,
+            arrays=arrays,
+            gradients=tensors,
+            attributes=[(tensor, name) for tensor in tensors for name in ("node", "_tracks")],
+            mappings=[held for held, _ in self.found.sizes if isinstance(held, dict)],
+            streams=[*streams, *hidden],
+            randoms=True,
         )
-        self._history = [(tensor, tensor.node, tensor._tracks) for tensor in tensors]
-        self._dicts = [(held, dict(held)) for held, _ in self.found.sizes if isinstance(held, dict)]
         self.places = Places(self.found.holders)
 
     def restore(self) -> None:
         """Restore everything."""
         self._values.restore()
         self.places.restore()
-        for tensor, node, tracks in self._history:
-            tensor.node, tensor._tracks = node, tracks
-        for held, before in self._dicts:
-            held.clear()
-            held.update(before)
 
     def values(self) -> dict[str, Any]:
         """Return copies of all reachable values and gradients, by path."""

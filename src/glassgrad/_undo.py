@@ -1,0 +1,66 @@
+"""Functions that put back what they found: an attribute, the contents of an array or a dictionary, a random stream.
+
+`engine.snapshot` composes them for tensors, `doctor.set_aside` for the modules of any library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Undo = Callable[[], None]
+
+
+def attribute(owner: Any, name: str) -> Undo:
+    """Keep which object an attribute is, not what is in it."""
+    before = getattr(owner, name)
+
+    def undo() -> None:
+        if getattr(owner, name) is not before:
+            setattr(owner, name, before)
+
+    return undo
+
+
+def content(array: Any, written: Callable[[Any], object] = lambda array: None) -> Undo:
+    """Keep what is in an array; it is written to, and `written` called with it, only where something changed."""
+    before = array.copy()
+
+    def undo() -> None:
+        if array.flags.writeable and array.tobytes() != before.tobytes():  # bit for bit: NaN, and the sign of zero
+            array[...] = before
+            written(array)
+
+    return undo
+
+
+def entries(held: dict[Any, Any]) -> Undo:
+    """Keep the entries of a dictionary; those that are added stay."""
+    before = dict(held)
+    return lambda: held.update(before)
+
+
+def mapping(held: dict[Any, Any]) -> Undo:
+    """Keep the entries of a dictionary and their order; those that are added go."""
+    before = dict(held)
+
+    def undo() -> None:
+        if held.keys() != before.keys() or any(held[name] is not value for name, value in before.items()):
+            held.clear()
+            held.update(before)
+
+    return undo
+
+
+def stream(generator: Any) -> Undo:
+    """Keep where a random stream is: a generator of ours, NumPy's, Python's or PyTorch's."""
+    random = sys.modules.get("random")  # where nobody imported it, nothing comes from it
+    if random is not None and isinstance(generator, random.Random):
+        numbers = generator.getstate()
+        return lambda: generator.setstate(numbers)
+    if not hasattr(generator, "get_state"):  # NumPy's
+        bits, state = generator.bit_generator, generator.bit_generator.state
+        return lambda: setattr(bits, "state", state)
+    state = generator.get_state()
+    return lambda: generator.set_state(state)

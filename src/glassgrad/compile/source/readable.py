@@ -28,7 +28,7 @@ from glassgrad.compile.source.hints import drawn_hint
 from glassgrad.compile.source.lines import Body, role_of
 from glassgrad.compile.source.names import input_names
 from glassgrad.compile.source.recognise import Recogniser
-from glassgrad.compile.source.rollup import Roller
+from glassgrad.compile.source.rollup import ENOUGH, Roller
 from glassgrad.compile.source.runs import assigned, forward_runs
 from glassgrad.compile.source.source import BodyWriter
 from glassgrad.engine import tree
@@ -39,7 +39,9 @@ from glassgrad.engine.tensor import Tensor
 _ALIKE = 0.01  # how far gradients may be apart, measured by the largest, that differ by rounding only
 
 
-def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> Callable[..., Source]:
+def backward_source(
+    function: Callable[..., Any], *, simplify: bool = False, loops: bool = True
+) -> Callable[..., Source]:
     """Return a function that writes out `function` and its backward pass as a NumPy program.
 
     Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
@@ -52,6 +54,7 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
             too, if it is made of layers, functions and methods that are here as well.
         simplify: write gradients in closed form where one is known (softmax with negative log likelihood,
             normalisation); `Source.notes` says which.
+        loops: write lines that repeat, as those of the layers of a stack do, as loops; else each line by itself.
 
     Raises:
         CompileError: when the function cannot be traced, has no such loss, or uses an op without NumPy text.
@@ -89,7 +92,7 @@ def backward_source(function: Callable[..., Any], *, simplify: bool = False) -> 
             raise errors.SOURCE_NO_LOSS(given=f"{loss.dtype}{list(loss.shape)}")
         instrs = tuple(instr for instr in captured.graph.instrs if role_of(instr) == FORWARD)
         forward = eliminate_dead(Graph(captured.graph.inputs, instrs, (loss,), captured.graph.constants))
-        return _Loss(captured.graph.name, forward, loss, leaves, truth, arrays).source(simplify)
+        return _Loss(captured.graph.name, forward, loss, leaves, truth, arrays, simplify, loops).source()
 
     return write
 
@@ -175,7 +178,10 @@ class _Loss:
         leaves: set[Var],
         truth: Mapping[Var, Any],
         arrays: Mapping[Var, Any],
+        simplify: bool,
+        loops: bool,
     ) -> None:
+        self.simplify, self.loops = simplify, loops
         self.name = name
         self.forward = forward
         self.loss = loss
@@ -183,8 +189,9 @@ class _Loss:
         self.leaves = [var for var in forward.inputs if var in leaves]
         self.arrays = arrays
 
-    def source(self, simplify: bool) -> Source:
+    def source(self) -> Source:
         """Return the program."""
+        simplify = self.simplify
         recogniser = Recogniser(self.forward, self.arrays) if simplify else None
         replay = Replay(self.forward, self.leaves, None if recogniser is None else recogniser.replace)
         derived = replay.derive(self.loss)
@@ -199,17 +206,17 @@ class _Loss:
         for rule, match in recogniser.notes if recogniser is not None else ():
             ends = [body.names.get(replay.var_of(var), "a value") for var in (match.result, match.source)]
             found.append((rule, ends[0], ends[1]))
-        return self._document(body, names, derived, found, simplify)
+        return self._document(body, names, derived, found)
 
     def _document(
-        self, body: Body, names: dict[Var, str], derived: Derived, found: list[tuple[str, str, str]], simplify: bool
+        self, body: Body, names: dict[Var, str], derived: Derived, found: list[tuple[str, str, str]]
     ) -> Source:
         data = {name: self.arrays[var] for var, name in names.items()}
         data |= {body.names[var]: value for var, value in body.large.items()}
         arguments = list(data)
         gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
         loss = body.names[derived.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
-        roller = Roller(body, [loss, *gradients.values()], arguments)
+        roller = Roller(body, [loss, *gradients.values()], arguments, math.inf if not self.loops else ENOUGH)
         rolled = roller.rolled()
         now = {name: roller.now(variable) for name, variable in gradients.items()}
         inputs = roller.arguments()
@@ -227,7 +234,7 @@ class _Loss:
             *document.head(title, notes, body),
             *document.signature(self.entry, [*inputs]),
             '    """Return the loss and its gradients."""',
-            *document.sections(rolled, {"backward": [] if simplify else [seed]}),
+            *document.sections(rolled, {"backward": [] if self.simplify else [seed]}),
             *document.dictionary("gradients", now),
             f"    return {roller.now(loss).code}, gradients",
         ]

@@ -22,7 +22,7 @@ from glassgrad.compile.source.rename import Renamer
 from glassgrad.compile.source.repeats import Column, Family, Fitter, Lines, Loop, index_text, pattern, step
 from glassgrad.compile.source.statements import loop_of
 
-_LEAST = 6  # lines that a loop has to save, forward and back
+ENOUGH = 6  # lines that a loop has to save, forward and back
 _ROOM = 100  # width of a line that makes lists
 
 
@@ -32,9 +32,11 @@ class Roller:
     Attributes:
         refer: what has to be written in place of names that became entries of lists, before the last renaming.
         given: lists of arguments that take the place of their entries.
+        least: lines that a loop has to save.
     """
 
-    def __init__(self, body: Body, returned: Iterable[str], inputs: Sequence[str] = ()) -> None:
+    def __init__(self, body: Body, returned: Iterable[str], inputs: Sequence[str] = (), least: float = ENOUGH) -> None:
+        self.least = least
         self.lines = Lines(body.lines)
         self.namer = body.namer
         self.base = body.namer.base
@@ -125,7 +127,7 @@ class Roller:
         made = {column: self._keeper(column, loop) for column in loop.made}
         families = [*outside.values(), *(one for one in made.values() if one is not None)]
         back = self.lines.ways_back(loop, [*self.families, *families])
-        if loop.saved + (back.saved if back is not None else 0) < _LEAST:
+        if loop.saved + (back.saved if back is not None else 0) < self.least:
             return None
         self._take(loop, outside, made)
         return loop

@@ -106,6 +106,12 @@ class LRScheduler:
             rates = self.get_lr() if None in jumped else [rate for rate in jumped if rate is not None]
         self._set(rates)
 
+    def repeat_step(self) -> None:
+        """Make the last step again, from the rates as they are now."""
+        self._step_count -= 1
+        self.last_epoch -= 1
+        self.step()
+
     def _take_in_groups(self) -> None:
         groups = self.optimizer.param_groups
         while len(self.base_lrs) < len(groups):

@@ -41,13 +41,12 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
-        # Each schedule made its first step when it was built; undo it for all but the first schedule.
+        # Each schedule made its first step when it was built. The first one makes it now, the others when they start.
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        for one in self._schedulers:
+        self._schedulers[0].repeat_step()
+        for one in self._schedulers[1:]:
             one.last_epoch -= 1
-        self._schedulers[0]._step_count -= 1  # its first step is repeated
-        self._schedulers[0].step()
         self.base_lrs = self._schedulers[0].base_lrs
         self._step_count = 1
         self._last_lr = self._schedulers[0].get_last_lr()

@@ -7,7 +7,7 @@ BLAS adds a short row several times faster than a reduction does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,29 @@ def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence
     return found
 
 
+def _norm_vjp(centred: bool) -> Callable[..., Any]:
+    """Return the vjp of n = (x - mean) / std, or without a mean of n = x / rms, times w plus b."""
+
+    def vjp(
+        g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
+    ) -> tuple[Any, ...]:
+        # With h = g w: dx = (h - mean(h) - n mean(h n)) / std; what is not centred lacks mean(h).
+        normal, inverse = residuals
+        rows = g.reshape(normal.shape)
+        dx = None
+        if needs[0]:
+            inner = rows * parts[0].reshape(-1) if parts else rows
+            dx = normal * -_row_mean_of_product(inner, normal)
+            dx += inner
+            if centred:
+                dx -= _row_mean(inner)
+            dx *= inverse
+            dx = dx.reshape(x.shape)
+        return dx, *_affine_vjp(rows, normal, parts, needs)
+
+    return vjp
+
+
 # --- layer norm -----------------------------------------------------------------------------------
 
 
@@ -64,23 +87,6 @@ def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tupl
     inverse = 1 / np.sqrt(_row_mean_of_product(normal, normal) + rows.dtype.type(eps))
     normal *= inverse
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
-
-
-def _layer_norm_vjp(
-    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
-) -> Any:
-    # With n = (x - mean) / std and h = g w: dx = (h - mean(h) - n mean(h n)) / std.
-    normal, inverse = residuals
-    rows = g.reshape(normal.shape)
-    dx = None
-    if needs[0]:
-        inner = rows * parts[0].reshape(-1) if parts else rows
-        dx = normal * -_row_mean_of_product(inner, normal)
-        dx += inner
-        dx -= _row_mean(inner)
-        dx *= inverse
-        dx = dx.reshape(x.shape)
-    return dx, *_affine_vjp(rows, normal, parts, needs)
 
 
 def _share(x: Any, axes: tuple[int, ...]) -> float:
@@ -102,7 +108,7 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
 
 
 layer_norm_p = _fused_in_single(
-    "layer_norm", _layer_norm, joint_vjp=_layer_norm_vjp, decompose=_layer_norm_decomposed,
+    "layer_norm", _layer_norm, joint_vjp=_norm_vjp(centred=True), decompose=_layer_norm_decomposed,
     formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
     derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
     samples=(S((4, 5), positive(5), (5,), dims=1, eps=1e-5), S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
@@ -120,22 +126,6 @@ def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
 
 
-def _rms_norm_vjp(
-    g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
-) -> Any:
-    # With n = x / rms and h = g w: dx = (h - n mean(h n)) / rms.
-    normal, inverse = residuals
-    rows = g.reshape(normal.shape)
-    dx = None
-    if needs[0]:
-        inner = rows * parts[0].reshape(-1) if parts else rows
-        dx = normal * -_row_mean_of_product(inner, normal)
-        dx += inner
-        dx *= inverse
-        dx = dx.reshape(x.shape)
-    return dx, *_affine_vjp(rows, normal, parts, needs)
-
-
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
@@ -145,7 +135,7 @@ def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Arra
 
 
 rms_norm_p = _fused_in_single(
-    "rms_norm", _rms_norm, joint_vjp=_rms_norm_vjp, decompose=_rms_norm_decomposed,
+    "rms_norm", _rms_norm, joint_vjp=_norm_vjp(centred=False), decompose=_rms_norm_decomposed,
     formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
     samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),
     notes="Zhang and Sennrich 2019",

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, shape_of
+from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, Shape, shape_of
 from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
-from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.solid_base import FormCode
 from glassgrad.compile.plan.indices import Index, row_strides
-from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
 
 if TYPE_CHECKING:
@@ -27,37 +26,28 @@ if TYPE_CHECKING:
     from glassgrad.compile.plan.schedule import Task
 
 
-class ConvCode(SolidCode):
+class ConvCode(FormCode[Shape]):
     """conv2d, and what the transposes share with it. Images are the units of work."""
 
     label = "conv"
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        shape = shape_of(self.instr)
-        assert shape is not None
-        self.shape = shape
-
-    @staticmethod
-    def takes(instr: Instr) -> bool:
-        return shape_of(instr) is not None
+    read = staticmethod(shape_of)
 
     @property
     def flops(self) -> int:
-        return self.shape.flops
+        return self.form.flops
 
     def time(self) -> float:
-        return 200.0 + self.shape.flops / 80.0
+        return 200.0 + self.form.flops / 80.0
 
     def units(self) -> int:
-        return self.shape.images // self.shape.together
+        return self.form.images // self.form.together
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
         units = self.units()
         if units < 2:
             return []
         bounds = even_bounds(units, shares)
-        each = self.shape.together if self.instr.op != "conv2d_weight_parts" else 1
+        each = self.form.together if self.instr.op != "conv2d_weight_parts" else 1
         regions = {}
         operands = [(operand.root, operand.shape) for operand in self.kernel.operands if operand is not None]
         for var, shape in [*operands, (self.instr.output, self.instr.output.shape)]:
@@ -79,20 +69,20 @@ class ConvCode(SolidCode):
 
     @property
     def scratch(self) -> int:
-        return (self._start_of_panel() + 64) * BITS[self.shape.kind] // 8 + self.gemm().scratch
+        return (self._start_of_panel() + 64) * BITS[self.form.kind] // 8 + self.gemm().scratch
 
     def _start_of_columns(self) -> int:
-        return -(-self.shape.bordered // 16) * 16
+        return -(-self.form.bordered // 16) * 16
 
     def _start_of_staged(self) -> int:
-        return -(-(self._start_of_columns() + self.shape.columns) // 16) * 16
+        return -(-(self._start_of_columns() + self.form.columns) // 16) * 16
 
     def _start_of_panel(self) -> int:
-        return -(-(self._start_of_staged() + self.shape.staged) // 16) * 16
+        return -(-(self._start_of_staged() + self.form.staged) // 16) * 16
 
     def gemm(self) -> Gemm:
         """The product of one unit of images (and group)."""
-        shape = self.shape
+        shape = self.form
         m, k, n = shape.outputs // shape.groups, shape.rows // shape.groups, shape.width
         pack = m > 64 or (n * BITS[shape.kind] // 8 % 1024 == 0 and m > 18)
         return Gemm(shape.kind, k, (k, 1), (n, 1), n, (m,), (n,), shape.lanes, tile_shape(n, shape.lanes), pack)
@@ -102,7 +92,7 @@ class ConvCode(SolidCode):
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         """Loop over the share's units."""
         pointers = [*self.pointers(step, b), step.pointer(b, self.instr.output), step.scratch_pointer(b)]
-        writer = ConvWriter(step.module, self.shape)
+        writer = ConvWriter(step.module, self.form)
         with writer.code.loop("%lo", "%hi", 1) as loop:
             self.unit(step, writer, loop.counter.text)
         writer.b.raw("ret void")
@@ -112,7 +102,7 @@ class ConvCode(SolidCode):
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         """Emit the images of one unit: first = x, second = w."""
-        shape = self.shape
+        shape = self.form
         columns = self.windows(step, writer, self._inputs(writer, "%first", number), "gather")
         result = self._outputs(writer, "%result", number)
         m, k = shape.outputs // shape.groups, shape.rows // shape.groups
@@ -121,15 +111,15 @@ class ConvCode(SolidCode):
         self.staged(step, writer, result, "back")
 
     def _inputs(self, writer: ConvWriter, base: str, number: str) -> str:
-        shape = self.shape
+        shape = self.form
         return writer.at(base, writer.sum((number, shape.together * shape.channels * shape.size[0] * shape.size[1])))
 
     def _outputs(self, writer: ConvWriter, base: str, number: str) -> str:
-        return writer.at(base, writer.sum((number, self.shape.outputs * self.shape.width)))
+        return writer.at(base, writer.sum((number, self.form.outputs * self.form.width)))
 
     def windows(self, step: StepModule, writer: ConvWriter, images: str, what: str) -> str:
         """Call the gathering or spreading of each image's windows; return the address of the columns."""
-        shape = self.shape
+        shape = self.form
         inner = ConvWriter(step.module, shape)
         if what == "gather":
             text = inner.gather_text("NAME")
@@ -152,11 +142,11 @@ class ConvCode(SolidCode):
 
     def staged(self, step: StepModule, writer: ConvWriter, images: str, move: str) -> str:
         """Return where the outputs of a unit lie side by side, after moving them there ("in") or away ("back")."""
-        if self.shape.together == 1:
+        if self.form.together == 1:
             return images
         place = writer.at("%scratch", self._start_of_staged())
         if move:
-            text = ConvWriter(step.module, self.shape).stage_text("NAME", back=move == "back")
+            text = ConvWriter(step.module, self.form).stage_text("NAME", back=move == "back")
             name = step.helper(text)
             writer.b.raw(f"call void @{name}(ptr {images}, ptr {place}, ptr null)")
         return place
@@ -169,7 +159,7 @@ class ConvCode(SolidCode):
         text = GemmWriter(step.module, gemm).definition("NAME")
         name = step.helper(text)
         panel = writer.at("%scratch", self._start_of_panel())
-        for group in range(self.shape.groups):
+        for group in range(self.form.groups):
             left, right, result = (writer.at(place, group * further) for place, further in (a, b, c))
             product_call(writer.b, gemm, name, (left, right, result, panel), (str(gemm.rows[0]), str(gemm.columns[0])))
 
@@ -178,7 +168,7 @@ class ConvInputCode(ConvCode):
     """The transpose with respect to the input: first = gradient, second = w."""
 
     def gemm(self) -> Gemm:
-        shape = self.shape
+        shape = self.form
         m, k, n = shape.rows // shape.groups, shape.outputs // shape.groups, shape.width
         tile = tile_shape(n, shape.lanes)
         far = m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * shape.lanes
@@ -186,7 +176,7 @@ class ConvInputCode(ConvCode):
         return Gemm(shape.kind, k, (1, m), (n, 1), n, (m,), (n,), shape.lanes, tile, pack, far)
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
-        shape = self.shape
+        shape = self.form
         gradient = self.staged(step, writer, self._outputs(writer, "%first", number), "in")
         columns = writer.at("%scratch", self._start_of_columns())
         m, k = shape.rows // shape.groups, shape.outputs // shape.groups
@@ -201,13 +191,13 @@ class ConvWeightCode(ConvCode):
         return self.instr.output.shape[0]
 
     def gemm(self) -> Gemm:
-        shape = self.shape
+        shape = self.form
         m, k, n = shape.outputs // shape.groups, shape.width, shape.rows // shape.groups
         tile = tile_shape(n, shape.lanes)
         return Gemm(shape.kind, k, (k, 1), (1, k), n, (m,), (n,), shape.lanes, tile, pack=True, accumulate=True)
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
-        shape = self.shape
+        shape = self.form
         parts, units = self.units(), shape.images // shape.together
         m, n = shape.outputs // shape.groups, shape.rows // shape.groups
         size = shape.groups * m * n

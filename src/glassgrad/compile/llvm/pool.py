@@ -14,9 +14,8 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.conv_windows import ConvWriter, Shape
 from glassgrad.compile.llvm.ir import BITS, Builder, Module, Value, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, store_vector
-from glassgrad.compile.llvm.solid_base import SolidCode, region_of_rows
+from glassgrad.compile.llvm.solid_base import FormCode, region_of_rows
 from glassgrad.compile.llvm.target import host
-from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.schedule import Cut, even_bounds
 
 if TYPE_CHECKING:
@@ -190,34 +189,25 @@ def _interleaved(b: Builder, first: Value, second: Value) -> list[Value]:
     return found
 
 
-class SpreadCode(SolidCode):
+class SpreadCode(FormCode[Shape]):
     """max_pool2d_scatter and sum_spread2d. Planes are the units of work."""
 
     label = "pool"
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        shape = shape_of(self.instr)
-        assert shape is not None
-        self.shape = shape
-
-    @staticmethod
-    def takes(instr: Instr) -> bool:
-        return shape_of(instr) is not None
+    read = staticmethod(shape_of)
 
     @property
     def flops(self) -> int:
-        return self.shape.images * self.shape.positions * math.prod(self.shape.kernel)
+        return self.form.images * self.form.positions * math.prod(self.form.kernel)
 
     @property
     def scratch(self) -> int:
-        return 2 * (self.shape.bordered + 64) * BITS[self.shape.kind] // 8
+        return 2 * (self.form.bordered + 64) * BITS[self.form.kind] // 8
 
     def time(self) -> float:
         return 100.0 + self.flops * 0.5
 
     def units(self) -> int:
-        return self.shape.images
+        return self.form.images
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
         units = self.units()
@@ -233,7 +223,7 @@ class SpreadCode(SolidCode):
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         by_maximum = self.instr.op == "max_pool2d_scatter"
-        text = SpreadWriter(step.module, self.shape, by_maximum).definition("NAME")
+        text = SpreadWriter(step.module, self.form, by_maximum).definition("NAME")
         operands = self.pointers(step, b)
         gradient, x, y = operands if by_maximum else (operands[0], "null", "null")
         pointers = (gradient, x, y, step.pointer(b, self.instr.output), step.scratch_pointer(b))

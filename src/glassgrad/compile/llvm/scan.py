@@ -16,12 +16,11 @@ from glassgrad.compile.llvm.composite import emit_primitive
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, memory_kind, store_vector
 from glassgrad.compile.llvm.scalar import emit_elementwise
-from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.solid_base import FormCode
 from glassgrad.compile.plan.schedule import Cut
 
 if TYPE_CHECKING:
     from glassgrad.compile.llvm.step import StepModule
-    from glassgrad.compile.plan.kernels import Kernel
     from glassgrad.compile.plan.schedule import Task
 
 Carried = list[Value]
@@ -158,20 +157,11 @@ class ScanWriter:
         return self.b.pointer(f"getelementptr {LLVM_TYPE[memory_kind(kind)]}, ptr {base}, i64 {offset.text}")
 
 
-class ScanCode(SolidCode):
+class ScanCode(FormCode[Scan]):
     """Running sums, products, extremes and recurrences. What lies in front of the axis is shared by the threads."""
 
     label = "scan"
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        scan = scan_of(self.instr)
-        assert scan is not None
-        self.scan = scan
-
-    @staticmethod
-    def takes(instr: Instr) -> bool:
-        return scan_of(instr) is not None
+    read = staticmethod(scan_of)
 
     @property
     def flops(self) -> int:
@@ -181,12 +171,12 @@ class ScanCode(SolidCode):
         return 50.0 + self.instr.output.size * (20.0 if self.instr.op == "logcumsumexp" else 1.0)
 
     def units(self) -> int:
-        return self.scan.rows
+        return self.form.rows
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        return self.rows((self.scan.rows, self.scan.count * self.scan.inner), shares, alias)
+        return self.rows((self.form.rows, self.form.count * self.form.inner), shares, alias)
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
-        text = ScanWriter(step.module, self.scan).definition("NAME")
+        text = ScanWriter(step.module, self.form).definition("NAME")
         operands = self.pointers(step, b)
         self.call(step, b, text, [step.pointer(b, self.instr.output), *operands], bounds)

@@ -28,8 +28,8 @@ from glassgrad.compile.llvm.matmul import (
 )
 from glassgrad.compile.llvm.pool import SpreadCode
 from glassgrad.compile.llvm.scan import STEPS, ScanCode
-from glassgrad.compile.llvm.scatter import SCATTERS, ScatterWriter, scatter_of
-from glassgrad.compile.llvm.solid_base import SolidCode
+from glassgrad.compile.llvm.scatter import SCATTERS, Scatter, ScatterWriter, scatter_of
+from glassgrad.compile.llvm.solid_base import FormCode, SolidCode
 from glassgrad.compile.llvm.target import host
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.schedule import Cut
@@ -137,38 +137,29 @@ class ProductCode(SolidCode):
         return call
 
 
-class ScatterCode(SolidCode):
+class ScatterCode(FormCode[Scatter]):
     """Adding or writing at computed places."""
 
     label = "scatter"
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        scatter = scatter_of(self.instr)
-        assert scatter is not None
-        self.scatter = scatter
-
-    @staticmethod
-    def takes(instr: Instr) -> bool:
-        return scatter_of(instr) is not None
+    read = staticmethod(scatter_of)
 
     @property
     def flops(self) -> int:
-        return math.prod(self.scatter.values)
+        return math.prod(self.form.values)
 
     def time(self) -> float:
-        return 50.0 + self.instr.output.nbytes / 20 + math.prod(self.scatter.values) * 0.5
+        return 50.0 + self.instr.output.nbytes / 20 + math.prod(self.form.values) * 0.5
 
     def units(self) -> int:
-        return self.scatter.shape[0] if self.scatter.shape else 1
+        return self.form.shape[0] if self.form.shape else 1
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        return self.rows(self.scatter.shape, shares, alias)
+        return self.rows(self.form.shape, shares, alias)
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
-        text = ScatterWriter(step.module, self.scatter).definition("NAME")
+        text = ScatterWriter(step.module, self.form).definition("NAME")
         pointers = self.pointers(step, b)
-        base = pointers.pop(0) if self.scatter.base else "null"
+        base = pointers.pop(0) if self.form.base else "null"
         out = step.pointer(b, self.instr.output)
         self.call(step, b, text, [out, base, *pointers], bounds)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.ir import Builder
@@ -15,6 +15,8 @@ from glassgrad.compile.plan.view_chains import Strided
 if TYPE_CHECKING:
     from glassgrad.compile.llvm.step import StepModule
     from glassgrad.compile.plan.schedule import Task
+
+Form = TypeVar("Form")
 
 
 class SolidCode:
@@ -80,6 +82,22 @@ class SolidCode:
         name = step.helper(text)
         arguments = ", ".join(f"ptr {pointer}" for pointer in pointers)
         b.raw(f"call void @{name}({arguments}, i64 {bounds[0]}, i64 {bounds[1]})")
+
+
+class FormCode(SolidCode, Generic[Form]):
+    """A kernel whose instruction is read once into the form that its writer takes; `read` gives None for others."""
+
+    read: Callable[[Instr], Form | None]
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        form = type(self).read(self.instr)
+        assert form is not None
+        self.form: Form = form
+
+    @classmethod
+    def takes(cls, instr: Instr) -> bool:
+        return cls.read(instr) is not None
 
 
 def region_of_rows(shape: Sequence[int], bounds: Sequence[int], size: int) -> Region | None:

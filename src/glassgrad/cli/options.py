@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,6 @@ import typer
 
 from glassgrad import errors
 from glassgrad.tasks.task import TaskKind
-from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Rule, flag, rules
 from glassgrad.train.show.monitoring import RECORD, Monitoring, draw
 
@@ -147,15 +146,13 @@ def train_or_resume(
     config: Path | None,
     resume: Path | None,
     run_dir: Path | None,
-    callbacks: Sequence[Callback] = (),
 ) -> int:
     """Start a run of a task, or resume the one that `resume` names; return the exit code."""
     from glassgrad.tasks import runner
 
     doctor, tag = bool(options.get("doctor")), options.pop("tag", None) or ""
     watching = _monitoring(options, resume)
-    if watching is not None:
-        callbacks = [*callbacks, watching]
+    callbacks = [] if watching is None else [watching]
     with _watched(watching, doctor) as codes:
         if resume is None:
             codes.append(runner.start(kind, options, config, run_dir, callbacks, tag))

@@ -77,10 +77,10 @@ def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, lea
     snapshot = Snapshot(capture, leaves)
     inputs: list[Any] = []
     result = call.run(leaves, watch=lambda arrays: inputs.extend(np.array(array) for array in arrays))
-    found = _observed(capture, result, leaves)
+    found = _observed(capture, result)
     after = Snapshot(capture, leaves)
     snapshot.restore()
-    wanted = _observed(capture, function(*args, **kwargs), leaves)
+    wanted = _observed(capture, function(*args, **kwargs))
     eager = Snapshot(capture, leaves)
     told = {name: difference(found.get(name, np.empty(0)), value) for name, value in wanted.items()}
     wrong = [name for name, text in told.items() if text is not None]
@@ -107,7 +107,7 @@ def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: li
         array = one.array if isinstance(one, Tensor) else one
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.flags.writeable:
             array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * np.finfo(array.dtype).eps
-    moved = _observed(capture, function(*args, **kwargs), leaves)
+    moved = _observed(capture, function(*args, **kwargs))
     return {
         name: np.max(np.abs(moved[name] - value), initial=0) if value.dtype.kind == "f" else 0.0
         for name, value in wanted.items()
@@ -120,7 +120,7 @@ def _is_noise(found: Any, wanted: Any, noise: float) -> bool:
     return bool(np.max(np.abs(found - wanted), initial=0) <= 30 * noise)
 
 
-def _observed(capture: Any, result: Any, leaves: list[Any]) -> dict[str, Any]:
+def _observed(capture: Any, result: Any) -> dict[str, Any]:
     """Return copies of everything a caller can see after a call, by name."""
     seen: dict[str, Any] = {}
 

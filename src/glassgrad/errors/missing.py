@@ -30,12 +30,11 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
     return errors.MISSING_NAME(module=module, name=name, nearest=nearest)
 
 
-def getter(module: str, instead: Mapping[str, str] | None = None, otherwise: str = "") -> Callable[[str], Any]:
-    """Return a `__getattr__` for a module that raises `missing`; `otherwise` advises on names not in `instead`."""
+def getter(module: str, instead: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module that raises `missing`."""
 
     def absent(name: str) -> Any:
-        given = {name: otherwise, **(instead or {})} if otherwise and not name.startswith("_") else instead
-        raise missing(module, name, _own(sys.modules[module]), given)
+        raise missing(module, name, _own(sys.modules[module]), instead)
 
     return absent
 

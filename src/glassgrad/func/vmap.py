@@ -67,7 +67,7 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten(args)
-        axes = _input_axes(inward, structure, args, leaves)
+        axes = _input_axes(inward, structure, leaves)
         size = _batch_size(leaves, axes)
         if chunk_size is None or chunk_size >= size:
             return _run(func, leaves, axes, structure, kwargs, Level(size, randomness), outward)
@@ -119,7 +119,7 @@ def _leave(y: Any, level: Level, axis: int | None) -> Any:
     return exit_p(y, level=level, axis=canonical_axis(axis, y.ndim + 1))
 
 
-def _input_axes(inward: Axes, structure: tree.Tree, args: tuple[Any, ...], leaves: list[Any]) -> list[Any]:
+def _input_axes(inward: Axes, structure: tree.Tree, leaves: list[Any]) -> list[Any]:
     """Return the non-negative axis of each leaf, and the leaves with arrays as tensors."""
     if isinstance(inward, list):
         inward = tuple(inward)

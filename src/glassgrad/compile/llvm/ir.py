@@ -177,12 +177,11 @@ class Builder:
         lanes = max(value.lanes for value in values)
         return [self.splat(value, lanes) for value in values]
 
-    def lane_numbers(self, lanes: int, kind: str = "i64") -> Value:
+    def lane_numbers(self, lanes: int) -> Value:
         """Return the vector <0, 1, 2, ...>."""
-        element = LLVM_TYPE[kind]
         if lanes == 1:
-            return Value("0", kind)
-        return Value("<" + ", ".join(f"{element} {lane}" for lane in range(lanes)) + ">", kind, lanes)
+            return Value("0", "i64")
+        return Value("<" + ", ".join(f"i64 {lane}" for lane in range(lanes)) + ">", "i64", lanes)
 
     # --- arithmetic ------------------------------------------------------------------------------
 

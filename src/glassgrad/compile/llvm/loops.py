@@ -108,7 +108,7 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     split_tiles = lane_mode and (rows == 1 or few)
     shared, serial = ((), tuple(others)) if split_tiles else _shared_axes(nest, others, threads)
     units = tiles if split_tiles else math.prod(nest.extents[other] for other in shared)
-    kept, scratch = _kept(nest, axis, lane_mode, lanes * unroll)
+    kept, scratch = _kept(nest, lane_mode, lanes * unroll)
     straight = not lane_mode and _is_straight(nest, chunks)
     if straight:
         kept, scratch = {}, 0
@@ -199,7 +199,7 @@ def _store_stage(nest: Nest, number: int) -> int:
     return max([store.value.stage, *(expr.stage for expr, _ in store.access.computed)])
 
 
-def _kept(nest: Nest, axis: Axis, lane_mode: bool, tile: int) -> tuple[dict[Expr, int], int]:
+def _kept(nest: Nest, lane_mode: bool, tile: int) -> tuple[dict[Expr, int], int]:
     """Return the expressions to keep between passes and the bytes they take."""
     inner, done = set(nest.inner), set()
     kept: dict[Expr, int] = {}

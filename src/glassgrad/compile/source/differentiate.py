@@ -99,7 +99,7 @@ class Replay:
 
     def derive(self, loss: Var) -> Derived:
         """Replay everything and walk back from the loss."""
-        with _tracing(self.tracer):
+        with _tracing():
             for instr in self.graph.instrs:
                 if self.replace is None or not self.replace(self, instr):
                     self.keep(instr)
@@ -228,8 +228,8 @@ _FOR_READING = Rules(
 
 
 @contextmanager
-def _tracing(tracer: Tracer) -> Iterator[None]:
-    """Make ops on Symbols append to a tracer; no user code runs inside."""
+def _tracing() -> Iterator[None]:
+    """Make ops on Symbols append to their tracer; no user code runs inside."""
     before = MODE.saved()
     MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
     try:

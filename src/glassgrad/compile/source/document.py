@@ -59,13 +59,13 @@ class Source(str):
         return made
 
 
-def dictionary(name: str, items: Mapping[str, Text], indent: str = "    ") -> list[str]:
+def dictionary(name: str, items: Mapping[str, Text]) -> list[str]:
     """Return the lines of an assignment of a dictionary; entries of one list are written as a comprehension."""
     listed = _comprehended(items)
-    line = f"{indent}{name} = {{{', '.join(listed)}}}"
+    line = f"    {name} = {{{', '.join(listed)}}}"
     if len(line) <= WIDTH:
         return [line]
-    return [f"{indent}{name} = {{", *(f"{indent}    {one}," for one in listed), f"{indent}}}"]
+    return [f"    {name} = {{", *(f"        {one}," for one in listed), "    }"]
 
 
 def _comprehended(items: Mapping[str, Text]) -> list[str]:

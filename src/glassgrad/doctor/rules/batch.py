@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp, Gradient, Layer
-from glassgrad.doctor.rules.rule import Rule
+from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
@@ -250,10 +250,8 @@ RULES: tuple[Rule, ...] = (
     Rule("exploding gradient", "error", _exploding,
          "Clip the gradients (clip_grad_norm_ with 1.0), lower the learning rate, draw smaller initial weights, or add "
          "normalisation layers."),
-    Rule("dead units", "warning", _dead,
-         "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU."),
-    Rule("saturated", "warning", _saturated,
-         "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."),
+    Rule("dead units", "warning", _dead, AGAINST_DEAD),
+    Rule("saturated", "warning", _saturated, AGAINST_SATURATED),
 )  # fmt: skip  # a table
 """The rules in order; a new rule is one entry."""
 

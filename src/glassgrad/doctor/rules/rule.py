@@ -17,6 +17,11 @@ SEVERITIES = ("error", "warning", "info")
 """An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
 
 
+AGAINST_DEAD = "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU."
+AGAINST_SATURATED = "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."
+"""Advice of rules about one batch and about the steps of a run."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """One observation of a rule: in words, its place, and the number that was compared with the threshold.

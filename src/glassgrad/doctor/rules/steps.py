@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.rules.rule import Rule, Seen, listed, pairs
+from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule, Seen, listed, pairs
 from glassgrad.doctor.run import Run
 
 Array = Any
@@ -299,12 +299,10 @@ RULES: tuple[Rule, ...] = (
     Rule("no gradient", "warning", _no_gradient,
          "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
          "parameter.requires_grad_(False)"),
-    Rule("dead units", "warning", _dead,
-         "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU.",
+    Rule("dead units", "warning", _dead, AGAINST_DEAD,
          "nn.LeakyReLU()", MOSTLY, "Maas, Hannun, Ng (2013), Rectifier nonlinearities improve neural network acoustic "
          "models"),
-    Rule("saturated", "warning", _saturated,
-         "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs.",
+    Rule("saturated", "warning", _saturated, AGAINST_SATURATED,
          "nn.init.xavier_normal_(layer.weight)", MOSTLY,
          "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
     Rule("data not shuffled", "warning", _unshuffled, "Shuffle the examples.", "DataLoader(data, shuffle=True)",

@@ -81,7 +81,7 @@ class ForwardWatch:
         kind = type(module).__name__
         self._look_before(name, args)
         if numbers.dtype.kind == "f":
-            self._add(name, kind, kind_of(kind, module), numbers)
+            self._add(name, kind, kind_of(kind, module), result, numbers)
         origin = library.producer(result)
         if origin is not None:
             self._seen.add(origin[1])
@@ -97,9 +97,9 @@ class ForwardWatch:
         kind = kind_of(origin[0])
         numbers = library.numbers(entering)
         if kind is not None and numbers is not None:
-            self._add(f"{origin[0]}{BEFORE}{name}", origin[0], kind, numbers)
+            self._add(f"{origin[0]}{BEFORE}{name}", origin[0], kind, entering, numbers)
 
-    def _add(self, name: str, shown: str, kind: Kind | None, numbers: Any) -> None:
+    def _add(self, name: str, shown: str, kind: Kind | None, tensor: Any, numbers: Any) -> None:
         self.kinds.setdefault(name, shown)
         if name not in self._found:
             self._found[name] = Activation(kind, self._latest.startswith("Conv"))

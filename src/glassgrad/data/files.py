@@ -21,6 +21,11 @@ def read_text(path: str | Path, expected: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def no_directory(path: Path) -> str:
+    """Say why a path is no directory."""
+    return "it is a file" if path.exists() else "there is no such directory"
+
+
 def _read_bytes(path: Path, expected: str) -> bytes:
     try:
         return path.read_bytes()

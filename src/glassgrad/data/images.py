@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.data.files import no_directory
 from glassgrad.data.idx import read_pair
 
 Array = Any
@@ -68,8 +69,7 @@ def read_mnist(folder: str | Path) -> ImageData:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        reason = "it is a file" if folder.exists() else "there is no such directory"
-        raise errors.IDX_FOLDER(path=folder, reason=reason)
+        raise errors.IDX_FOLDER(path=folder, reason=no_directory(folder))
     parts = {part: _pair(folder, part) for part in ("train", "t10k")}
     found = [read_pair(*pair) for pair in parts.values() if pair]
     if not found:

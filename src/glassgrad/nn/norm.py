@@ -76,7 +76,7 @@ class _Tracked(Module):
                 where=provenance.here(2),
             )
 
-    def _share(self) -> Any:
+    def _counted(self) -> Any:
         """Count a batch; return the weight that it gets in the running statistics."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
@@ -104,7 +104,7 @@ class _BatchNorm(_Tracked):
             self._check(input, 1)
         training = self.training or self.running_mean is None
         return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, training, self._share(), self.eps
+            input, self.running_mean, self.running_var, self.weight, self.bias, training, self._counted(), self.eps
         )
 
 

@@ -169,9 +169,9 @@ def _conv_input(
     # With a stride, windows may end before the input does: its last rows get zeros.
     padded = xp.zeros((g.shape[0], *plan.full, c), dtype)
     if depthwise:
-        _spread_depthwise(xp, padded, g, w, plan)
+        _add_windows_depthwise(xp, padded, g, w, plan)
     else:
-        _spread(xp, padded, g, w, plan)
+        _add_windows(xp, padded, g, w, plan)
     return _cropped(padded, padding)
 
 
@@ -266,7 +266,7 @@ def _add_rows(parts: list[Array], target: Array, reach: list[tuple[slice, slice]
             target[rows] += part[outputs]
 
 
-def _spread(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
+def _add_windows(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
     """Add every cotangent times the kernel where its window was: the product, then col2im."""
     groups, c = plan.groups, padded.shape[3]
     matrix = _weight_matrix(xp, w, groups).swapaxes(-1, -2)
@@ -282,7 +282,7 @@ def _spread(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
             plan.at(target, (i, j), ALL)[...] += columns[:, :, :, i, j]
 
 
-def _spread_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
+def _add_windows_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
     n, c = padded.shape[0], padded.shape[3]
     several = w.shape[0] // c
     taps = _taps(xp, w, c, plan.out[1])

@@ -284,7 +284,7 @@ log10 = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-def _share(a: Array, b: Array) -> Array:
+def _softmax2(a: Array, b: Array) -> Array:
     """exp(a) / (exp(a) + exp(b)), the slope of logaddexp."""
     gap = a - b
     if gap.dtype.kind == "c":
@@ -295,7 +295,7 @@ def _share(a: Array, b: Array) -> Array:
 
 
 logaddexp = elementwise(
-    "logaddexp", "logaddexp", (in_blocks(lambda y, a, b: _share(a, b)), in_blocks(lambda y, a, b: _share(b, a))),
+    "logaddexp", "logaddexp", (in_blocks(lambda y, a, b: _softmax2(a, b)), in_blocks(lambda y, a, b: _softmax2(b, a))),
     saves="x",
     formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
     edge=EDGES, takes_complex=True,
@@ -304,7 +304,10 @@ logaddexp.evaluate = log_of_two
 logaddexp2 = elementwise(
     "logaddexp2",
     "logaddexp2",
-    (in_blocks(lambda y, a, b: _share(a * _LN2, b * _LN2)), in_blocks(lambda y, a, b: _share(b * _LN2, a * _LN2))),
+    (
+        in_blocks(lambda y, a, b: _softmax2(a * _LN2, b * _LN2)),
+        in_blocks(lambda y, a, b: _softmax2(b * _LN2, a * _LN2)),
+    ),
     saves="x",
     formula="log2(2**a + 2**b)",
     derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",

@@ -27,7 +27,7 @@ def _size(*xs: Any) -> int:
     return math.prod(np.broadcast_shapes(*(x.shape for x in xs)))
 
 
-def _share(reduction: str, count: int) -> float:
+def _weight_of_each(reduction: str, count: int) -> float:
     """Weight of each loss in the result."""
     if reduction == "mean":
         return 1 / count if count else math.nan
@@ -39,7 +39,7 @@ def _reduced(losses: Array, reduction: str) -> Array:
     if reduction == "none":
         return losses
     total = np.add.reduce(losses, axis=None)
-    return np.asarray(total * _share(reduction, losses.size), dtype=losses.dtype)
+    return np.asarray(total * _weight_of_each(reduction, losses.size), dtype=losses.dtype)
 
 
 def _reduced_op(losses: Array, reduction: str) -> Array:
@@ -47,7 +47,7 @@ def _reduced_op(losses: Array, reduction: str) -> Array:
     if reduction == "none":
         return losses
     total = sum_p(losses, axis=tuple(range(len(losses.shape))), keepdims=False)
-    return total * _share("mean", math.prod(losses.shape)) if reduction == "mean" else total
+    return total * _weight_of_each("mean", math.prod(losses.shape)) if reduction == "mean" else total
 
 
 # --- squared error --------------------------------------------------------------------------------
@@ -58,11 +58,11 @@ def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Ar
     if reduction == "none":
         return difference * difference, difference
     flat = difference.reshape(-1)
-    return np.asarray(flat.dot(flat) * _share(reduction, flat.size), dtype=flat.dtype), difference
+    return np.asarray(flat.dot(flat) * _weight_of_each(reduction, flat.size), dtype=flat.dtype), difference
 
 
 def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target: Any, *, reduction: str) -> Any:
-    d = difference * (g * difference.dtype.type(2 * _share(reduction, difference.size)))
+    d = difference * (g * difference.dtype.type(2 * _weight_of_each(reduction, difference.size)))
     return d if needs[0] else None, -d if needs[1] else None
 
 
@@ -88,7 +88,7 @@ def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Ar
 
 
 def _bce_logits_vjp(g: Array, needs: Sequence[bool], small: Array, x: Array, target: Array, *, reduction: str) -> Any:
-    share = g * x.dtype.type(_share(reduction, _size(x, target)))
+    share = g * x.dtype.type(_weight_of_each(reduction, _size(x, target)))
     dx = dt = None
     if needs[0]:
         dx = np.where(x >= 0, x.dtype.type(1), small)
@@ -124,7 +124,7 @@ def _bce(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, No
 
 
 def _bce_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, target: Array, *, reduction: str) -> Any:
-    share = g * x.dtype.type(_share(reduction, _size(x, target)))
+    share = g * x.dtype.type(_weight_of_each(reduction, _size(x, target)))
     dx = dt = None
     if needs[0]:
         dx = (x - target) / np.maximum((1 - x) * x, x.dtype.type(_SMALLEST))

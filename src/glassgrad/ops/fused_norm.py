@@ -89,7 +89,7 @@ def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tupl
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
 
 
-def _share(x: Any, axes: tuple[int, ...]) -> float:
+def _weight_in_mean(x: Any, axes: tuple[int, ...]) -> float:
     count = math.prod(x.shape[axis] for axis in axes)
     return 1 / count if count else math.nan
 
@@ -97,7 +97,7 @@ def _share(x: Any, axes: tuple[int, ...]) -> float:
 def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
-    share = _share(x, axes)
+    share = _weight_in_mean(x, axes)
     centred = x - sum_p(x, axis=axes, keepdims=True) * share
     var = sum_p(ew.square(centred), axis=axes, keepdims=True) * share
     inverse_std = ew.rsqrt(var + eps)
@@ -129,7 +129,7 @@ def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
-    inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _share(x, axes) + eps)
+    inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _weight_in_mean(x, axes) + eps)
     normal = x * inverse_rms
     return normal * parts[0] if parts else normal
 

@@ -189,17 +189,17 @@ log_softmax_p = custom(
 # --- fused: variance ------------------------------------------------------------------------------
 
 
-def _share_of(x: Any, axis: Axes, correction: Any) -> float:
+def _weight_in_variance(x: Any, axis: Axes, correction: Any) -> float:
     left = count(x.shape, axis) - correction
     return 1 / left if left > 0 else math.nan
 
 
 def _var(xp: Any, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
-    mean: Any = add_over(x, axis, None, None, True) * x.dtype.type(_share_of(x, axis, 0))
+    mean: Any = add_over(x, axis, None, None, True) * x.dtype.type(_weight_in_variance(x, axis, 0))
     centred = x - mean
     centred *= centred
     total = add_over(centred, axis, None, None, keepdims)
-    return total * x.dtype.type(_share_of(x, axis, correction)), mean
+    return total * x.dtype.type(_weight_in_variance(x, axis, correction)), mean
 
 
 def _var_vjp(
@@ -207,12 +207,12 @@ def _var_vjp(
 ) -> tuple[Array]:
     # The mean moves with x, but the deviations from it sum to 0.
     dx = x - mean
-    return (dx * (restore(g, x.shape, axis, keepdims) * x.dtype.type(2 * _share_of(x, axis, correction))),)
+    return (dx * (restore(g, x.shape, axis, keepdims) * x.dtype.type(2 * _weight_in_variance(x, axis, correction))),)
 
 
 def _var_decomposed(x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> Array:
     centred = x - mean(x, axis, True)
-    return sum_p(_squared_size(centred), axis=axis, keepdims=keepdims) * _share_of(x, axis, correction)
+    return sum_p(_squared_size(centred), axis=axis, keepdims=keepdims) * _weight_in_variance(x, axis, correction)
 
 
 var_p = fused(

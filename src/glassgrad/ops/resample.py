@@ -108,7 +108,7 @@ def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
     return total
 
 
-def _spread(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
+def _resample_back(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
     if how.mode == "nearest" and how.after % how.before == 0 and how.scale == how.before / how.after:
         many = how.after // how.before
         parts = g.reshape(*g.shape[:axis], how.before, many, *g.shape[axis + 1 :])
@@ -151,7 +151,7 @@ resample_p: Linear = linear(
              S((3,), axis=0, how=_CUBIC), S((2, 2), axis=0, how=_DOUBLED), S((2, 3, 2), axis=1, how=_LINEAR)),
 )  # fmt: skip  # an entry of the table
 resample_back_p: Linear = linear(
-    "resample_back", _spread, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized, batch=shifted,
+    "resample_back", _resample_back, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized, batch=shifted,
     formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
     samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING),
              S((3, 4), axis=1, how=_DOUBLED)),

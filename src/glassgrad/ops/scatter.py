@@ -282,7 +282,7 @@ def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
     for layer in range(int(rank.max()) + 1 if rank.size else 0):
         factor = ew.where(rank == layer, source, x.dtype.type(1))
         here = np.where(rank == layer, plain, -1)
-        x = x * _spread(factor, here, axis, x)
+        x = x * _factors_at(factor, here, axis, x)
     return x
 
 
@@ -298,7 +298,7 @@ def _occurrence(index: Any, axis: int, size: int) -> Any:
     return np.moveaxis(rank, 0, axis)
 
 
-def _spread(factor: Array, index: Any, axis: int, x: Array) -> Array:
+def _factors_at(factor: Array, index: Any, axis: int, x: Array) -> Array:
     """Return ones in the shape of x with the factors at the places in `index`; -1 means none."""
     valid = index >= 0
     wide = np.where(valid, index, x.shape[axis])

@@ -15,8 +15,6 @@ from glassgrad.report.signed import plot_signed, plot_signed_steps
 
 Array = Any
 
-_FEW = 12
-"""Up to this many parameters all are drawn; beyond, only matrices unless others are named."""
 _MOST = 72
 
 
@@ -46,14 +44,12 @@ def plot_gradient_histograms(
             return plot_signed(model, parameters, owner)
         return plot_signed_steps(sources.data_of(source, owner), parameters, owner)
     data = sources.data_of(source, owner)
-    shown = sources.chosen(data.parameters, parameters, owner, "parameter")
-    note = ""
-    if parameters is None and len(shown) > _FEW:
-        shown = [place for place in shown if data.dims[place] > 1] or shown
-        note = "weight matrices only"
+    places = sources.chosen(data.parameters, parameters, owner, "parameter")
+    shown = sources.matrices_of_many(data, places, parameters is not None)
+    note = "weight matrices only" if parameters is None and len(places) > sources.FEW else ""
     if len(shown) > _MOST:
         note = f"{_MOST} of {len(shown)} parameters, evenly chosen"
-        shown = [shown[place] for place in np.linspace(0, len(shown) - 1, _MOST).round().astype(int)]
+    shown = sources.evenly(shown, _MOST)
     with style.drawing():
         return _drawn(data, shown, note)
 

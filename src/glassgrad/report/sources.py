@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
 from glassgrad.doctor import GradientMonitor, MonitorData, Watch
 
@@ -43,6 +45,24 @@ def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str,
             raise errors.PICTURE_NAMES(owner=owner, what=what, given=pattern, known=shown)
         places += [place for place in found if place not in places]
     return places
+
+
+FEW = 12
+"""Up to this many parameters all are drawn, as more lines cannot be distinguished; beyond, matrices unless named."""
+
+
+def matrices_of_many(data: MonitorData, places: list[int], named: bool) -> list[int]:
+    """Return the matrices among more than `FEW` parameters that nobody named; else all."""
+    if named or len(places) <= FEW:
+        return places
+    return [place for place in places if data.dims[place] > 1] or places
+
+
+def evenly(places: list[int], most: int) -> list[int]:
+    """Return at most so many of the places, evenly chosen."""
+    if len(places) <= most:
+        return places
+    return [places[at] for at in np.linspace(0, len(places) - 1, most).round().astype(int)]
 
 
 def at_step(data: MonitorData, step: int | None) -> int:

@@ -13,8 +13,6 @@ from glassgrad.report import sources, style
 Array = Any
 
 _WHAT = (("mean", "mean"), ("std", "standard deviation"), ("norm", "norm"))
-_MOST = 12
-"""More lines cannot be distinguished: of more parameters, evenly chosen matrices are drawn."""
 
 
 def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) -> Any:
@@ -46,9 +44,8 @@ def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) 
             owner=owner, reason="one sample makes no line", next="watch more steps, or use plot_gradient_flow"
         )
     rows = sources.chosen(data.parameters, parameters, owner, "parameter")
-    if parameters is None and len(rows) > _MOST:
-        rows = [row for row in rows if data.dims[row] > 1] or rows
-        rows = [rows[at] for at in np.unique(np.linspace(0, len(rows) - 1, min(_MOST, len(rows))).round().astype(int))]
+    if parameters is None:
+        rows = sources.evenly(sources.matrices_of_many(data, rows, named=False), sources.FEW)
     with style.drawing():
         figure = style.new_figure(11, 5.4)
         grid = figure.subplots(2, 3, sharex=True)

@@ -26,6 +26,7 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.data.atomic import BINARY, sweep, sync_directory, temporary_of
+from glassgrad.data.files import no_directory
 
 CONFIG, METRICS, MODEL, STATE, PICTURE = (
     "config.toml",
@@ -90,8 +91,7 @@ class RunDirectory:
         """Open a run to continue it. Raises `errors.InputError` if there is none."""
         run = cls(Path(path))
         if not run.path.is_dir():
-            reason = "it is a file" if run.path.exists() else "there is no such directory"
-            raise errors.RUN_MISSING(path=path, reason=reason)
+            raise errors.RUN_MISSING(path=path, reason=no_directory(run.path))
         for file in (run.config, run.state):
             if not file.is_file():
                 raise errors.RUN_MISSING(path=path, reason=f"the directory has no {file.name}")

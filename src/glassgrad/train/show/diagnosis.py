@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.data.files import no_directory
 from glassgrad.doctor import MonitorData, Run
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Setup
@@ -29,8 +30,7 @@ def run_of(directory: str | Path) -> Run:
     """Return the run that a directory records. Raises `errors.InputError` if there is none."""
     path = Path(directory)
     if not path.is_dir():
-        reason = "it is a file" if path.exists() else "there is no such directory"
-        raise errors.RUN_MISSING(path=path, reason=reason)
+        raise errors.RUN_MISSING(path=path, reason=no_directory(path))
     records = read_metrics(path / METRICS)
     data = MonitorData.load(path / RECORD) if (path / RECORD).is_file() else None
     if not records and data is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.data.files import no_directory
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.train.kept import rundir
@@ -59,7 +60,7 @@ def list_runs(folder: str | Path, tag: str = "", sort: str = "changed") -> list[
     """
     path = Path(folder)
     if not path.is_dir():
-        raise errors.RUNS_FOLDER(path=path, reason="it is a file" if path.exists() else "there is no such directory")
+        raise errors.RUNS_FOLDER(path=path, reason=no_directory(path))
     found = [one for one in map(_listed, _directories(path, _DEEP)) if one is not None and (not tag or tag in one.tags)]
     keys: dict[str, Any] = {
         "changed": lambda one: -one.changed,

@@ -150,7 +150,8 @@ def primitives_in(function: Any, depth: int = 4) -> set[Primitive]:
         if not ours or left == 0 or id(plain) in seen:
             return
         seen.add(id(plain))
-        for named in _named(plain.__code__, plain.__globals__):
+        around = [cell.cell_contents for cell in plain.__closure__ or ()]
+        for named in [*_named(plain.__code__, plain.__globals__), *around]:
             visit(named, left - 1)
 
     visit(function, depth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -67,6 +67,19 @@ def check(name: Any) -> None:
     """Raise unless `name` is the cpu."""
     if name is not None and str(name).partition(":")[0] != "cpu":
         raise errors.NO_SUCH_DEVICE(given=str(name), where=provenance.here())
+
+
+def wanted_dtype(targets: Iterable[Any], dtype: Any, device: Any) -> Any:
+    """Return the dtype that a call of `to` asks for, a tensor among its arguments having one too; check the device."""
+    for target in targets:
+        if hasattr(target, "_tracks"):  # a tensor
+            dtype = target.dtype
+        elif is_dtype(target):
+            dtype = target
+        elif not isinstance(target, bool):
+            device = target
+    check(device)
+    return dtype
 
 
 def on_the_processor(maker: Callable[Made, Result]) -> Callable[Made, Result]:

@@ -48,14 +48,7 @@ def to(x: Tensor, *targets: Any, dtype: Any = None, device: Any = None, copy: bo
         >>> gg.tensor([1, 2]).to(gg.float64).dtype
         dtype('float64')
     """
-    for target in targets:
-        if isinstance(target, Tensor):
-            dtype = target.dtype
-        elif _device.is_dtype(target):
-            dtype = target
-        elif not isinstance(target, bool):
-            device = target
-    _device.check(device)
+    dtype = _device.wanted_dtype(targets, dtype, device)
     y = x if dtype is None else astype(x, dtype)
     result: Tensor = clone(x) if copy and y is x else y
     return result

@@ -280,14 +280,7 @@ class Module:
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None, **_kwargs: Any) -> Self:
         """Convert floating-point parameters and buffers to a dtype, in place; devices other than cpu raise."""
-        for arg in args:
-            if isinstance(arg, Tensor):
-                dtype = arg.dtype
-            elif devices.is_dtype(arg):
-                dtype = arg
-            elif not isinstance(arg, bool):
-                device = arg
-        devices.check(device)
+        dtype = devices.wanted_dtype(args, dtype, device)
         if dtype is not None:
             for kind in (Parameter, Buffer):
                 for _, value in self._named_state(kind, "", True, True):

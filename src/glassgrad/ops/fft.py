@@ -8,7 +8,7 @@ of the same memory; see `complexes`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -191,82 +191,44 @@ def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int
     return [(None if size == -1 else size, axis) for size, axis in zip(sizes, axes, strict=True)]
 
 
-def fftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """`fft` over several dimensions, all of them by default."""
-    for size, axis in _plan(input, s, dim, "fftn"):
-        input = fft(input, size, axis, norm)
-    return input
+def _over(
+    name: str, last: Callable[..., Array], others: Callable[..., Array], about: str, *, last_first: bool = False
+) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    """Return a transform over any dimensions and over two: `last` over the last of them, `others` over the others.
+
+    `about` is the docstring, with what the dimensions are called in place of {dims}, {named} and {others}; {form}
+    is "n" or "2".
+    """
+
+    def over_any(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+        *rest, end = _plan(input, s, dim, f"{name}n")
+        if last_first:
+            input = last(input, *end, norm)
+        for size, axis in rest:
+            input = others(input, size, axis, norm)
+        return input if last_first else last(input, *end, norm)
+
+    def over_two(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+        return over_any(input, s, dim, norm)
+
+    words = (
+        (over_any, "n", "several dimensions, all of them by default", "several dimensions", "others"),
+        (over_two, "2", "two dimensions", "two dimensions", "other"),
+    )
+    for function, form, dims, named, rest in words:
+        function.__name__ = function.__qualname__ = f"{name}{form}"
+        function.__doc__ = about.format(dims=dims, named=named, others=rest, form=form)
+    return over_any, over_two
 
 
-def ifftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """`ifft` over several dimensions, all of them by default."""
-    for size, axis in _plan(input, s, dim, "ifftn"):
-        input = ifft(input, size, axis, norm)
-    return input
-
-
-def rfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """`rfft` over the last of several dimensions, then `fft` over the others."""
-    *others, (size, axis) = _plan(input, s, dim, "rfftn")
-    input = rfft(input, size, axis, norm)
-    for size, axis in others:
-        input = fft(input, size, axis, norm)
-    return input
-
-
-def irfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """Inverse of `rfftn`."""
-    *others, (last, along) = _plan(input, s, dim, "irfftn")
-    for size, axis in others:
-        input = ifft(input, size, axis, norm)
-    return irfft(input, last, along, norm)
-
-
-def hfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """`fft` over all but the last of several dimensions, then `hfft` over that."""
-    *others, (last, along) = _plan(input, s, dim, "hfftn")
-    for size, axis in others:
-        input = fft(input, size, axis, norm)
-    return hfft(input, last, along, norm)
-
-
-def ihfftn(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
-    """Inverse of `hfftn`."""
-    *others, (size, axis) = _plan(input, s, dim, "ihfftn")
-    input = ihfft(input, size, axis, norm)
-    for size, axis in others:
-        input = ifft(input, size, axis, norm)
-    return input
-
-
-def fft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """`fft` over two dimensions."""
-    return fftn(input, s, dim, norm)
-
-
-def ifft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """`ifft` over two dimensions."""
-    return ifftn(input, s, dim, norm)
-
-
-def rfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """`rfft` over the last of two dimensions, then `fft` over the other."""
-    return rfftn(input, s, dim, norm)
-
-
-def irfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """Inverse of `rfft2`."""
-    return irfftn(input, s, dim, norm)
-
-
-def hfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """`fft` over the first of two dimensions, then `hfft` over the other."""
-    return hfftn(input, s, dim, norm)
-
-
-def ihfft2(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
-    """Inverse of `hfft2`."""
-    return ihfftn(input, s, dim, norm)
+fftn, fft2 = _over("fft", fft, fft, "`fft` over {dims}.")
+ifftn, ifft2 = _over("ifft", ifft, ifft, "`ifft` over {dims}.")
+rfftn, rfft2 = _over(
+    "rfft", rfft, fft, "`rfft` over the last of {named}, then `fft` over the {others}.", last_first=True
+)
+irfftn, irfft2 = _over("irfft", irfft, ifft, "Inverse of `rfft{form}`.")
+hfftn, hfft2 = _over("hfft", hfft, fft, "`fft` over all but the last of {named}, then `hfft` over that.")
+ihfftn, ihfft2 = _over("ihfft", ihfft, ifft, "Inverse of `hfft{form}`.", last_first=True)
 
 
 # --- order of the frequencies ---------------------------------------------------------------------

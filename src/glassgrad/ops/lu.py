@@ -203,11 +203,16 @@ def _from_right_turned(upper: Array, x: Array) -> Array:
     return swap_last(solve_triangular_p(upper, swap_last(x), upper=True, unit=False))
 
 
-def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
+def _parts(y: Array) -> tuple[int, int, int, Array, Array, Array, Array]:
+    """Return rows, columns and the smaller number k of them, L and U, and their first k rows and columns."""
     rows, columns = y.shape[-2:]
     k = min(rows, columns)
     lower, upper = _lower(y), _upper(y)
-    low, up = lower[..., :k, :], upper[..., :, :k]
+    return rows, columns, k, lower, upper, lower[..., :k, :], upper[..., :, :k]
+
+
+def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
+    rows, columns, k, lower, upper, low, up = _parts(y)
     g_low, g_up = tril_p(g[..., :k, :k], diagonal=-1), triu_p(g[..., :k, :k], diagonal=0)
     rest = None
     if rows > k:
@@ -223,10 +228,7 @@ def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
 
 
 def _lu_jvp(t: Array, y: Array, x: Any) -> Array:
-    rows, columns = y.shape[-2:]
-    k = min(rows, columns)
-    lower, upper = _lower(y), _upper(y)
-    low, up = lower[..., :k, :], upper[..., :, :k]
+    rows, columns, k, lower, upper, low, up = _parts(y)
     inner = _from_right(up, _from_left(low, t[..., :k, :k]))
     t_low, t_up = matmul(low, tril_p(inner, diagonal=-1)), matmul(triu_p(inner, diagonal=0), up)
     if rows > k:

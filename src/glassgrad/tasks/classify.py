@@ -1,16 +1,45 @@
-"""Shared by the tasks with images and points: initial weights and final measures."""
+"""Shared by the tasks with images and points: layers, initial weights and final measures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad.train.learner import HasArrays, Learner, measure
 
+if TYPE_CHECKING:
+    from glassgrad.tasks.images import ImagesConfig
+
 Array = Any
+
+
+def mlp(layers: Any, inputs: int, hidden: int, count: int, outputs: int) -> list[Any]:
+    """Return the layers of a network, `layers` being the module that has their classes: `nn` or `manual`."""
+    found = []
+    for _ in range(count):
+        found += [layers.Linear(inputs, hidden), layers.ReLU()]
+        inputs = hidden
+    return [*found, layers.Linear(inputs, outputs)]
+
+
+def image_layers(layers: Any, config: ImagesConfig, size: tuple[int, int], classes: int) -> list[Any]:
+    """Return the layers of a configuration, as `mlp` does."""
+    channels, hidden = config.channels, config.hidden
+    if config.model == "mlp":
+        return mlp(layers, size[0] * size[1], hidden, config.layers, classes)
+    return [
+        layers.Conv2d(1, channels, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Conv2d(channels, 2 * channels, 3, padding=1),
+        layers.ReLU(),
+        layers.MaxPool2d(2),
+        layers.Flatten(),
+        *mlp(layers, 2 * channels * (size[0] // 4) * (size[1] // 4), hidden, 1, classes),
+    ]
 
 
 def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:

@@ -8,6 +8,7 @@ from glassgrad import nn, optim
 from glassgrad.engine.random import Generator, manual_seed
 from glassgrad.models import GPT, Bigram, CharRNN, NamesMLP
 from glassgrad.nn import functional as F
+from glassgrad.tasks.classify import image_layers, mlp
 from glassgrad.train.engine_learner import EngineLearner, StepOptions, can_compile
 
 if TYPE_CHECKING:
@@ -69,39 +70,12 @@ def text_learner(config: TextConfig, tokens: int) -> EngineLearner:
 
 def plane_learner(config: PlaneConfig, classes: int) -> EngineLearner:
     """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
-    model = _mlp(2, config.hidden, config.layers, classes)
+    model = nn.Sequential(*mlp(nn, 2, config.hidden, config.layers, classes))
     return _learner(model, optim.SGD(model.parameters(), lr=config.rate, momentum=config.momentum), config)
 
 
 def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> EngineLearner:
     """Return the model of a configuration; its weights are still to be loaded."""
-    if config.model == "cnn":
-        model = _cnn(config, size, classes)
-    else:
-        model = _mlp(size[0] * size[1], config.hidden, config.layers, classes)
+    model = nn.Sequential(*image_layers(nn, config, size, classes))
     optimizer = optim.RMSprop(model.parameters(), lr=config.rate, alpha=config.alpha, momentum=config.momentum)
     return _learner(model, optimizer, config)
-
-
-def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for _ in range(count):
-        layers += [nn.Linear(inputs, hidden), nn.ReLU()]
-        inputs = hidden
-    return nn.Sequential(*layers, nn.Linear(inputs, outputs))
-
-
-def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> nn.Sequential:
-    channels, hidden = config.channels, config.hidden
-    return nn.Sequential(
-        nn.Conv2d(1, channels, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(channels, 2 * channels, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, classes),
-    )

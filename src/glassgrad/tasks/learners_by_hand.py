@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.manual.activations import ReLU
-from glassgrad.manual.conv import Conv2d, MaxPool2d
-from glassgrad.manual.linear import Embedding, Flatten, Linear
-from glassgrad.manual.losses import CrossEntropyLoss
+from glassgrad import manual
+from glassgrad.manual import SGD, BatchNorm1d, CrossEntropyLoss, Embedding, Module, RMSprop, SGDMomentum
 from glassgrad.manual.models import NamesMLP
-from glassgrad.manual.net import Net
-from glassgrad.manual.norm import BatchNorm1d
-from glassgrad.manual.optimizers import SGD, RMSprop, SGDMomentum
-from glassgrad.manual.protocols import Module
+from glassgrad.tasks.classify import image_layers, mlp
 from glassgrad.train.calibrate import calibrate_layers
 from glassgrad.train.kept.checkpoint import Stateful
+from glassgrad.train.learner import Learner
 
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig
@@ -42,7 +38,7 @@ class Bigram(Module):
         self.logits.backward(dlogits)
 
 
-class ManualLearner:
+class ManualLearner(Learner):
     """A hand-written model and optimizer, trained on cross entropy.
 
     Weight decay is the gradient of weight_decay / 2 · |p|², added to that of the loss.
@@ -56,7 +52,6 @@ class ManualLearner:
         self._loss = CrossEntropyLoss()
 
     def step(self, inputs: Array, targets: Array) -> float:
-        """Make one training step and return the loss."""
         self.optimizer.zero_grad()
         loss = self._loss(self.model(inputs), targets)
         self.model.backward(self._loss.backward())
@@ -67,11 +62,9 @@ class ManualLearner:
         return loss
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the following steps."""
         self.optimizer.lr = rate
 
     def logits(self, inputs: Array) -> Array:
-        """Return the outputs in evaluation mode; the model stays in training mode."""
         self.model.eval()
         try:
             return self.model(inputs)
@@ -79,21 +72,17 @@ class ManualLearner:
             self.model.train()
 
     def calibrate(self, inputs: Array) -> None:
-        """Set the statistics of batch normalisation to those of all inputs."""
         calibrate_layers(_batch_norms(self.model), self.model, inputs)
 
     def weights(self) -> dict[str, Array]:
-        """Return every parameter and buffer under PyTorch's name for it."""
         state: dict[str, Array] = self.model.state_dict()
         return state
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned."""
         self.model.load_state_dict(weights)
 
     @contextmanager
     def gradients(self, inputs: Array, targets: Array) -> Iterator[float]:
-        """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state."""
         kept = {name: array.copy() for name, array in self.model.state_dict().items()}
         before = [(parameter, parameter.grad) for parameter in self.optimizer.parameters]
         try:
@@ -109,7 +98,6 @@ class ManualLearner:
 
     @property
     def parameters(self) -> int:
-        """The number of trained numbers."""
         return sum(parameter.data.size for parameter in self.model.parameters())
 
 
@@ -176,38 +164,11 @@ def _draw_names_weights(model: NamesMLP, seed: int) -> None:
 
 def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> ManualLearner:
     """Return the model of a configuration; its weights are still to be loaded."""
-    if config.model == "cnn":
-        model = _cnn(config, size, classes)
-    else:
-        model = _mlp(size[0] * size[1], config.hidden, config.layers, classes)
+    model = manual.Net(*image_layers(manual, config, size, classes))
     return ManualLearner(model, RMSprop(model.parameters(), config.rate, config.alpha, momentum=config.momentum))
 
 
 def plane_learner(config: PlaneConfig, classes: int) -> ManualLearner:
     """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
-    model = _mlp(2, config.hidden, config.layers, classes)
+    model = manual.Net(*mlp(manual, 2, config.hidden, config.layers, classes))
     return ManualLearner(model, SGDMomentum(model.parameters(), config.rate, config.momentum))
-
-
-def _mlp(inputs: int, hidden: int, count: int, outputs: int) -> Net:
-    layers: list[Any] = []
-    for _ in range(count):
-        layers += [Linear(inputs, hidden), ReLU()]
-        inputs = hidden
-    return Net(*layers, Linear(inputs, outputs))
-
-
-def _cnn(config: ImagesConfig, size: tuple[int, int], classes: int) -> Net:
-    channels, hidden = config.channels, config.hidden
-    return Net(
-        Conv2d(1, channels, 3, padding=1),
-        ReLU(),
-        MaxPool2d(2),
-        Conv2d(channels, 2 * channels, 3, padding=1),
-        ReLU(),
-        MaxPool2d(2),
-        Flatten(),
-        Linear(2 * channels * (size[0] // 4) * (size[1] // 4), hidden),
-        ReLU(),
-        Linear(hidden, classes),
-    )

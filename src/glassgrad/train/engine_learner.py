@@ -29,6 +29,7 @@ from glassgrad.optim.update import Snapshot, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.randomness import RandomState
+from glassgrad.train.learner import Learner
 from glassgrad.train.policy import Policy
 
 Array = Any
@@ -61,7 +62,7 @@ class StepOptions:
         return self.accumulate == 1 and self.max_norm is None and self.clip_value is None and not watched
 
 
-class EngineLearner:
+class EngineLearner(Learner):
     """An `nn` module and its optimizer; `compiled` makes the step one program.
 
     Arguments: the model; its optimizer; compiled, short for options=StepOptions(compiled=True); loss_fn(outputs,
@@ -274,7 +275,6 @@ class EngineLearner:
     # --- for tasks ---
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the following steps."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
@@ -284,11 +284,9 @@ class EngineLearner:
             return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
 
     def calibrate(self, inputs: Array) -> None:
-        """Set the statistics of batch normalisation to those of all inputs."""
         calibrate_batch_norm(self.model, inputs)
 
     def weights(self) -> dict[str, Array]:
-        """Return every parameter and buffer under PyTorch's name for it."""
         state: dict[str, Array] = _to_arrays(self.model.state_dict())
         return state
 
@@ -300,12 +298,10 @@ class EngineLearner:
             return {name: np.array(array) for name, array in self.weights().items()}
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned."""
         self.model.load_state_dict(_to_tensors(dict(weights)))
 
     @property
     def parameters(self) -> int:
-        """The number of trained numbers."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
 

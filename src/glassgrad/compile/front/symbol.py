@@ -313,16 +313,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
 INTERPRETERS[Symbol] = Interpreter(rank=10, apply=apply)
 
 
-def _binary(prim: Primitive) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Tensor) else prim(self, other)
+def _operator(op: str) -> Callable[..., Any]:
+    prim = REGISTRY[op]
 
-    return operator
-
-
-def _reflected(prim: Primitive) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        return prim(other, self)
+    def operator(first: Any, *second: Any) -> Any:
+        return NotImplemented if second and isinstance(second[0], Tensor) else prim(first, *second)
 
     return operator
 
@@ -335,15 +330,9 @@ def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
 
 
 def _attach() -> None:
+    operators.attach(Symbol, _operator)
     for name, op in operators.BINARY.items():
-        prim = REGISTRY[op]
-        setattr(Symbol, f"__{name}__", _binary(prim))
-        setattr(Symbol, f"__r{name}__", _reflected(prim))
-        setattr(Symbol, f"__i{name}__", _in_place(prim))
-    for name, op in operators.COMPARISONS.items():
-        setattr(Symbol, f"__{name}__", _binary(REGISTRY[op]))
-    for name, op in operators.UNARY.items():
-        setattr(Symbol, f"__{name}__", lambda self, prim=REGISTRY[op]: prim(self))
+        setattr(Symbol, f"__i{name}__", _in_place(REGISTRY[op]))
     for name, function in names.methods().items():
         if name not in vars(Symbol):
             setattr(Symbol, name, function)

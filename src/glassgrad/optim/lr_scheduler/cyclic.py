@@ -54,6 +54,15 @@ class _InCycles(LRScheduler):
     _given: dict[str, Any]
     _momentum: _Momentum
 
+    def _take_momentum(
+        self, optimizer: Optimizer, base: float | Sequence[float], highest: float | Sequence[float]
+    ) -> None:
+        owner = type(self).__name__
+        self._momentum = _Momentum(optimizer, owner)
+        self.base_momentums = _each(base, optimizer, owner, "base_momentum")
+        self.max_momentums = _each(highest, optimizer, owner, "max_momentum")
+        self._given |= {"base_momentum": base, "max_momentum": highest}
+
     def _new(self, name: str) -> float:
         return float(for_new_group(self._given[name], type(self).__name__, name))
 
@@ -130,10 +139,7 @@ class CyclicLR(_InCycles):
             for group, start in zip(optimizer.param_groups, starts, strict=True):
                 group["lr"] = group["initial_lr"] = start
         if cycle_momentum:
-            self._momentum = _Momentum(optimizer, "CyclicLR")
-            self.base_momentums = _each(base_momentum, optimizer, "CyclicLR", "base_momentum")
-            self.max_momentums = _each(max_momentum, optimizer, "CyclicLR", "max_momentum")
-            self._given |= {"base_momentum": base_momentum, "max_momentum": max_momentum}
+            self._take_momentum(optimizer, base_momentum, max_momentum)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = starts
 
@@ -231,10 +237,7 @@ class OneCycleLR(_InCycles):
             for group, first in zip(optimizer.param_groups, self.first_lrs, strict=True):
                 group["initial_lr"] = first
         if cycle_momentum:
-            self._momentum = _Momentum(optimizer, "OneCycleLR")
-            self.base_momentums = _each(base_momentum, optimizer, "OneCycleLR", "base_momentum")
-            self.max_momentums = _each(max_momentum, optimizer, "OneCycleLR", "max_momentum")
-            self._given |= {"base_momentum": base_momentum, "max_momentum": max_momentum}
+            self._take_momentum(optimizer, base_momentum, max_momentum)
         super().__init__(optimizer, last_epoch)
 
     @staticmethod

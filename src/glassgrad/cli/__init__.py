@@ -15,8 +15,12 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """Run the command line and exit."""
-    code = run(sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: ignore a further Ctrl-C during exit
+    code = 128 + signal.SIGINT
+    try:
+        code = run(sys.argv[1:])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: ignore a further Ctrl-C during exit
+    except KeyboardInterrupt:  # another one, while the first was being reported
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 

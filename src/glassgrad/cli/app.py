@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, info, live, report, runs, sample
+from glassgrad.cli import doctor, explain, info, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
 app = typer.Typer(
     help="Train small networks and look at their gradients.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,  # --install-completion, --show-completion
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
@@ -21,6 +21,8 @@ app.add_typer(train, name="train")
 for _kind in task_kinds():
     train.command(_kind.name)(command_of(_kind))
 app.command("sample")(sample.sample)
+app.command("predict")(predict.predict)
+app.command("eval")(predict.evaluate)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("report")(report.report)

@@ -70,8 +70,7 @@ class NamesData:
         tokenizer = CharTokenizer(words.alphabet)
         longest = max(map(len, words.words))
         train, validation, test = (
-            _sequences(part, tokenizer, longest + 1) if whole else _windows(part, tokenizer, context)
-            for part in split_words(words.words)
+            encoded(part, tokenizer, context, longest + 1 if whole else 0) for part in split_words(words.words)
         )
         return cls(tokenizer, train, validation, test, longest, words)
 
@@ -87,6 +86,14 @@ def split_words(words: tuple[str, ...], seed: int = SPLIT_SEED) -> tuple[list[st
     random.Random(seed).shuffle(shuffled)
     first, second = int(0.8 * len(shuffled)), int(0.9 * len(shuffled))
     return shuffled[:first], shuffled[first:second], shuffled[second:]
+
+
+def encoded(words: list[str], tokenizer: CharTokenizer, context: int, length: int = 0) -> Examples:
+    """Return words as examples: every place with the `context` characters before it, or whole words of `length` places.
+
+    Raises `KeyError` with the first character that the tokenizer does not know.
+    """
+    return _sequences(words, tokenizer, length) if length else _windows(words, tokenizer, context)
 
 
 def _windows(words: list[str], tokenizer: CharTokenizer, context: int) -> Examples:

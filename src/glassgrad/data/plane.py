@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from glassgrad import errors
+from glassgrad.data.files import read_text
 
 Array = Any
 
@@ -58,6 +63,29 @@ def moons(count: int, noise: float, generator: np.random.Generator) -> tuple[Arr
 
 def _noisy(points: Array, noise: float, generator: np.random.Generator) -> Array:
     return (points + noise * generator.standard_normal(points.shape)).astype(np.float32)
+
+
+def read_points(given: str) -> list[tuple[float, float]]:
+    """Return the point that "x,y" means, or those of a text file with one on a line.
+
+    Raises `errors.InputError` for anything that is no finite point.
+
+    Example:
+        >>> read_points("0.5,-1")
+        [(0.5, -1.0)]
+    """
+    lines = read_text(given, "a text file").splitlines() if Path(given).is_file() else [given]
+    return [_point(line) for line in lines if line.strip()]
+
+
+def _point(text: str) -> tuple[float, float]:
+    try:
+        first, second = map(float, text.replace(",", " ").split())
+    except ValueError:
+        raise errors.POINT_UNREADABLE(given=text) from None
+    if not (math.isfinite(first) and math.isfinite(second)):
+        raise errors.POINT_UNREADABLE(given=text)
+    return first, second
 
 
 SHAPES: dict[str, Callable[[int, float, np.random.Generator], tuple[Array, Array]]] = {"xor": xor, "moons": moons}

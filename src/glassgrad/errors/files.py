@@ -46,6 +46,29 @@ PROMPT_CHARACTER = Message(
 SAMPLE_OTHER_MODEL = Message(
     InputError, "{path} holds {what}, which generates no text; `glassgrad sample` draws from runs of {known}"
 )
+MODEL_OF_NO_TASK = Message(
+    InputError, "{path} holds {what}, not the model of a finished `glassgrad train`; its tasks are {known}"
+)
+PREDICT_NOTHING = Message(InputError, "give what the model shall look at: {expected}")
+PREDICT_EMPTY = Message(InputError, "an empty text ({given!r}) has nothing to predict")
+PREDICT_CHARACTER = Message(InputError, "the model has never seen {character!r}; it knows {alphabet}")
+WORD_TOO_LONG = Message(InputError, "{word!r} has {length} characters; this model reads up to {limit}")
+POINT_UNREADABLE = Message(
+    InputError, "{given!r} is no point: expected two numbers such as 0.5,-1, or a file with one on a line"
+)
+PICTURE_UNREADABLE = Message(InputError, "cannot read {path} as a picture: {reason}")
+PICTURE_EMPTY = Message(InputError, "{path} is one even area: there is no digit on it")
+DATA_OTHER_SIZE = Message(InputError, "{path} has images of {given}; the model was trained on {expected}")
+DATA_OTHER_ALPHABET = Message(
+    InputError,
+    "{path} has {given} different characters; the model knows exactly {expected}, and reads data with the same only",
+)
+EVAL_NO_DATA = Message(
+    InputError, "--data has no effect on the task {task}, whose data come with glassgrad; leave it out"
+)
+EVAL_FILE = Message(
+    InputError, "{path} is a file; `glassgrad eval` needs the run directory, which says what the data are"
+)
 SAMPLE_CANNOT_BUILD = Message(
     InputError,
     "{path} is whole, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "

@@ -29,7 +29,7 @@ def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
     """Import inside of this; where `package` itself is missing, say which feature needs it and how to get it.
 
     Args:
-        package: the name under which pip knows it and Python imports it.
+        package: the name under which Python imports it; without an `extra`, pip knows it by the same.
         feature: what the user asked for, as the subject of a sentence.
         extra: the extra of glassgrad that brings the package; without one it is named itself.
 

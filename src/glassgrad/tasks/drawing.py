@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,30 @@ def prompted(description: Mapping[str, Any], options: SampleOptions, *, words: b
     try:
         return tokenizer, tokenizer.encode(unicodedata.normalize("NFC", options.prompt))
     except KeyError as error:
-        known = "".join(character for character in tokenizer.alphabet if character.isprintable())
-        shown = known if len(known) <= 60 else f"{known[:60]}... ({len(known)} characters)"
-        raise errors.PROMPT_CHARACTER(character=error.args[0], alphabet=shown) from None
+        raise errors.PROMPT_CHARACTER(character=error.args[0], alphabet=_shown(tokenizer)) from None
+
+
+def check_known(tokenizer: CharTokenizer, text: str) -> None:
+    """Raise `errors.InputError` unless `text` has characters, all of which the model knows."""
+    if not text:
+        raise errors.PREDICT_EMPTY(given=text)
+    try:
+        tokenizer.encode(text)
+    except KeyError as error:
+        raise errors.PREDICT_CHARACTER(character=error.args[0], alphabet=_shown(tokenizer)) from None
+
+
+def check_alphabet(tokenizer: CharTokenizer, alphabet: Sequence[str], source: object) -> None:
+    """Raise `errors.InputError` unless data have the characters that a trained model knows."""
+    if list(tokenizer.alphabet) != list(alphabet):
+        raise errors.DATA_OTHER_ALPHABET(
+            path=source, given=len(tokenizer.alphabet), expected=_shown(CharTokenizer(alphabet))
+        )
+
+
+def _shown(tokenizer: CharTokenizer) -> str:
+    known = "".join(character for character in tokenizer.alphabet if character.isprintable())
+    return known if len(known) <= 60 else f"{known[:60]}... ({len(known)} characters)"
 
 
 def _decoder(learner: Learner, context: int) -> Callable[[], Decoder]:

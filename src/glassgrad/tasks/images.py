@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,21 @@ from glassgrad.data.batches import EpochBatches, shifted
 from glassgrad.data.download import fetch_mnist
 from glassgrad.data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples
+from glassgrad.data.pictures import as_characters, read_digit
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy, softmax
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
+from glassgrad.tasks.task import (
+    KEPT,
+    CommandTask,
+    ModelKind,
+    Prediction,
+    TaskKind,
+    learners_of,
+    likeliest,
+    resolve_for_model,
+    settled,
+)
 from glassgrad.train.config import option
 from glassgrad.train.kept.samples import wrong_images
 from glassgrad.train.learner import Learner
@@ -100,8 +111,7 @@ class ImagesTask(CommandTask):
 
     def _inputs(self, images: Array) -> Array:
         """Scale to mean 0 and standard deviation 1 over the training images, in the model's input shape."""
-        scaled = (images.astype(np.float32) - np.float32(self._mean)) * np.float32(1 / self._spread)
-        return scaled[:, None] if self.config.model == "cnn" else scaled.reshape(len(scaled), -1)
+        return _scaled(images, self._mean, self._spread, self.config.model)
 
     def _prepare(self, images: Array, generator: np.random.Generator) -> Array:
         return self._inputs(shifted(images, self.config.shift, generator))
@@ -141,8 +151,17 @@ class ImagesTask(CommandTask):
         yield f"examples   {len(data.train_labels):,} training / {len(data.test_labels):,} test"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {self.config.epochs} epochs"
 
-    def settle(self) -> dict[str, float]:
-        """Return the final losses and accuracies; the training images are evaluated without shifts."""
+    def adopt(self, description: Mapping[str, Any]) -> None:
+        """Scale images as the trained model does. Raises `errors.InputError` if they have another size."""
+        if list(self.data.size) != list(description["size"]):
+            raise errors.DATA_OTHER_SIZE(
+                path=self.data.source, given=self.data.size, expected=tuple(description["size"])
+            )
+        self._mean, self._spread = float(description["mean"]), float(description["spread"])
+        self._test = Examples(self._inputs(self.data.test_images), self.data.test_labels)
+
+    def assess(self) -> dict[str, float]:
+        """Return losses and accuracies; the training images are evaluated without shifts."""
         images, labels = self.data.train_images, self.data.train_labels
         train = loss_and_accuracy(
             lambda part: self.learner.logits(self._inputs(part)), Examples(images, labels), _CHUNK
@@ -158,6 +177,26 @@ class ImagesTask(CommandTask):
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and accuracies."""
         yield from final_lines(final)
+
+
+def _scaled(images: Array, mean: float, spread: float, model: str) -> Array:
+    scaled = (images.astype(np.float32) - np.float32(mean)) * np.float32(1 / spread)
+    return scaled[:, None] if model == "cnn" else scaled.reshape(len(scaled), -1)
+
+
+def _restore(config: type[ImagesConfig]) -> Callable[[Mapping[str, Any]], Learner]:
+    return lambda description: build_learner(config(**description["config"]), tuple(description["size"]))
+
+
+def predict(learner: Learner, description: Mapping[str, Any], files: Sequence[str]) -> Iterator[Prediction]:
+    """Yield the digit that the model sees in each picture. Raises `errors.InputError` before it looks at any."""
+    size, model = tuple(description["size"]), description["config"]["model"]
+    brightest = 255 if size[0] > 8 else 16
+    images = [read_digit(Path(file), size, brightest) for file in files]
+    for file, image in zip(files, images, strict=True):
+        logits = learner.logits(_scaled(image[None], description["mean"], description["spread"], model))[0]
+        likely = likeliest(softmax(logits), [str(digit) for digit in range(CLASSES)])
+        yield Prediction(file, likely[0][0], likely, seen=tuple(as_characters(image / brightest)))
 
 
 def _build_digits(config: ImagesConfig) -> ImagesTask:
@@ -178,6 +217,8 @@ DIGITS = TaskKind(
     lambda layers: resolve_for_model(ImagesConfig, layers, _MODELS),
     _build_digits,
     _MODELS,
+    restore=_restore(ImagesConfig),
+    predict=predict,
 )
 MNIST = TaskKind(
     "mnist",
@@ -187,5 +228,7 @@ MNIST = TaskKind(
     lambda layers: resolve_for_model(MnistConfig, layers, _MNIST_MODELS),
     _build_mnist,
     _MNIST_MODELS,
+    restore=_restore(MnistConfig),
+    predict=predict,
 )
 KINDS = (DIGITS, MNIST)

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
-from glassgrad.data import Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
+from glassgrad.data import CharTokenizer, Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
+from glassgrad.data.names import IGNORED, encoded
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.drawing import SampleOptions, sample_words
+from glassgrad.tasks.classify import softmax
+from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, CommandTask, ModelKind, TaskKind, learners_of, resolve_for_model, settled
+from glassgrad.tasks.task import (
+    KEPT,
+    CommandTask,
+    ModelKind,
+    Prediction,
+    TaskKind,
+    learners_of,
+    likeliest,
+    resolve_for_model,
+    settled,
+)
 from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.kept.samples import texts
 from glassgrad.train.learner import Learner, measure
@@ -199,17 +213,24 @@ class NamesTask(CommandTask):
         yield f"examples   {parts}{' words' if self._whole else ''}"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
 
+    def adopt(self, description: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the words have the characters that the trained model knows, in its order."""
+        check_alphabet(self.data.tokenizer, description["alphabet"], self.data.words.source)
+
+    def assess(self) -> dict[str, float]:
+        """Return the losses on the words of each part."""
+        parts = {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}
+        return {f"{name}_loss": self._loss(part) for name, part in parts.items()}
+
     def settle(self) -> dict[str, float]:
         """Calibrate batch normalisation and return the final losses."""
         self.learner.calibrate(self.data.train.inputs)
-        return {
-            "train_loss": self._loss(self.data.train),
-            "validation_loss": self._loss(self.data.validation),
-        }
+        return self.assess()
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
         """Yield the final losses and generated words."""
-        yield f"train loss {final['train_loss']:.4f}   validation loss {final['validation_loss']:.4f}\n"
+        losses = (f"{part} loss {final[f'{part}_loss']:.4f}" for part in ("train", "validation", "test"))
+        yield "   ".join(losses) + "\n"
         for word in self._words():
             yield f"  {word}"
 
@@ -236,6 +257,32 @@ def build(config: NamesConfig) -> NamesTask:
     return NamesTask(config, words)
 
 
+def restore(description: Mapping[str, Any]) -> Learner:
+    """Build the learner of a trained model."""
+    config = NamesConfig(**description["config"])
+    return build_learner(config, len(description["alphabet"]) + 1, description["longest"])
+
+
+def predict(learner: Learner, description: Mapping[str, Any], words: Sequence[str]) -> Iterator[Prediction]:
+    """Yield how likely each word is, and what would come next. Raises `errors.InputError` before it reads any."""
+    config, longest = description["config"], description["longest"]
+    tokenizer = CharTokenizer(description["alphabet"], boundary=True)
+    whole = MODELS[config["model"]].whole
+    for word in words:
+        check_known(tokenizer, word)
+        if whole and len(word) > longest:
+            raise errors.WORD_TOO_LONG(word=word, length=len(word), limit=longest)
+    labels = ["(end)", *description["alphabet"]]
+    for word in words:
+        examples = encoded([word], tokenizer, config.get("context", 1), longest + 1 if whole else 0)
+        logits = learner.logits(examples.inputs)
+        logits, targets = (logits[0], examples.targets[0]) if whole else (logits, examples.targets)
+        counting = targets != IGNORED
+        probabilities, targets = softmax(logits[counting]), targets[counting]
+        loss = -float(np.log(probabilities[np.arange(len(targets)), targets]).mean())
+        yield Prediction(word, f"{loss:.3f} nats per character", likeliest(probabilities[-1], labels), "next")
+
+
 NAMES = TaskKind(
     TASK,
     f"Train a character model on names, then print names that it generates.\n\n{KEPT}",
@@ -244,5 +291,7 @@ NAMES = TaskKind(
     build,
     MODELS,
     axis="cross entropy, nats per character",
+    restore=restore,
+    predict=predict,
 )
 KINDS = (NAMES,)

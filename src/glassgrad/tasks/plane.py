@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ import numpy as np
 
 from glassgrad.data import RandomBatches
 from glassgrad.data.names import Examples
-from glassgrad.data.plane import plane_data
+from glassgrad.data.plane import plane_data, read_points
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
-from glassgrad.tasks.task import CommandTask, TaskKind, learners_of, settled
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy, softmax
+from glassgrad.tasks.task import CommandTask, Prediction, TaskKind, learners_of, likeliest, settled
 from glassgrad.train.config import Layer, option, resolve
+from glassgrad.train.learner import Learner
 
 Array = Any
 
@@ -87,8 +88,8 @@ class PlaneTask(CommandTask):
         yield f"points     {len(self._train):,} training / {len(self._test):,} test"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters"
 
-    def settle(self) -> dict[str, float]:
-        """Return the final losses and accuracies."""
+    def assess(self) -> dict[str, float]:
+        """Return losses and accuracies on the training and the test points."""
         return final_measures(loss_and_accuracy(self.learner.logits, self._train, _CHUNK), self.evaluate())
 
     def probability(self, points: Array) -> Array:
@@ -110,12 +111,28 @@ class PlaneTask(CommandTask):
             yield f"\nboundary   no picture: {error}"
 
 
+def predict(learner: Learner, description: Mapping[str, Any], points: Sequence[str]) -> Iterator[Prediction]:
+    """Yield the class of points, given as "x,y" or as text files with one on a line. Raises `errors.InputError`."""
+    found = [point for given in points for point in read_points(given)]
+    for point in found:
+        logits = learner.logits(np.array([point], dtype=np.float32))[0]
+        likely = likeliest(softmax(logits), [str(one) for one in range(CLASSES)])
+        yield Prediction(f"{point[0]:g},{point[1]:g}", likely[0][0], likely)
+
+
 def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
     def configure(layers: list[Layer]) -> Any:
         return resolve(config, layers)
 
     about += "\n\nThe run directory holds a picture of the boundary it draws between the two classes."
-    return TaskKind(shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen))
+
+    def restore(description: Mapping[str, Any]) -> Learner:
+        chosen = config(**description["config"])
+        return learners_of(chosen.engine).plane_learner(chosen, CLASSES)  # type: ignore[no-any-return]  # either engine's
+
+    return TaskKind(
+        shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen), restore=restore, predict=predict
+    )
 
 
 _XOR = "Train a classifier on points around the corners of a square, where opposite corners belong together."

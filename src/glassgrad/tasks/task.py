@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,15 @@ class CommandTask(Task, ABC):
         """Yield the lines that say what is trained on what."""
 
     @abstractmethod
+    def assess(self) -> dict[str, float]:
+        """Return the losses of the model as it is on each part of the data, "train_loss" and others."""
+
     def settle(self) -> dict[str, float]:
-        """Make the trained model ready for use and return "train_loss", the validation loss, and others."""
+        """Make the trained model ready for use and assess it."""
+        return self.assess()
+
+    def adopt(self, description: Mapping[str, Any]) -> None:
+        """Read the data as a trained model does. Raises `errors.InputError` where its description does not fit them."""
 
     @abstractmethod
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
@@ -76,6 +83,36 @@ class CommandTask(Task, ABC):
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the lines with commands for the finished run."""
         yield from ()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says about one input: the answer, and the likeliest ones with their probabilities.
+
+    Args:
+        source: the input as the user named it.
+        answer: the class, or a sentence for models that generate.
+        likely: (label, probability), the likeliest first.
+        about: of what `likely` speaks, if not of the answer.
+        seen: lines that show the input as the model sees it.
+    """
+
+    source: str
+    answer: str
+    likely: tuple[tuple[str, float], ...] = ()
+    about: str = ""
+    seen: tuple[str, ...] = ()
+
+
+def likeliest(probabilities: Any, labels: Sequence[str], count: int = 3) -> tuple[tuple[str, float], ...]:
+    """Return the most probable labels with their probabilities, the likeliest first.
+
+    Example:
+        >>> likeliest([0.2, 0.5, 0.3], "abc", 2)
+        (('b', 0.5), ('c', 0.3))
+    """
+    order = sorted(range(len(labels)), key=lambda place: -probabilities[place])[:count]
+    return tuple((labels[place], float(probabilities[place])) for place in order)
 
 
 @dataclass(frozen=True)
@@ -98,6 +135,8 @@ class TaskKind:
         build: reads the data.
         models: the `ModelKind` of each model that needs one.
         axis: the label of the loss axis in the picture.
+        restore: builds the learner of a trained model from its description.
+        predict: yields what a trained model says about inputs of a user; None if there is nothing to say.
     """
 
     name: str
@@ -107,6 +146,8 @@ class TaskKind:
     build: Callable[[Any], CommandTask]
     models: Mapping[str, ModelKind] = field(default_factory=dict)
     axis: str = "cross entropy, nats"
+    restore: Callable[[Mapping[str, Any]], Learner] | None = None
+    predict: Callable[[Learner, Mapping[str, Any], Sequence[str]], Iterator[Prediction]] | None = None
 
 
 def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, ModelKind]) -> Any:

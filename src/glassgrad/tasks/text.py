@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
-from glassgrad.data import Examples, RandomBatches
-from glassgrad.data.text import TextData, all_windows, some_windows
+from glassgrad.data import CharTokenizer, Examples, RandomBatches
+from glassgrad.data.files import read_text
+from glassgrad.data.text import EXPECTED, TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.drawing import SampleOptions, sample_texts
+from glassgrad.tasks.classify import softmax
+from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, CommandTask, TaskKind, settled
+from glassgrad.tasks.task import KEPT, CommandTask, Prediction, TaskKind, likeliest, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.kept.samples import texts
 from glassgrad.train.learner import Learner, measure
@@ -123,8 +127,12 @@ class TextTask(CommandTask):
         yield f"characters {len(data.train):,} training / {len(data.validation):,} validation"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
 
-    def settle(self) -> dict[str, float]:
-        """Return the final losses."""
+    def adopt(self, description: Mapping[str, Any]) -> None:
+        """Raise `errors.InputError` unless the text has the characters that the trained model knows, in its order."""
+        check_alphabet(self.data.tokenizer, description["alphabet"], self.data.source)
+
+    def assess(self) -> dict[str, float]:
+        """Return the losses on both parts of the text."""
         parts = {"train_loss": self.data.train, "validation_loss": self.data.validation}
         most = 10 * _MEASURED
         return {key: self._loss(some_windows(part, self.config.context, most)) for key, part in parts.items()}
@@ -157,6 +165,31 @@ def build(config: TextConfig) -> TextTask:
     return TextTask(dataclasses.replace(config, data=str(Path(config.data).resolve())), data)
 
 
+def restore(description: Mapping[str, Any]) -> Learner:
+    """Build the learner of a trained model."""
+    return build_learner(TextConfig(**description["config"]), len(description["alphabet"]))
+
+
+def predict(learner: Learner, description: Mapping[str, Any], given: Sequence[str]) -> Iterator[Prediction]:
+    """Yield how likely texts or the texts in files are, and what would come next. Raises `errors.InputError`."""
+    tokenizer = CharTokenizer(description["alphabet"])
+    found = [read_text(one, EXPECTED) if Path(one).is_file() else one for one in given]
+    for text in found:
+        check_known(tokenizer, text)
+    context = description["config"]["context"]
+    for source, text in zip(given, found, strict=True):
+        tokens = np.array(tokenizer.encode(text), dtype=np.int64)
+        losses, last = [], None
+        for begin in range(0, len(tokens), context):
+            probabilities = softmax(learner.logits(tokens[None, begin : begin + context])[0])
+            targets = tokens[begin + 1 : begin + 1 + context]
+            losses.append(-np.log(probabilities[np.arange(len(targets)), targets]))
+            last = probabilities[-1]
+        known = np.concatenate(losses)
+        answer = f"{known.mean():.3f} nats per character" if len(known) else "one character alone"
+        yield Prediction(source, answer, likeliest(last, [repr(one)[1:-1] for one in tokenizer.alphabet]), "next")
+
+
 TEXT = TaskKind(
     TASK,
     f"Train a character-level GPT on the text in --data, then print text that it generates.\n\n{KEPT}",
@@ -164,5 +197,7 @@ TEXT = TaskKind(
     configure,
     build,
     axis="cross entropy, nats per character",
+    restore=restore,
+    predict=predict,
 )
 KINDS = (TEXT,)

@@ -102,6 +102,34 @@ def test_second_derivatives_are_looked_at() -> None:
             loss.backward()
 
 
+def infinite_slope(x: Any) -> Any:
+    return gg.where(x > 0, x.sqrt(), 0.0).sum()
+
+
+def test_a_nan_that_is_meant_hides_no_other() -> None:
+    with np.errstate(all="ignore"), autograd.detect_anomaly(allow=["sqrt"]):
+        infinite_slope(leaf(0.0, 4.0)).backward()
+        x = leaf(0.0, 4.0)
+        other = gg.where(x > 0, x**0.5, 0.0).sum()
+        with pytest.raises(errors.AutogradError, match="the backward pass of power"):
+            other.backward()
+
+
+def test_a_block_of_what_is_meant_can_be_entered_twice_and_very_often() -> None:
+    meant = gg.doctor.allow_nonfinite()
+    x = leaf(0.0, 4.0)
+    with np.errstate(all="ignore"), autograd.detect_anomaly():
+        with meant:
+            loss = infinite_slope(x)
+            with meant:
+                loss = loss * 2
+        for _ in range(300):
+            with meant:
+                loss = loss + 1
+        loss.backward()
+    assert np.isnan(x.grad.numpy()).tolist() == [True, False]
+
+
 def test_the_mode_is_left_as_it_was_found() -> None:
     assert not gg.is_anomaly_enabled()
     with autograd.detect_anomaly():

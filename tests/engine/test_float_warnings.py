@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -89,6 +90,30 @@ def test_a_hidden_branch_is_recognised_at_its_line_once(name: str, monkeypatch: 
     assert (found.filename, found.lineno) == (__file__, f.__code__.co_firstlineno)
     assert "is NaN in 1 places, the first at [0]" in str(found.message)
     assert "safe_where(mask, f, x)" in str(found.message)
+
+
+def test_a_filter_makes_an_error_of_a_hidden_branch_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    for _ in range(2):
+        x = gg.tensor([0.0, 4.0], requires_grad=True)
+        loss = TRAPS["sqrt"](x).sum()
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            warnings.simplefilter("error", errors.HiddenBranchWarning)
+            with pytest.raises(errors.HiddenBranchWarning, match="of sqrt"):
+                loss.backward()
+
+
+def test_loaded_again_it_shows_warnings_as_before() -> None:
+    try:
+        importlib.reload(float_warnings)
+        importlib.reload(float_warnings)
+        words = [
+            str(one.message) for one in told(lambda: (warnings.warn("mine", stacklevel=1), gg.tensor([0.0]).log()))
+        ]
+    finally:
+        importlib.reload(float_warnings)
+    assert words == ["mine", "divide by zero encountered in log"]
 
 
 def test_a_nan_of_another_kind_is_no_hidden_branch() -> None:

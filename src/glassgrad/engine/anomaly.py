@@ -91,12 +91,12 @@ class Backward(Observer):
         self.advice = ""
         self._first, self._given, self._inf, self._allow = first, given, inf, allow
         self._g: Any = None
-        self._meant = False  # whether a NaN is on its way that somebody allowed
+        self._meant: weakref.WeakSet[Node] = weakref.WeakSet()  # whose cotangents have a NaN that somebody allowed
         self._sender: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
     def rule(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
         parts = [part for part in (g if isinstance(g, tuple | list) else (g,)) if part is not None]
-        if not self._meant and any(has_bad(part, self._inf) for part in parts):
+        if node not in self._meant and any(has_bad(part, self._inf) for part in parts):
             born = self._first()
             self.advice = ADVICE.get(born.op, _ANY) if born else "look at the data and at what is passed to backward()"
             self.raised = errors.NAN_BEFORE_BACKWARD(
@@ -113,9 +113,10 @@ class Backward(Observer):
             return
         if isinstance(target, Node):
             self._sender[target] = node
-        if not self._meant and has_bad(c, self._inf):
-            if node.prim.name in self._allow or is_allowed(node):
-                self._meant = True
+        if has_bad(c, self._inf):
+            if node in self._meant or node.prim.name in self._allow or is_allowed(node):
+                if isinstance(target, Node):
+                    self._meant.add(target)
                 return
             self.raised = self._error(node, unwrap(c))
             raise self.raised

@@ -46,7 +46,6 @@ def _show(message: Any) -> None:
         where, line, text = place.file, place.line, told
         if (where, line) in _TOLD:
             return
-        _TOLD.add((where, line))
     warnings.warn_explicit(
         text,
         errors.HiddenBranchWarning if told is not None else RuntimeWarning,
@@ -55,6 +54,8 @@ def _show(message: Any) -> None:
         module=user.f_globals.get("__name__"),
         registry=user.f_globals.setdefault("__warningregistry__", {}),
     )
+    if told is not None:  # and no filter has made an error of it, which the next step has to raise again
+        _TOLD.add((where, line))
 
 
 def _is_ours(frame: FrameType, message: Any) -> bool:
@@ -92,13 +93,10 @@ def _trap(node: Node, g: Any) -> str | None:
     return None
 
 
-_before: Any = getattr(warnings, "_showwarnmsg", None)
+_shown_by: Any = getattr(warnings, "_showwarnmsg", None)
+# Loaded again, this module finds its former self there.
+_before: Any = getattr(_shown_by, "before", _shown_by)
 
-
-def install() -> None:
-    """Stand before what Python calls to show a warning; once, however often the engine is loaded."""
-    if _before is not None and getattr(_before, "__module__", "") != __name__:
-        warnings._showwarnmsg = _show  # type: ignore[attr-defined]  # the one place that every warning passes
-
-
-install()
+if _before is not None:
+    _show.before = _before  # type: ignore[attr-defined]  # an attribute of our own
+    warnings._showwarnmsg = _show  # type: ignore[attr-defined]  # the one place that every warning passes

@@ -140,13 +140,15 @@ class Birth:
 
 # --- what is meant ---
 
+_MOST_SPANS = 10_000  # blocks that are remembered: more than the layers or time steps of one forward pass
+
 
 class _Allowed(threading.local):
     """What this thread has said to be meant: how deep it is inside of such blocks, and which nodes they made."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self.spans: deque[tuple[int, int]] = deque(maxlen=256)
+        self.spans: deque[tuple[int, int]] = deque(maxlen=_MOST_SPANS)
 
 
 ALLOWED = _Allowed()
@@ -166,14 +168,17 @@ class allow_nonfinite:  # noqa: N801 - named as `no_grad` is
         ...     (gg.softmax(masked, 1) ** 2).sum().backward()
     """
 
+    def __init__(self) -> None:
+        self._since: list[int] = []  # one object can be entered again while it is open
+
     def __enter__(self) -> Self:
         ALLOWED.depth += 1
-        self._since = next_sequence()
+        self._since.append(next_sequence())
         return self
 
     def __exit__(self, *_exception: object) -> None:
         ALLOWED.depth -= 1
-        ALLOWED.spans.append((self._since, next_sequence()))
+        ALLOWED.spans.append((self._since.pop(), next_sequence()))
 
 
 def is_allowed(node: Node) -> bool:

@@ -84,3 +84,20 @@ def test_programs_with_loops_agree_with_the_tape(seed):
         for path, gradient in zip(paths, wanted, strict=True):
             if gradient is not None:
                 np.testing.assert_allclose(gradients[f"d{path}"], gradient.array, rtol=1e-8, atol=1e-10, err_msg=text)
+
+
+@pytest.mark.parametrize("signs", ["\u00b2\u00b3\u00b9", "\u00b5\u03bc", "\u0663\u0664", "\u2665x"])
+def test_a_program_has_identifiers_for_keys_of_any_signs(signs):
+    weights = {f"w{sign}": gg.randn(3, 3) for sign in signs}
+
+    def loss(x):
+        for weight in weights.values():
+            x = gg.tanh(x @ weight)
+        return x.sum()
+
+    compiled = gg.compile(loss)
+    compiled(gg.ones(1, 3))
+    space = {}
+    exec(str(compiled.source), space)  # noqa: S102 - a program that was just written
+    found = space["loss"](np.ones((1, 3), np.float32), *[one.numpy() for one in weights.values()])
+    np.testing.assert_allclose(found, loss(gg.ones(1, 3)).item(), rtol=1e-5)

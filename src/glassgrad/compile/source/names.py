@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import unicodedata
 from collections.abc import Collection, Iterable
 
 from glassgrad.compile.source.functions import NAMES
@@ -45,21 +46,22 @@ class Namer:
 
 def identifier(text: str) -> str:
     """Return an identifier that resembles a path such as ``state['exp_avg']`` or ``blocks.0.weight``."""
-    words = "".join(sign if sign.isalnum() or sign == "_" else " " for sign in text).split()
+    normal = unicodedata.normalize("NFKC", text)  # as Python reads identifiers: two signs may be one
+    words = "".join(sign if f"_{sign}".isidentifier() else " " for sign in normal).split()
     name = "_".join(words).strip("_")
-    return name if name and not name[0].isdigit() else f"v{name}"
+    return name if name.isidentifier() else f"v{name}"
 
 
 def cut_at_numbers(name: str) -> list[str]:
     """Return a name in parts that are numbers and parts that are none: ``["layers_", "3", "_weight"]``."""
-    return ["".join(signs) for _, signs in itertools.groupby(name, str.isdigit)]
+    return ["".join(signs) for _, signs in itertools.groupby(name, str.isdecimal)]
 
 
 def without_numbers(text: str) -> str:
     """Take numbers out of names, and the underscores in front of them."""
     parts = [*cut_at_numbers(text), ""]
     pairs = itertools.pairwise(parts)
-    return "".join(a.removesuffix("_") if b.isdigit() else a for a, b in pairs if not a.isdigit())
+    return "".join(a.removesuffix("_") if b.isdecimal() else a for a, b in pairs if not a.isdecimal())
 
 
 def input_names(paths: list[str]) -> list[str]:
@@ -72,6 +74,6 @@ def input_names(paths: list[str]) -> list[str]:
     names = []
     for path in paths:
         rest = path.partition(".")[2]
-        short = rest if len(roots) == 1 and rest and not rest[0].isdigit() else path
+        short = rest if len(roots) == 1 and rest and not rest[0].isdecimal() else path
         names.append(namer.take(short))
     return names

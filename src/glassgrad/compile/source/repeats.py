@@ -381,7 +381,7 @@ def pattern(names: Sequence[str]) -> tuple[str, str, int, int] | None:
     if len(varying) != 1:
         return None
     (at,) = varying
-    if not all(part[at].isdigit() and str(int(part[at])) == part[at] for part in parts):
+    if not all(part[at].isdecimal() and str(int(part[at])) == part[at] for part in parts):
         return None
     found = step([int(part[at]) for part in parts], range(len(parts)))
     return None if found is None else ("".join(parts[0][:at]), "".join(parts[0][at + 1 :]), *found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -65,6 +67,37 @@ def test_other_host_names_are_refused_and_a_stop_from_elsewhere(server: PageServ
     assert not stop.exists()
     assert asked(server, f"/{server.token}/stop", "POST", origin=f"http://127.0.0.1:{server.server_port}")[0] == 200
     assert stop.exists()
+
+
+def test_a_browser_that_goes_away_and_a_foreign_address_leave_the_terminal_alone(
+    server: PageServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    linger = struct.pack("ii", 1, 0)  # closing sends a reset
+    rest = f" HTTP/1.1\r\nHost: localhost:{server.server_port}\r\n\r\n"
+    for request in ("GET", f"GET /{server.token}/{rest}" * 9, f"GET http://[/{rest}"):
+        with socket.create_connection(("127.0.0.1", server.server_port)) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            one.sendall(request.encode())
+            time.sleep(0.02)
+    assert asked(server, f"/{server.token}/data")[0] == 200
+    assert capsys.readouterr().err == ""
+
+
+def test_a_port_serves_one_run(server: PageServer) -> None:
+    with pytest.raises(InputError, match=str(server.server_port)):
+        PageServer(server.run, server.server_port)
+
+
+def test_a_body_is_not_read_as_the_next_request(server: PageServer) -> None:
+    host = f"localhost:{server.server_port}"
+    inner = f"GET /{server.token}/data HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    head = f"POST /{server.token}/stop HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
+    head += f"Content-Length: {len(inner)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as one:
+        one.sendall((head + inner).encode())
+        found = b"".join(iter(lambda: one.recv(1 << 16), b""))
+    assert found.count(b"HTTP/1.1 ") == 1
+    (server.run / "stop").unlink()
 
 
 def test_only_what_is_new_is_sent(server: PageServer) -> None:

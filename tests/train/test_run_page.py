@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from glassgrad.train import Trainer, TrainingConfig, write_report
 from glassgrad.train.kept.sessions import read_sessions, session
 from glassgrad.train.show.monitoring import RECORD
 from glassgrad.train.show.run_data import run_data
+from glassgrad.train.show.run_list import list_runs
 from tests.report.made_runs import PLANTED, made_run
 
 
@@ -145,6 +147,49 @@ def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "cannot write the report" in capsys.readouterr().err
     with pytest.raises(InputError, match="no runs to report on"):
         write_report()
+
+
+HUGE = "1" + "0" * 400
+DAMAGE = {
+    "an integer beyond floats": (
+        "metrics.jsonl",
+        f'{{"event": "train", "step": 2, "loss": {HUGE}, "seconds": {HUGE}}}',
+    ),
+    "a step beyond arrays": ("metrics.jsonl", f'{{"event": "train", "step": {HUGE}, "loss": 1}}'),
+    "an event that is a list": ("metrics.jsonl", '{"event": ["train"], "step": 2, "loss": 1}'),
+    "a loss that is text": ("metrics.jsonl", '{"event": "train", "step": 2, "loss": "low", "rate": []}'),
+    "a command that is a number": ("run.json", '{"sessions": [{"command": 5}]}'),
+    "an image of no size": ("samples.json", '{"title": "", "size": [Infinity, 1], "images": []}'),
+    "an image without a probability": (
+        "samples.json",
+        '{"size": [1, 1], "images": [{"pixels": "00", "target": 1, "predicted": 2, "probability": NaN}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_page_is_made_of_what_a_damaged_directory_still_says(name: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", watched=False)
+    file, text = DAMAGE[name]
+    before = (run / file).read_text() if file == "metrics.jsonl" else ""
+    (run / file).write_text(before + text + "\n")
+    (shown,) = page_data(write_report(run))["runs"]
+    assert (shown["step"], shown["results"]["test loss"]) == (400, pytest.approx(0.7353, abs=1e-4))
+    assert list_runs(run)[0].step == 400
+
+
+def test_a_file_name_that_is_no_unicode_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    try:
+        run = made_run(tmp_path / os.fsdecode(b"run\xff"), watched=False)
+    except (OSError, UnicodeError):
+        pytest.skip("the file system takes only Unicode")
+    assert "<title>run?</title>" in write_report(run, path=tmp_path / "report.html").read_text()
+
+
+def test_a_run_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "run" / "metrics.jsonl").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"cannot read metrics\.jsonl"):
+        write_report(tmp_path / "run")
 
 
 def test_a_trainer_reports_on_its_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as text_format
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -94,7 +95,10 @@ def _cache() -> dict[str, Any]:
     place = cache.folder()
     if place is None:
         return {"folder": "none: the cache is off, or its folder belongs to somebody else"}
-    sizes = [entry.stat().st_size for entry in place.glob("*.native")]
+    sizes = []
+    for entry in place.glob("*.native"):
+        with suppress(OSError):  # another process has just taken it away
+            sizes.append(entry.stat().st_size)
     return {"folder": _without_home(place), "programs": len(sizes), "megabytes": round(sum(sizes) / 1e6, 1)}
 
 

@@ -171,7 +171,8 @@ class Loop:
         if run is None:
             yield {}
             return
-        (run.path / rundir.STOP).unlink(missing_ok=True)  # asked of a process that is gone
+        with contextlib.suppress(OSError):
+            (run.path / rundir.STOP).unlink()  # asked of a process that is gone
         facts = {"steps": self.task.steps, "held_out": self.task.held_out, **({"tags": self.tags} if self.tags else {})}
         with session(run.path, facts, self.step) as told:
             try:

@@ -36,10 +36,11 @@ class StopSignals:
         self.requested = self.requested or int(number)
 
     def look_for(self, file: Path) -> None:
-        """Ask the loop to stop if a file is there, and take the file away."""
+        """Ask the loop to stop if a file is there, and take the file away if that can be done."""
         if self.requested or not file.exists():
             return
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            file.unlink()
         self.by_file = True
         self.request(signal.SIGTERM)
 

@@ -48,7 +48,14 @@ def html_page(title: str, data: Mapping[str, Any], *, live: bool = False) -> str
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{_hash(program)}'; style-src '{_hash(style)}'" + ("; connect-src 'self'" if live else "")
     )
-    return _FRAME.format(policy=policy, title=html.escape(title), style=style, data=escaped(data), program=program)
+    return _FRAME.format(
+        policy=policy, title=html.escape(_told(title)), style=style, data=escaped(data), program=program
+    )
+
+
+def _told(name: str) -> str:
+    """Return a name in Unicode: one of a file need not be."""
+    return name.encode(errors="replace").decode()
 
 
 def escaped(data: Any) -> str:

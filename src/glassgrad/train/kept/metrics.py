@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from glassgrad.data.atomic import BINARY, write_all, write_atomically
 
+_DIGITS = 19
+
 
 class Logger(Protocol):
     """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
@@ -69,12 +71,26 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     records = []
     for line in content.split(b"\n"):
         try:
-            record = json.loads(line)
+            record = json.loads(line, parse_int=_whole)
         except (ValueError, RecursionError):
             continue  # an empty line, one truncated by a kill or a full disk, or a foreign one
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
+        if (
+            isinstance(record, dict)
+            and isinstance(record.get("step"), int)
+            and isinstance(record.get("event", ""), str)
+        ):
             records.append(record)
     return records
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether an entry of a record is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(digits: str) -> int | float:
+    """Read an integer; one of damaged digits may be beyond the range of floats, and of arrays."""
+    return int(digits) if len(digits) < _DIGITS else float(digits)
 
 
 def drop_after(path: Path, step: int) -> None:

@@ -7,6 +7,7 @@ grey: `pixels` in hexadecimal, two digits each, with `target`, `predicted` and `
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,18 +85,19 @@ def read_samples(path: Path) -> dict[str, Any] | None:
     try:
         height, width = (int(number) for number in found["size"])
         shown = [_image(one, height * width) for one in found["images"][:_MOST]]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
     return {"title": title, "size": [height, width], "images": shown}
 
 
 def _image(one: dict[str, Any], pixels: int) -> dict[str, Any]:
     held = bytes.fromhex(one["pixels"])
-    if len(held) != pixels:
-        raise ValueError("the picture has another size")
+    probability = float(one["probability"])
+    if len(held) != pixels or not math.isfinite(probability):
+        raise ValueError("the picture has another size, or no probability")
     named: Sequence[str] = ("target", "predicted")
     return {
         "pixels": held.hex(),
-        "probability": float(one["probability"]),
+        "probability": probability,
         **{key: one[key] if isinstance(one[key], int) else str(one[key]) for key in named},
     }

@@ -66,6 +66,9 @@ def read_sessions(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("sessions", []), list):
         return {}
     found["sessions"] = [one for one in found.get("sessions", []) if isinstance(one, dict)]
+    for one in found["sessions"]:
+        if not isinstance(one.get("command"), list):
+            one["command"] = []
     return found
 
 

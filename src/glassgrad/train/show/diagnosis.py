@@ -16,7 +16,7 @@ from glassgrad.doctor import MonitorData, Run
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Setup
 from glassgrad.doctor.wording import lines
-from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.kept.rundir import CONFIG, METRICS
 from glassgrad.train.show.monitoring import RECORD
 
@@ -31,10 +31,13 @@ def run_of(directory: str | Path) -> Run:
     path = Path(directory)
     if not path.is_dir():
         raise errors.RUN_MISSING(path=path, reason=no_directory(path))
-    records = read_metrics(path / METRICS)
+    try:
+        records = read_metrics(path / METRICS)
+    except OSError as error:
+        raise errors.RUN_MISSING(path=path, reason=f"cannot read {METRICS}: {error.strerror or error}") from None
     data = MonitorData.load(path / RECORD) if (path / RECORD).is_file() else None
     if not records and data is None:
-        raise errors.RUN_MISSING(path=path, reason=f"the directory has neither {METRICS} nor {RECORD}")
+        raise errors.RUN_MISSING(path=path, reason=f"the directory has no records in {METRICS}, and no {RECORD}")
     train = [record for record in records if record.get("event") == "train"]
     held_out = [record for record in records if record.get("event") not in _OTHERS]
     losses = _points(train)
@@ -62,7 +65,7 @@ def _points(records: list[dict[str, Any]]) -> Array:
     found = [
         (record["step"], math.nan if record["loss"] is None else record["loss"])
         for record in records
-        if "loss" in record
+        if "loss" in record and (record["loss"] is None or is_number(record["loss"]))
     ]
     return np.array(found, np.float64).reshape(-1, 2)
 
@@ -76,7 +79,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 def _optimizers(path: Path, train: list[dict[str, Any]]) -> tuple[tuple[str, dict[str, Any]], ...]:
     kind = _config(path).get("optimizer")
-    rate = next((record["rate"] for record in train if "rate" in record), None)
+    rate = next((record["rate"] for record in train if is_number(record.get("rate"))), None)
     if not isinstance(kind, str) or rate is None:
         return ()
     names = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop"}

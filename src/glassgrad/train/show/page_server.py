@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qs
 
 from glassgrad import errors
 from glassgrad.report.page import html_page
@@ -33,6 +36,7 @@ class PageServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    allow_reuse_address = sys.platform != "win32"  # there it would let two servers have one port
 
     def __init__(self, run: Path, port: int = 0) -> None:
         run_data(run, after=0)  # refuses what is no run before anything is served
@@ -44,6 +48,16 @@ class PageServer(ThreadingHTTPServer):
             raise errors.LIVE_PORT(port=port, reason=error.strerror or error) from None
         self.url = f"http://127.0.0.1:{self.server_port}/{self.token}/"
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+
+    def server_bind(self) -> None:
+        """Bind to the address without asking for its name, which can take seconds and is not used."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]  # a host and a port
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def page(self) -> str:
         """Return the page with everything that is known now."""
@@ -66,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         if place == "":
             self._answer("text/html; charset=utf-8", self.server.page)
         elif place == "data":
-            given = parse_qs(urlsplit(self.path).query).get("after", ["0"])[0]
+            given = parse_qs(self.path.partition("?")[2]).get("after", ["0"])[0]
             after = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0
             self._answer("application/json", partial(self.server.news, after))
         elif place is not None:
@@ -74,6 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Ask the run to stop."""
+        self.close_connection = True  # a body that was sent is not read
         place = self._place()
         if place is None:
             return
@@ -93,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
-        _, token, place, *_ = [*urlsplit(self.path).path.split("/", 2), "", ""]
+        _, token, place, *_ = [*self.path.partition("?")[0].split("/", 2), "", ""]
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.NOT_FOUND)
             return None
@@ -108,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, kind, content)
 
     def _refuse(self, status: HTTPStatus) -> None:
-        self.close_connection = True  # a body that was sent is not read
+        self.close_connection = True
         self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:

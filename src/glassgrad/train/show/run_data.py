@@ -17,7 +17,7 @@ from glassgrad.report.page.layers import histograms_of, layers_of
 from glassgrad.report.page.packing import number, packed
 from glassgrad.report.thinning import thinned
 from glassgrad.train.kept import rundir
-from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.kept.samples import read_samples
 from glassgrad.train.kept.sessions import read_sessions
 from glassgrad.train.show.diagnosis import run_of
@@ -88,10 +88,10 @@ def results_of(records: list[Record]) -> dict[str, Any]:
     for record in records:
         event = str(record.get("event"))
         for key, value in record.items():
-            if key in _PLACES or key == "rate" or key.endswith("_seconds") or not _is_number(value):
+            if key in _PLACES or key == "rate" or key.endswith("_seconds") or not is_number(value):
                 continue
             found[key.replace("_", " ") if event == "final" else f"{event} {key}".replace("_", " ")] = number(value)
-        if _is_number(record.get("seconds")):
+        if is_number(record.get("seconds")):
             found["seconds"] = number(record["seconds"])
     return found
 
@@ -124,7 +124,7 @@ def curves_of(records: list[Record], whole: list[Record]) -> list[dict[str, Any]
         if event == "final":
             continue
         for key, value in record.items():
-            if key not in _PLACES and (value is None or _is_number(value)):
+            if key not in _PLACES and (value is None or is_number(value)):
                 point = record["step"], math.nan if value is None else float(value)
                 series.setdefault((event, key), []).append(point)
     return [_curve(event, name, points, clock) for (event, name), points in series.items()]
@@ -146,7 +146,7 @@ def _curve(event: str, name: str, points: list[tuple[int, float]], clock: tuple[
 
 def _clock(records: list[Record]) -> tuple[Array, Array]:
     """Return steps and the seconds of training at which they were reached."""
-    found = {record["step"]: float(record["seconds"]) for record in records if _is_number(record.get("seconds"))}
+    found = {record["step"]: float(record["seconds"]) for record in records if is_number(record.get("seconds"))}
     steps = np.array(sorted({0: 0.0, **found}), np.float64) if found else np.zeros(0)
     return steps, np.array([found.get(int(step), 0.0) for step in steps])
 
@@ -174,10 +174,6 @@ def _norms(data: MonitorData | None, after: int | None) -> list[Record]:
         for step, value in zip(data.steps, values, strict=True)
         if not math.isnan(value) and (after is None or step > after)
     ]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # --- how it came about ------------------------------------------------------------------------------------

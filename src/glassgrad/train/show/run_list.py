@@ -14,7 +14,7 @@ from glassgrad.data.files import no_directory
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.train.kept import rundir
-from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.kept.sessions import read_sessions
 from glassgrad.train.show.diagnosis import run_of
 from glassgrad.train.show.run_data import state_of
@@ -72,22 +72,29 @@ def list_runs(folder: str | Path, tag: str = "", sort: str = "changed") -> list[
 
 
 def _directories(folder: Path, deep: int) -> Iterator[Path]:
-    if (folder / rundir.METRICS).is_file() or (folder / rundir.CONFIG).is_file():
+    try:
+        is_run = (folder / rundir.METRICS).is_file() or (folder / rundir.CONFIG).is_file()
+        entries = sorted(folder.iterdir()) if deep and not is_run else []
+        inner = [one for one in entries if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")]
+    except OSError:  # a folder of somebody else's
+        return
+    if is_run:
         yield folder
         return
-    if deep:
-        for entry in sorted(folder.iterdir()):
-            if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
-                yield from _directories(entry, deep - 1)
+    for entry in inner:
+        yield from _directories(entry, deep - 1)
 
 
 def _listed(path: Path) -> Listed | None:
-    records, told = read_metrics(path / rundir.METRICS), read_sessions(path)
+    try:
+        records, told = read_metrics(path / rundir.METRICS), read_sessions(path)
+    except OSError:  # a file of somebody else's
+        return None
     if not records and not told:
         return None
     train = [record for record in records if record.get("event") == "train"]
     measured = [record for record in records if record.get("event") not in ("train", "final")]
-    losses = [record["loss"] for record in measured or train if isinstance(record.get("loss"), int | float)]
+    losses = [record["loss"] for record in measured or train if is_number(record.get("loss"))]
     try:
         findings = Counter(finding.severity for finding in apply(RUN_RULES, run_of(path))) if records else {}
     except errors.InputError:

@@ -347,6 +347,58 @@ def test_errors_say_what_to_do(call, message):
 
 
 @pytest.mark.slow
+class Unbound:
+    """As a web framework's request is outside of one."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"unbound: {name}")
+
+
+class Shy:
+    @property
+    def __class__(self):
+        raise RuntimeError("unbound")
+
+
+def test_proxies_around_the_drawing_are_left_alone():
+    request, session, x = Unbound(), Shy(), gg.tensor(2.0, requires_grad=True)
+
+    def twice(x):
+        return x * 2 if request is not session else x
+
+    assert len(gg.draw(x * 3).graph.nodes) == 3
+    assert len(gg.draw(twice, 2.0).graph.nodes) == 3
+
+
+NUMBERS = {
+    "infinite": lambda x: (x * np.inf) * 2,
+    "complex": lambda x: (x * (1 + 2j)).abs(),
+    "near the largest": lambda x: (x * np.full(8, 1e300)).sum() * 1e-300,
+    "several results": lambda x: gg.linalg.svd(x * np.eye(3) + 1)[1].sum(),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_any_kind_are_drawn_and_said_in_json(name):
+    with np.errstate(invalid="ignore"):
+        drawing = gg.draw(NUMBERS[name], 3.0)
+        well_formed(drawing.svg)
+        json.loads(drawing.json, parse_constant=pytest.fail)
+        if name != "several results":
+            assert NUMBERS[name].__name__ in str(gg.explain(NUMBERS[name], 3.0))
+
+
+def test_names_that_xml_cannot_say_are_drawn():
+    model = nn.Sequential()
+    model.add_module("a\x01b", nn.Linear(2, 1))
+    assert "a\ufffdb" in "".join(well_formed(gg.draw(model, np.ones((1, 2))).svg).itertext())
+
+
+def test_mermaid_reads_quotes_and_signs_as_they_are():
+    weights = {'it"s #1': gg.tensor(2.0, requires_grad=True)}
+    assert "v0[\"weights['it#quot;s #35;1']<br/>" in gg.draw(weights['it"s #1'] * 2).mermaid
+
+
 def test_two_thousand_boxes_do_not_hang():
     def f(x, w):
         total = x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +55,7 @@ class Numbers:
 
 def numbers_of(array: Any) -> Numbers | None:
     """Describe an array; None where there is none, or none of numbers."""
-    if array is None:
+    if not isinstance(array, np.ndarray | np.generic | float | int):
         return None
     array = np.asarray(array)
     if array.dtype.kind not in "fiub":
@@ -65,16 +66,17 @@ def numbers_of(array: Any) -> Numbers | None:
     finite = wide[np.isfinite(wide)]
     if not finite.size:
         return Numbers("", nonfinite=int(array.size))
-    return Numbers(
-        "",
-        norm=float(np.linalg.norm(finite)),
-        mean=float(finite.mean()),
-        std=float(finite.std()),
-        low=float(finite.min()),
-        high=float(finite.max()),
-        nonfinite=int(array.size - finite.size),
-        whole=array.dtype.kind != "f",
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest, the norm is infinite
+        return Numbers(
+            "",
+            norm=float(np.linalg.norm(finite)),
+            mean=float(finite.mean()),
+            std=float(finite.std()),
+            low=float(finite.min()),
+            high=float(finite.max()),
+            nonfinite=int(array.size - finite.size),
+            whole=array.dtype.kind != "f",
+        )
 
 
 def _written(value: Any) -> str:
@@ -160,10 +162,10 @@ class Graph:
     notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return lists, dictionaries, text and numbers, as `json.dumps` takes them."""
+        """Return lists, dictionaries, text and finite numbers: what JSON can say. NaN and infinity are text."""
         found = dataclasses.asdict(self)
         found["modules"] = [{"path": list(path), "kind": kind} for path, kind in self.modules.items()]
-        return found
+        return _sayable(found)  # type: ignore[no-any-return]  # a dictionary as before
 
     def place_leaves(self) -> None:
         """Move parameters and constants into the innermost module that all of their readers are in."""
@@ -173,6 +175,14 @@ class Graph:
         for at, node in enumerate(self.nodes):
             if node.kind in {"parameter", "constant"} and at in readers:
                 node.module = common(readers[at])
+
+
+def _sayable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sayable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def common(paths: list[Path]) -> Path:

@@ -35,4 +35,6 @@ def mermaid(graph: Graph) -> str:
 
 
 def _text(lines: Iterable[str]) -> str:
-    return "<br/>".join(escape(line).replace("#", "#35;") for line in lines)
+    # Its own escapes are a # with a number or a name; a & of HTML before one would be taken for a part of it.
+    plain = (line.replace("#", "#35;").replace('"', "#quot;") for line in lines)
+    return "<br/>".join(escape(line, quote=False) for line in plain)

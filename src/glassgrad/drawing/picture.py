@@ -54,7 +54,7 @@ class Drawing:
     @property
     def json(self) -> str:
         """The data as JSON."""
-        return json.dumps(self.graph.as_dict())
+        return json.dumps(self.graph.as_dict(), allow_nan=False)
 
     @property
     def mermaid(self) -> str:

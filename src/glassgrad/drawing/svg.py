@@ -49,6 +49,8 @@ _RULES = (
     ".port>rect{fill:none;stroke:none}",
     ".port>text{fill:var(--soft);font-style:italic}",
 )
+# A name may have them, a file of XML may not, not even escaped.
+_NOT_IN_XML = dict.fromkeys([*{*range(32)} - {9, 10, 13}, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 
 
 def style() -> str:
@@ -81,13 +83,14 @@ def document(parts: Sequence[tuple[str, Scene]], title: str, notes: Iterable[str
 
 def wrapped(body: str, width: float, height: float, title: str) -> str:
     """Return an SVG element around a body."""
-    return (
+    made = (
         '<svg xmlns="http://www.w3.org/2000/svg" class="ggdraw" role="img" '
         f'aria-label="{escape(title)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
         f"<style>{style()}</style>"
         f'<rect width="100%" height="100%" style="fill:var(--page);stroke:none"/>\n{body}</svg>\n'
     )
+    return made.translate(_NOT_IN_XML)
 
 
 def contents(scene: Scene) -> str:

@@ -17,7 +17,7 @@ FUNCTIONS = {
 }  # fmt: skip  # a table
 
 
-def number(value: float) -> str:
+def number(value: complex) -> str:
     """Write a number briefly."""
     return f"{value:.6g}"
 

@@ -240,7 +240,7 @@ class Names:
             return self.of[parent]
         value = entry.args[position]
         if np.ndim(value) == 0 and isinstance(value, int | float | np.number | np.ndarray):
-            return formulas.number(float(value))
+            return formulas.number(np.asarray(value).item())
         operands = node.place.operands
         text = operands[position] if len(operands) == len(entry.args) else ""
         if text.isidentifier() or all(part.isidentifier() for part in text.split(".")):
@@ -292,6 +292,8 @@ def _step(entry: Applied, names: Names, seen: Recorder) -> Step:
 def slope(prim: Primitive, position: int, entry: Applied) -> float | None:
     """The local derivative as a number, if the step is a number."""
     if not isinstance(prim, Elementwise) or np.ndim(entry.value) != 0 or prim.vjps is None:
+        return None
+    if any(np.iscomplexobj(part) for part in (entry.value, *entry.args)):
         return None
     rule = prim.vjps[position]
     one = np.ones(())

@@ -30,7 +30,7 @@ def value_text(value: Any) -> str:
         return ", ".join(value_text(part) for part in value)
     array = np.asarray(value)
     if array.ndim == 0:
-        return formulas.number(float(array))
+        return formulas.number(array.item())
     if array.size <= FEW:
         return np.array2string(array, precision=4, separator=", ", floatmode="maxprec").replace("\n", "")
     return f"{array.dtype} {array.shape}".replace(",)", ")")

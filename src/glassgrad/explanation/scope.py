@@ -61,7 +61,7 @@ class Scope:
 
     def look(self, name: str, value: Any) -> None:
         """Note a variable: a tensor, a module with its parameters, a list or dictionary of them."""
-        if isinstance(value, ModuleType | type):
+        if _is_unbound(value) or isinstance(value, ModuleType | type):
             return
         if isinstance(value, Tensor):
             self._note(name, value)
@@ -69,11 +69,11 @@ class Scope:
             self.arrays.setdefault(id(value), name)
         elif _is_module(value):
             self._look_module(name, value)
-        elif hasattr(value, "param_groups"):
+        elif hasattr(type(value), "add_param_group"):
             self.optimizers.append(value)
         else:
             for inner, entry in _entries(name, value):
-                if isinstance(entry, Tensor) or _is_module(entry):
+                if not _is_unbound(entry) and (isinstance(entry, Tensor) or _is_module(entry)):
                     self.look(inner, entry)
 
     def _look_module(self, name: str, module: Any) -> None:
@@ -106,7 +106,17 @@ def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _is_module(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "named_modules") and hasattr(value, "register_forward_hook")
+    # Of the type, since a user's __getattr__ may do or raise anything.
+    kind = type(value)
+    return hasattr(kind, "named_modules") and hasattr(kind, "register_forward_hook")
+
+
+def _is_unbound(value: Any) -> bool:
+    """Tell whether a value is a proxy that stands for nothing now, such as a web framework's request."""
+    try:
+        return value.__class__ is None
+    except Exception:  # noqa: BLE001 - whatever the proxy raises
+        return True
 
 
 class ModuleCalls:

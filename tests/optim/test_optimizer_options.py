@@ -195,6 +195,7 @@ def test_a_closure_is_run_with_gradients_and_its_loss_returned() -> None:
         ({}, [3.0, -4.0]),
         ({"factor": 0.5}, [1.5, -2.0]),
         ({"factor": 1}, [3.0, -4.0]),
+        ({"factor": 2.0}, [6.0, -8.0]),
         ({"max_norm": 1.0}, [0.6, -0.8]),
         ({"max_norm": 10.0}, [3.0, -4.0]),
         ({"clip_value": 1.0}, [1.0, -1.0]),
@@ -205,7 +206,7 @@ def test_a_closure_is_run_with_gradients_and_its_loss_returned() -> None:
 )
 def test_an_update_scales_clips_and_skips(options: dict[str, Any], expected: list[float]) -> None:
     p, unused = gg.zeros(2, requires_grad=True), gg.zeros(2, requires_grad=True)
-    optimizer = optim.SGD([p, unused], lr=1.0, momentum=0.5)
+    optimizer = optim.SGD([unused, p], lr=1.0, momentum=0.5)
     averages = optim.EMA(gg.nn.Linear(1, 1))
     assert not has_state(optimizer)
     (p * gg.tensor([-3.0, 4.0])).sum().backward()
@@ -214,6 +215,7 @@ def test_an_update_scales_clips_and_skips(options: dict[str, Any], expected: lis
     asked = set(options) & {"max_norm", "clip_value", "skip_nonfinite"}
     assert (found.norm is not None) == bool(asked)
     assert (found.made is not None) == ("skip_nonfinite" in options)
+    assert not any(one.requires_grad for one in found if one is not None)
     made = found.made is None or bool(found.made)
     assert averages.updates == made
     assert has_state(optimizer) == made

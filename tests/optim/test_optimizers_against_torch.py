@@ -197,66 +197,6 @@ def test_muon_makes_directions_nearly_orthogonal() -> None:
     assert values.max() < 1.3
 
 
-# --- LBFGS ------------------------------------------------------------------------------------------
-
-
-def rosenbrock(p: Any) -> Any:
-    return ((1 - p[:-1]) ** 2).sum() + 100 * ((p[1:] - p[:-1] ** 2) ** 2).sum()
-
-
-def quartic(p: Any) -> Any:
-    return ((p - 1) ** 4).sum() + (p * p).sum() * 0.1
-
-
-LBFGS = [
-    ("plain", quartic, {"lr": 0.5, "max_iter": 4}),
-    ("one iteration", quartic, {"lr": 0.3, "max_iter": 1}),
-    ("short memory", quartic, {"lr": 0.5, "max_iter": 5, "history_size": 2}),
-    ("wolfe", quartic, {"line_search_fn": "strong_wolfe", "max_iter": 6}),
-    ("wolfe, hard", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 10}),
-    ("wolfe, short", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 8, "history_size": 3, "lr": 0.5}),
-    ("few evaluations", rosenbrock, {"line_search_fn": "strong_wolfe", "max_iter": 10, "max_eval": 7}),
-]
-
-
-@pytest.mark.parametrize(("function", "options"), [case[1:] for case in LBFGS], ids=[case[0] for case in LBFGS])
-def test_lbfgs(function: Callable[[Any], Any], options: dict[str, Any]) -> None:
-    start = np.array([-1.2, 1.0, 0.5, 2.0])
-    calls = [0, 0]
-
-    def run(library: Any, number: int) -> Any:
-        p = library.tensor(start, requires_grad=True)
-        optimizer = library.optim.LBFGS([p], **options)
-
-        def closure() -> Any:
-            calls[number] += 1
-            optimizer.zero_grad()
-            loss = function(p)
-            loss.backward()
-            return loss
-
-        for _ in range(5):
-            optimizer.step(closure)
-        return p.detach().numpy()
-
-    np.testing.assert_allclose(run(gg, 0), run(torch, 1), rtol=1e-5, atol=1e-7)
-    assert calls[0] == calls[1]
-
-
-def test_lbfgs_finds_the_minimum_of_rosenbrocks_valley() -> None:
-    p = gg.tensor(np.array([-1.2, 1.0]), requires_grad=True)
-    optimizer = optim.LBFGS([p], line_search_fn="strong_wolfe", max_iter=100)
-
-    def closure() -> Any:
-        optimizer.zero_grad()
-        loss = rosenbrock(p)
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    np.testing.assert_allclose(p.detach().numpy(), [1, 1], atol=1e-4)
-
-
 # --- groups and bad input ---------------------------------------------------------------------------
 
 

@@ -264,24 +264,6 @@ def test_the_array_of_a_parameter_stays_where_it_is() -> None:
     assert all(one is other for one, other in zip(states[0], states[2], strict=True))
 
 
-def test_an_average_allocates_nothing() -> None:
-    model = gg.nn.Linear(100, 100)
-    ema = optim.EMA(model, decay=0.5)
-    with gg.no_grad():
-        model.weight.fill_(1.0)
-    before = ema.shadow["weight"].numpy().copy()
-    ema.update()
-    np.testing.assert_array_equal(ema.shadow["weight"].numpy(), before * np.float32(0.5) + np.float32(0.5))
-    tracemalloc.start()
-    try:
-        start = tracemalloc.get_traced_memory()[0]
-        ema.update()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak - start < 20_000  # the weight has 40 000 bytes
-
-
 def test_the_source_of_a_compiled_step_has_the_names_of_the_rule() -> None:
     w = gg.tensor([1.0, 2.0], requires_grad=True)
     optimizer = optim.Rprop([w])
@@ -357,3 +339,43 @@ def test_terms_say_what_they_are() -> None:
     InPlace().step(update, p.array, np.ones(2, np.float32), {}, {}, "Plain")
     assert seen == [(Term, (2,), np.float32, True)]
     assert p.tolist() == [0.0, 1.0]
+
+
+# --- inside vmap --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case", [Case("SGD", {"lr": 0.25}), Case("SGD", {"lr": 0.25, "momentum": 0.9}), Case("Adam", {"lr": 0.25})],
+    ids=lambda case: case.id,
+)  # fmt: skip  # a table
+def test_parameters_of_each_example(case: Case) -> None:
+    """An optimizer made inside vmap trains one parameter for each example."""
+
+    def descended(x: Any) -> Any:
+        w = (x * 1).detach().requires_grad_()
+        optimizer = getattr(optim, case.name)([w], **case.options)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((w - 1) ** 2).sum().backward()
+            optimizer.step()
+        return w.detach() * 1
+
+    x = gg.tensor(np.arange(6.0).reshape(3, 2))
+    expected = [descended(row).tolist() for row in x]
+    np.testing.assert_allclose(gg.func.vmap(descended)(x).numpy(), expected, rtol=1e-12)
+
+
+def test_a_parameter_that_all_examples_share_is_not_trained_by_each() -> None:
+    w = gg.ones(2, requires_grad=True)
+    optimizer = optim.SGD([w], lr=0.5, momentum=0.9)
+
+    def step(x: Any) -> Any:
+        w.grad = x
+        optimizer.step()
+        return x
+
+    with pytest.raises(gg.errors.NoValueError, match="inside vmap"):
+        gg.func.vmap(step)(gg.ones(3, 2))
+    w.grad = None
+    assert w.tolist() == [1, 1]
+    assert all(value.tolist() == [0, 0] for value in optimizer.state[w].values())

@@ -11,7 +11,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import optim
 from glassgrad.engine.terms import Number, Term
-from glassgrad.ops.elementwise import maximum, sqrt, where
+from glassgrad.ops.elementwise import maximum, sinc, sqrt, where
 from glassgrad.ops.reduce import sum_p
 from glassgrad.optim.equations import Direct, begin
 from glassgrad.optim.in_place import InPlace, as_number, is_small
@@ -59,8 +59,14 @@ RULES: dict[str, Any] = {
     "a row for each": lambda p, g, state, group: p - state.like("row", sum_p(g, axis=(1,), keepdims=True)) - g,
     "how many rows": lambda p, g, state, group: p - g / p.shape[0],
     "a plain number": lambda p, g, state, group: p - np.float64(0.5) * g * -2.0 * (group.lr + 0),
+    "no function of NumPy that takes out": lambda p, g, state, group: sinc(p - group.lr * g),
+    "sums of sums": lambda p, g, state, group: p - over_rows(2.0 * over_rows(g)),
     "options": lambda p, g, state, group: p - (group.on or 2) * group.pair[0] * g + group.count * group.pair[1],
 }
+
+
+def over_rows(x: Any) -> Any:
+    return sum_p(x, axis=(0,), keepdims=True)
 
 
 def remember(state: Any, p: Any) -> Any:
@@ -198,13 +204,14 @@ def test_what_begins_differently_is_traced_twice() -> None:
 
 
 def test_parameters_of_several_shapes() -> None:
-    for name in ("a row for each", "how many rows", "once and twice"):
+    wide = {"sums of sums": 9000}
+    for name in ("a row for each", "how many rows", "once and twice", *wide):
         results = []
         for direct in (False, True):
-            in_place, states = InPlace(), [{}, {}, {}, {}]
-            parameters = [gg.ones(2, 3), gg.ones(4, 3), gg.ones(2, 3), gg.ones(4, 3)]
-            for p, state, rows in zip(parameters, states, (2, 4, 1, 1), strict=True):
-                g = np.full((rows, 3) if name == "once and twice" else tuple(p.shape), 0.5, np.float32)
+            in_place, states, width = InPlace(), [{}, {}, {}, {}, {}, {}], wide.get(name, 3)
+            parameters = [gg.ones(rows, width) for rows in (1, 2, 4, 2, 4, 1)]
+            for p, state, rows in zip(parameters, states, (1, 2, 4, 1, 1, 1), strict=True):
+                g = np.full((rows, width) if name == "once and twice" else tuple(p.shape), 0.5, np.float32)
                 if direct:
                     Direct(p, g, state, options(), owner="Own").step(RULES[name])
                 else:
@@ -222,6 +229,16 @@ def test_functions_are_kept_for_the_latest_courses() -> None:
     assert len(steps) == len(in_place._general[True]) == 16
     assert in_place._general[True] == steps
     assert "!= 19:" in str(steps[0].__doc__)
+
+
+def test_functions_of_scalars_serve_nobody_else() -> None:
+    in_place = InPlace()
+    for p in (np.ones(()), np.ones(3), np.ones((100, 90))):
+        in_place.step(lambda p, g, state, group: p - g, p, np.ones(p.shape), {}, {}, "Own")
+        assert not p.any()
+    assert {small: len(steps) for small, steps in in_place._general.items()} == {True: 1, False: 1}
+    assert [len(steps) for steps in in_place.steps.values()] == [1, 1, 1]
+    assert len({id(step) for (step,) in in_place.steps.values()}) == 3
 
 
 def test_scratch_memory_is_shared_and_grows() -> None:

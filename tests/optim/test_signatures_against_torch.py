@@ -21,7 +21,7 @@ CLASSES = [
     (place, name)
     for place, (ours, theirs) in PLACES.items()
     for name in ours.__all__
-    if inspect.isclass(getattr(ours, name)) and hasattr(theirs, name)
+    if callable(getattr(ours, name)) and hasattr(theirs, name)
 ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import operator
+import sys
 import weakref
 from collections.abc import Iterator
 from types import CodeType
@@ -50,8 +52,17 @@ class Writer:
         self.lasti = 0
         MUTATIONS.writers.add(self)
 
+    def __reduce__(self) -> Any:
+        return Writer, ()  # a copy has written nothing yet
+
+    def __del__(self) -> None:
+        if self.arrays and not sys.is_finalizing():
+            MUTATIONS.keep(self)
+
     def wrote(self, arrays: list[Any]) -> None:
         """Note that `arrays` were overwritten from the user's current line."""
+        if len(arrays) != len(self.arrays) or not all(map(operator.is_, arrays, self.arrays)):
+            MUTATIONS.keep(self)
         frame = provenance.user_frame(2)
         self.code, self.lasti = frame.f_code, frame.f_lasti
         self.arrays = arrays
@@ -75,9 +86,7 @@ class _Mutations:
         frame = frame or provenance.user_frame(1)
         code, lasti = frame.f_code, frame.f_lasti
         self.latest = latest = next_sequence()
-        log = self.log
-        if len(log) > 4096:
-            self.log = log = {key: entry for key, entry in log.items() if entry[0]() is not None}
+        log = self._swept()
         for array in arrays:
             owner = array if array.base is None else memory_owner(array)
             known = log.get(id(owner))
@@ -92,6 +101,24 @@ class _Mutations:
             if len(writes) > _MOST_PARTS:
                 half = writes[len(writes) // 2]
                 writes[: len(writes) // 2 + 1] = [(*half[:3], None)]
+
+    def keep(self, writer: Writer) -> None:
+        """Enter the last writes of a writer into the log, before they are followed by others or nobody knows it."""
+        log = self._swept()
+        for owner in map(memory_owner, writer.arrays):
+            assert writer.code is not None
+            reference, writes = log.get(id(owner), (None, []))
+            if reference is None or reference() is not owner:
+                reference, writes = weakref.ref(owner), []
+            later = [write for write in writes if write[0] > writer.seq]
+            log[id(owner)] = (reference, [(writer.seq, writer.code, writer.lasti, None), *later])
+
+    def _swept(self) -> dict[int, tuple[Any, list[_Write]]]:
+        """Return the log; where it is long, without the memory that is gone."""
+        if len(self.log) > 4096:
+            # A copy, as a writer that is collected meanwhile adds to it.
+            self.log = {key: entry for key, entry in self.log.copy().items() if entry[0]() is not None}
+        return self.log
 
     def write_since(self, seq: int, owner: Any, read: Any = None) -> provenance.Place | None:
         """Return where the memory of `owner` was overwritten after `seq`, if it was.
@@ -115,7 +142,7 @@ class _Mutations:
         """Return weak references to the owners of memory that was overwritten after `seq`."""
         if self.latest <= seq:
             return []
-        return [owner for owner, writes in self.log.values() if writes[-1][0] > seq and owner() is not None]
+        return [owner for owner, writes in self.log.copy().values() if writes[-1][0] > seq and owner() is not None]
 
     def check(self, node: Node, traced: bool = False) -> None:
         """Raise when something that `node` saved was overwritten after it was saved.

@@ -248,7 +248,7 @@ MUON_NEEDS_MATRICES = Message(
 
 LBFGS_ONE_GROUP = Message(
     ArgumentError,
-    "LBFGS steps along one direction for all parameters and takes one group of them, given {count} ({where}).",
+    "LBFGS steps along one direction for all parameters and takes one group of them ({where}).",
 )
 
 CLOSURE_NEEDED = Message(

@@ -17,6 +17,7 @@ from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Evaluator, Immediate, Number, Term
 from glassgrad.ops.shape import copy_p
+from glassgrad.ops.vmap.batched import Batched
 
 Update = Callable[[Any, Any, Any, Any], Any]
 
@@ -148,13 +149,13 @@ class Direct(Immediate, Run):
     def step(self, update: Update) -> None:
         """Run the rule and write its results."""
         p = self.apply(update)
-        written = [(self.values[name], value) for name, value in self.news.items()] + [(self.parameter, p)]
+        written = [(self.parameter, p), *((self.values[name], value) for name, value in self.news.items())]
         memory = [tensor.array for tensor, _ in written]
         # A result that is itself an array from before the step is copied before that array is written.
         found = [copy_p(one.what) if any(one.what is array for array in memory) else one.what for _, one in written]
-        for (tensor, term), value in zip(written, found, strict=True):
-            if type(term) is Number:
-                tensor.assign(np.asarray(value) if isinstance(value, float | int) else value)
+        for (tensor, _), value in zip(written, found, strict=True):
+            if type(value) is Batched and tensor is not self.parameter:
+                tensor.array = value  # the state of a parameter inside vmap began as zeros for all examples
             else:
                 _write(tensor, value)
         # Terms refer to their run: a Symbol in such a circle would outlive its trace until garbage is collected.

@@ -150,7 +150,7 @@ class Recorder(Run):
         self.slots: dict[str, Value] = {}
         self.counts: dict[str, str] = {}
         self.computed: list[Value] = []
-        self.of_one_shape = not p.shape or g.shape != p.shape
+        self.of_one_shape = not p.shape
         self.small = is_small(p)
         self._options: dict[str, Any] = {}
         self._numbers: dict[str, Number] = {}
@@ -169,7 +169,7 @@ class Recorder(Run):
         aval = prim.abstract(*[arg.known if type(arg) is Number else arg for arg in given], **params)
         made = Value(aval.shape, aval.dtype, "", prim, given, params)
         self.computed.append(made)
-        if made.shape != self.p.what.shape or not isinstance(prim, Elementwise):
+        if not isinstance(prim, Elementwise):
             self.of_one_shape = True
         return Term(self, made)
 
@@ -462,8 +462,8 @@ def _function(value: Value) -> Any:
     """Return the NumPy function that computes a value and takes `out`; None if there is none."""
     assert value.prim is not None
     found = getattr(np, value.prim.forward, None) if isinstance(value.prim.forward, str) else None
-    plain = all(arg.dtype.kind == "f" for arg in _arrays(value)) and not value.params
-    return found if isinstance(found, np.ufunc) and plain else None
+    floats = all(arg.dtype.kind == "f" for arg in _arrays(value))
+    return found if isinstance(found, np.ufunc) and floats else None
 
 
 def _is_view(value: Value) -> bool:

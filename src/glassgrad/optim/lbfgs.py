@@ -73,15 +73,16 @@ class LBFGS(Optimizer):
             {"lr": lr, "max_iter": max_iter, "max_eval": limit, "tolerance_grad": tolerance_grad,
              "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn},
         )  # fmt: skip  # a table
-        if len(self.param_groups) != 1:
-            raise errors.LBFGS_ONE_GROUP(count=len(self.param_groups), where=provenance.here())
         self._parameters = self.param_groups[0]["params"]
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self.param_groups:
+            raise errors.LBFGS_ONE_GROUP(where=provenance.here())
+        super().add_param_group(param_group)
+
     def limits(self) -> Any:
-        return [
-            ("lr", lambda v: v >= 0, "a rate of at least 0"),
-            ("line_search_fn", lambda v: v in (None, "strong_wolfe"), "None or 'strong_wolfe'"),
-        ]
+        known = (None, "strong_wolfe")
+        return [*super().limits(), ("line_search_fn", lambda v: v in known, "None or 'strong_wolfe'")]
 
     # --- all parameters as one vector -------------------------------------------------------------------
 
@@ -254,27 +255,28 @@ class Search:
     def _is_flat(self, point: Point) -> bool:
         return abs(point.slope) <= -self.flat * self.origin.slope
 
-    def _narrow(self, one: Point, other: Point) -> Point:
-        low, high = (one, other) if one.loss <= other.loss else (other, one)
-        stuck = False
-        while self.rounds < self.allowed and abs(high.step - low.step) * self.size >= 1e-9:
-            step, stuck = self._trial(low, high, stuck)
+    def _narrow(self, *bracket: Point) -> Point:
+        ends = list(bracket)
+        low, stuck = _lower(ends), False
+        while self.rounds < self.allowed and abs(ends[1].step - ends[0].step) * self.size >= 1e-9:
+            step, stuck = self._trial(*ends, stuck)
             point = self._look(step)
             self.rounds += 1
-            if self._too_high(point) or point.loss >= low.loss:
-                low, high = (low, point) if low.loss <= point.loss else (point, low)
+            if self._too_high(point) or point.loss >= ends[low].loss:
+                ends[1 - low] = point
+                low = _lower(ends)
                 continue
             if self._is_flat(point):
                 return point
-            if point.slope * (high.step - low.step) >= 0:
-                high = low
-            low = point
-        return low
+            if point.slope * (ends[1 - low].step - ends[low].step) >= 0:
+                ends[1 - low] = ends[low]
+            ends[low] = point
+        return ends[low]
 
-    def _trial(self, low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
+    def _trial(self, one: Point, other: Point, stuck: bool) -> tuple[float, bool]:
         """Return the next step to try; one that stays near the same end twice is moved inwards."""
-        least, most = min(low.step, high.step), max(low.step, high.step)
-        step = cubic(low, high, least, most)
+        least, most = sorted((one.step, other.step))
+        step = cubic(one, other, least, most)
         margin = 0.1 * (most - least)
         if min(most - step, step - least) >= margin:
             return step, False
@@ -283,17 +285,24 @@ class Search:
         return (most - margin if abs(step - most) < abs(step - least) else least + margin), False
 
 
+def _lower(ends: list[Point]) -> int:
+    """Return which of two points has the lower loss."""
+    return 0 if ends[0].loss <= ends[1].loss else 1
+
+
 def cubic(a: Point, b: Point, least: float, most: float) -> float:
     """Return the minimum of the cubic through losses and slopes of two points, within bounds (equation 3.59)."""
     if a.step > b.step:
         a, b = b, a
     mixed = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step)
     inside = mixed * mixed - a.slope * b.slope
-    if inside < 0:
-        return (least + most) / 2
-    root = math.sqrt(inside)
-    step = b.step - (b.step - a.step) * ((b.slope + root - mixed) / (b.slope - a.slope + 2 * root))
-    return min(max(step, least), most)
+    if inside >= 0:
+        root = math.sqrt(inside)
+        bend = b.slope - a.slope + 2 * root
+        if bend == 0:  # a line has its minimum at one of the bounds
+            return most if b.slope < 0 else least
+        return min(max(b.step - (b.step - a.step) * ((b.slope + root - mixed) / bend), least), most)
+    return (least + most) / 2  # there is no minimum, or a loss is NaN
 
 
 __all__ = ["LBFGS"]

@@ -75,11 +75,10 @@ class Muon(Optimizer):
             ("adjust_lr_fn", lambda v: v in known, "None, 'original' or 'match_rms_adamw'"),
         ]
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        super().add_param_group(param_group)
-        for position, parameter in enumerate(self.param_groups[-1]["params"]):
-            if parameter.ndim != 2:
-                raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
+    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+        super()._check(parameter, position, known)
+        if parameter.ndim != 2:
+            raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr, momentum = group.lr, group.momentum

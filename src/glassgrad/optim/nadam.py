@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Unpack
 
-import numpy as np
-
-from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.adam import decayed, moments
@@ -62,11 +59,6 @@ class NAdam(Optimizer):
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), at_least("momentum_decay", 0), betas]
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        super().add_param_group(param_group)
-        for parameter in self.param_groups[-1]["params"]:
-            self.state[parameter]["mu_product"] = make(np.ones((), np.float64), None, False)
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

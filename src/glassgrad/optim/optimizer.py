@@ -73,17 +73,17 @@ class Optimizer:
         for name in hints:
             if name not in _HINTS:
                 raise errors.UNKNOWN_OPTION(
-                    owner=type(self).__name__, name=name, expected=", ".join(defaults), where=provenance.here(2)
+                    owner=type(self).__name__, name=name, expected=", ".join(defaults), where=provenance.here()
                 )
         self.param_groups: list[dict[str, Any]] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
         self._in_place = InPlace()
         if isinstance(params, Tensor):
-            raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here(2))
+            raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here())
         groups = list(params)
         if not groups:
-            raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here(2))
+            raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -103,7 +103,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def _check(self, parameter: Any, position: int, known: set[int]) -> None:
-        owner, where = type(self).__name__, provenance.here(2)
+        owner, where = type(self).__name__, provenance.here()
         if not isinstance(parameter, Tensor):
             raise errors.PARAMETER_KIND(owner=owner, index=position, kind=type(parameter).__name__, where=where)
         if parameter.dtype.kind == "c":
@@ -175,7 +175,7 @@ class Optimizer:
                 if parameter._grad is not None and type(p) is np.ndarray and not p.flags.writeable:
                     name = _name_of(parameter)
                     what = f"parameter {position}" + (f" ({name})" if name else "")
-                    owner, where = type(self).__name__, provenance.here(1)
+                    owner, where = type(self).__name__, provenance.here()
                     raise errors.PARAMETER_READ_ONLY(owner=owner, what=what, shape=tuple(p.shape), where=where)
                 position += 1
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, share
 
 
 class RMSprop(Optimizer):
@@ -54,12 +54,7 @@ class RMSprop(Optimizer):
         )  # fmt: skip  # a table
 
     def limits(self) -> Any:
-        return [
-            *super().limits(),
-            ("alpha", lambda v: 0 <= v <= 1, "a share between 0 and 1"),
-            ("eps", lambda v: v >= 0, "a number of at least 0"),
-            ("momentum", lambda v: v >= 0, "a momentum of at least 0"),
-        ]
+        return [*super().limits(), share("alpha"), at_least("eps", 0), at_least("momentum", 0)]
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr, alpha = group.lr, group.alpha

@@ -48,7 +48,7 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}, hints)
 
     def limits(self) -> Any:
-        return [("lr", lambda v: v >= 0, "a rate of at least 0"), _factors, _bounds]
+        return [*super().limits(), _factors, _bounds]
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         (shrink, grow), (least, most), t = group.etas, group.step_sizes, state.count()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.optim.optimizer import Hints, Optimizer
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least
 
 
 class SGD(Optimizer):
@@ -59,10 +59,7 @@ class SGD(Optimizer):
         super().add_param_group(param_group)
 
     def limits(self) -> Any:
-        return [
-            *super().limits(),
-            ("momentum", lambda v: v >= 0, "a momentum of at least 0"),
-        ]
+        return [*super().limits(), at_least("momentum", 0)]
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr = group.lr

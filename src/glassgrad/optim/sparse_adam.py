@@ -46,7 +46,7 @@ class SparseAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def limits(self) -> Any:
-        return [("lr", lambda v: v >= 0, "a rate of at least 0"), at_least("eps", 0), betas]
+        return [*super().limits(), at_least("eps", 0), betas]
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

@@ -52,14 +52,14 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise errors.NOT_AN_OPTIMIZER(
-                owner=type(self).__name__, kind=type(optimizer).__name__, where=provenance.here(1)
+                owner=type(self).__name__, kind=type(optimizer).__name__, where=provenance.here()
             )
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise errors.NO_INITIAL_LR(owner=type(self).__name__, where=provenance.here(1))
+                raise errors.NO_INITIAL_LR(owner=type(self).__name__, where=provenance.here())
         self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._step_count = 0
@@ -141,7 +141,7 @@ class LRScheduler:
 def for_new_group(value: Any, owner: str, name: str) -> Any:
     """Return an option's value for an added group; raise for a list, which has no value for it."""
     if isinstance(value, list | tuple):
-        raise errors.NEW_GROUP(owner=owner, name=name, count=len(value), where=provenance.here(1))
+        raise errors.NEW_GROUP(owner=owner, name=name, count=len(value), where=provenance.here())
     return value
 
 

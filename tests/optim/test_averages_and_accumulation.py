@@ -399,6 +399,16 @@ def test_averaged_buffers_and_counts_against_pytorch(use_buffers: bool, multi: b
             np.testing.assert_allclose(ours[name], value, rtol=1e-6, err_msg=name)
 
 
+def test_what_is_averaged_is_what_the_average_holds_as_floats() -> None:
+    model = nn.Linear(1, 1)
+    model.register_buffer("mean", gg.zeros(2))
+    averaged = swa_utils.AveragedModel(model, use_buffers=True)
+    averaged.update_parameters(model)
+    model.register_buffer("mean", gg.tensor([3, 4]))
+    averaged.update_parameters(model)
+    assert averaged.module.mean.tolist() == [1.5, 2.0]
+
+
 def test_an_averaged_model_takes_devices_that_there_are() -> None:
     assert swa_utils.AveragedModel(nn.Linear(1, 1), "cpu").n_averaged.dtype == np.int64
     with pytest.raises(gg.errors.ArgumentError, match="device 'moon' is not available"):

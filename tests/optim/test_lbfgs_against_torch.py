@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.optim.lbfgs import Point, Search
+from glassgrad import optim
+from glassgrad.optim.lbfgs import Point, Search, cubic
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle of these tests")
 
@@ -73,8 +74,7 @@ def searched(function: Function, length: float, size: float, allowed: int) -> tu
         return Point(step, loss, np.array([slope / size]), slope / size * size)
 
     loss, slope = function(0.0)
-    # The last step along another direction ended at this point, which is step 0 of this search.
-    search = Search(at, Point(0.7, loss, np.array([slope / size]), slope / size * size), size, allowed)
+    search = Search(at, Point(0.0, loss, np.array([slope / size]), slope / size * size), size, allowed)
     found = search.run(length)
     return seen, [found.step, found.loss, float(found.gradient[0]), search.evaluations]
 
@@ -117,6 +117,12 @@ def test_the_line_search_takes_the_steps_of_pytorchs() -> None:
                 np.testing.assert_allclose(mine, other, rtol=1e-9, err_msg=name)
             compared += 1
     assert compared > 700
+
+
+def test_the_cubic_of_a_line_has_its_minimum_at_a_bound() -> None:
+    for slope, expected in ((-1.0, 3.0), (1.0, 2.0), (0.0, 2.0)):
+        a, b = (Point(step, slope * step, np.ones(1), slope) for step in (0.0, 1.0))
+        assert cubic(a, b, 2.0, 3.0) == cubic(b, a, 2.0, 3.0) == expected
 
 
 # --- steps ------------------------------------------------------------------------------------------
@@ -221,3 +227,12 @@ def test_steps_are_those_of_pytorchs(function: Callable[..., Any], options: dict
         assert one.keys() == other.keys()
         for name, value in other.items():
             np.testing.assert_allclose(one[name], value, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_what_hardly_curves_is_not_remembered() -> None:
+    optimizer = optim.LBFGS([gg.ones(1, requires_grad=True)])
+    memory: dict[str, Any] = {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}
+    optimizer._remember(memory, np.array([1e-10]), np.array([1.0]))
+    assert memory == {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}
+    optimizer._remember(memory, np.array([2e-10]), np.array([1.0]))
+    assert memory["ro"] == [5e9]

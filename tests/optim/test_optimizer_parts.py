@@ -17,6 +17,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors, optim
 from glassgrad.engine.mode import MODE
+from glassgrad.optim import muon
 from glassgrad.optim.optimizer import Hints
 from glassgrad.optim.update import Snapshot, Updated, update
 
@@ -54,6 +55,7 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: optim.SGD([{"params": (p := leaf(2))}, {"params": [leaf(2), p]}]), errors.ArgumentError,
      "SGD: parameter 1 is already in a group"),
     (lambda: optim.SGD([leaf(2)], nesterov=True), errors.ArgumentError, "SGD: nesterov=True is not possible"),
+    (lambda: optim.Muon([leaf(2, 2), 1.0]), errors.KindError, "Muon can only update tensors; parameter 1 is a float"),
     (lambda: optim.Muon([leaf(2, 2), leaf(2)]), errors.ArgumentError,
      "Muon is for matrices; parameter 1 has shape (2,)"),
     (lambda: optim.LBFGS([{"params": [leaf(2)]}, {"params": [leaf(2)]}]), errors.ArgumentError,
@@ -371,6 +373,26 @@ def test_the_average_of_asgd_is_the_parameter_until_t0() -> None:
         steps(optimizer, [p], 1, start=at)
         assert optimizer.state[p]["ax"].tolist() == p.tolist()
         assert optimizer.state[p]["mu"].item() == 1
+
+
+def test_lion_leaves_what_has_no_gradient_where_it_is() -> None:
+    p = leaf(3)
+    p.grad = gg.tensor([0.0, 2.0, -0.1])
+    optim.Lion([p], lr=0.25).step()
+    assert p.tolist() == [1, 0.75, 1.25]
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)], ids=str)
+def test_muon_multiplies_the_smaller_of_the_two_grams(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(a: Any, b: Any) -> Any:
+        seen.append((a @ b).shape)
+        return a @ b
+
+    monkeypatch.setattr(muon, "matmul", watched)
+    muon.orthogonal(np.ones(shape), (3.4445, -4.775, 2.0315), 1, 1e-7)
+    assert seen == [(3, 3), (3, 3), (3, 5)]
 
 
 def test_defaults_that_pytorch_does_not_know() -> None:

@@ -60,7 +60,7 @@ RULES: dict[str, Any] = {
     "how many rows": lambda p, g, state, group: p - g / p.shape[0],
     "a plain number": lambda p, g, state, group: p - np.float64(0.5) * g * -2.0 * (group.lr + 0),
     "no function of NumPy that takes out": lambda p, g, state, group: sinc(p - group.lr * g),
-    "sums of sums": lambda p, g, state, group: p - over_rows(2.0 * over_rows(g)),
+    "sums of sums": lambda p, g, state, group: p - over_rows(2.0 * (s := over_rows(g))) - s,
     "options": lambda p, g, state, group: p - (group.on or 2) * group.pair[0] * g + group.count * group.pair[1],
 }
 
@@ -225,7 +225,10 @@ def test_functions_are_kept_for_the_latest_courses() -> None:
     for count in range(20):
         in_place.step(lambda p, g, state, group: p + group.count, p, np.ones(3), {}, {"count": count}, "Own")
     assert p.tolist() == [190.0] * 3
+    for count in (19, 18, 19, 17, 18):
+        in_place.step(lambda p, g, state, group: p + group.count, p, np.ones(3), {}, {"count": count}, "Own")
     (steps,) = in_place.steps.values()
+    assert len({str(step.__doc__) for step in steps}) == 16, "none is written out twice"
     assert len(steps) == len(in_place._general[True]) == 16
     assert in_place._general[True] == steps
     assert "!= 19:" in str(steps[0].__doc__)

@@ -200,7 +200,7 @@ class LBFGS(Optimizer):
             before.restore()
             return point
 
-        search = Search(at, here._replace(slope=slope), float(np.abs(direction).max()), allowed)
+        search = Search(at, here._replace(step=0.0, slope=slope), float(np.abs(direction).max()), allowed)
         found = search.run(length)
         self._move(direction, found.step)
         return found, search.evaluations
@@ -232,7 +232,7 @@ class Search:
     def run(self, length: float) -> Point:
         """Return a point that satisfies the conditions, or the best one found."""
         point = self._look(length)
-        before = self.origin._replace(step=0.0)
+        before = self.origin
         while self.rounds < self.allowed:
             if self._too_high(point) or (self.rounds > 1 and point.loss >= before.loss):
                 return self._narrow(before, point)
@@ -243,7 +243,7 @@ class Search:
             least, most = point.step + 0.01 * (point.step - before.step), point.step * 10
             before, point = point, self._look(cubic(before, point, least, most))
             self.rounds += 1
-        return self._narrow(self.origin._replace(step=0.0), point)
+        return self._narrow(self.origin, point)
 
     def _look(self, step: float) -> Point:
         self.evaluations += 1

@@ -198,7 +198,7 @@ ROWS: tuple[str, ...] = (
     "utils models distributions",
     "names optim data doctor",
     "explanation nn",
-    "verify",
+    "verify compile.view",
     "func compile",
     "manual compile.source",
     "compile.front compile.native",

@@ -1,4 +1,4 @@
-// Builds the page: `npm ci && npm run build`. What comes out stands in the package, so that users need no Node.
+// Builds the pages: `npm ci && npm run build`. What comes out stands in the package, so that users need no Node.
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
@@ -7,7 +7,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const WEB = fileURLToPath(new URL(".", import.meta.url));
-const OUT = join(WEB, "..", "src", "glassgrad", "report", "page");
+const PACKAGE = join(WEB, "..", "src", "glassgrad");
+// The page of runs, and that of a step: where they begin, what they are called, and which libraries they contain.
+const PAGES = [
+  { entry: "src/main.ts", name: "page", out: join(PACKAGE, "report", "page"), libraries: ["uplot"] },
+  { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "drawing", "step"), libraries: ["@dagrejs/dagre", "@dagrejs/graphlib"] },
+];
 const SOURCES = [
   ...readdirSync(join(WEB, "src")).map((name) => `src/${name}`),
   "build.mjs",
@@ -23,31 +28,36 @@ function digest() {
   return hash.digest("hex");
 }
 
-const result = await build({
-  absWorkingDir: WEB,
-  entryPoints: ["src/main.ts"],
-  outdir: OUT,
-  entryNames: "page",
-  bundle: true,
-  minify: true,
-  format: "iife",
-  target: ["es2022"],
-  charset: "ascii",
-  legalComments: "none",
-  write: false,
-});
-for (const file of result.outputFiles) {
-  const text = file.text.trimEnd();
-  if (/<\/(script|style)/i.test(text)) throw new Error(`${file.path} would end its own element`);
-  const stamped = file.path.endsWith(".js") ? `/* built from web/, sha256 ${digest()}; see LICENSES.txt */\n${text}\n` : `${text}\n`;
-  writeFileSync(file.path, stamped);
+async function bundle({ entry, name, out }) {
+  const result = await build({
+    absWorkingDir: WEB,
+    entryPoints: [entry],
+    outdir: out,
+    entryNames: name,
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: ["es2022"],
+    charset: "ascii",
+    legalComments: "none",
+    write: false,
+  });
+  for (const file of result.outputFiles) {
+    const text = file.text.trimEnd();
+    if (/<\/(script|style)/i.test(text)) throw new Error(`${file.path} would end its own element`);
+    const stamped = file.path.endsWith(".js") ? `/* built from web/, sha256 ${digest()}; see LICENSES.txt */\n${text}\n` : `${text}\n`;
+    writeFileSync(file.path, stamped);
+  }
 }
 
-const libraries = Object.keys(JSON.parse(readFileSync(join(WEB, "package.json"), "utf8")).dependencies).sort();
-const licenses = libraries.map((name) => {
+function license(name) {
   const folder = join(WEB, "node_modules", name);
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   return `${name} ${version}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
-});
-writeFileSync(join(OUT, "LICENSES.txt"), `The page contains these libraries.\n\n${licenses.join("\n\n")}`);
+}
+
+for (const page of PAGES) {
+  await bundle(page);
+  writeFileSync(join(page.out, "LICENSES.txt"), `The page contains these libraries.\n\n${page.libraries.map(license).join("\n\n")}`);
+}

@@ -10,7 +10,7 @@ import scipy.special
 
 import glassgrad as gg
 import glassgrad.public
-from glassgrad.explanation import formulas
+from glassgrad.ops import formulas
 from glassgrad.ops.core import REGISTRY, Elementwise
 from tests.ops.cases import params_of
 

@@ -11,20 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from glassgrad.report.page import FOLDER, built, escaped, html_page
+import glassgrad
+from glassgrad.drawing import step_page
+from glassgrad.drawing.frame import escaped
+from glassgrad.report.page import FOLDER, built, html_page
 
 WEB = Path(__file__).parents[2] / "web"
-BUILT = ("page.js", "page.css", "LICENSES.txt")
+BUILT = [
+    *(FOLDER / name for name in ("page.js", "page.css", "LICENSES.txt")),
+    *(step_page.FOLDER / name for name in ("step.js", "step.css", "LICENSES.txt")),
+]
+PACKAGE = Path(glassgrad.__file__).parent
 
 
-def test_the_built_program_has_the_hash_of_its_sources() -> None:
+@pytest.mark.parametrize("program", [built("page.js"), step_page.built("step.js")], ids=["runs", "step"])
+def test_the_built_program_has_the_hash_of_its_sources(program: str) -> None:
     names = [f"src/{path.name}" for path in (WEB / "src").iterdir()]
     names += ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"]
     found = hashlib.sha256()
     for name in sorted(names):
         found.update(f"{name}\0".encode() + (WEB / name).read_bytes() + b"\0")
-    said = re.match(r"/\* built from web/, sha256 ([0-9a-f]{64})", built("page.js"))
-    assert said, "page.js does not say what it was built from"
+    said = re.match(r"/\* built from web/, sha256 ([0-9a-f]{64})", program)
+    assert said, "the program does not say what it was built from"
     assert said[1] == found.hexdigest(), "web/ has changed: npm ci && npm run build"
 
 
@@ -32,14 +40,15 @@ def test_the_built_program_has_the_hash_of_its_sources() -> None:
 def test_a_build_gives_the_same_files(tmp_path: Path) -> None:
     if shutil.which("node") is None or not (WEB / "node_modules" / "esbuild").is_dir():
         pytest.skip("node or web/node_modules is not there: npm ci in web/")
-    folder = tmp_path / "src" / "glassgrad" / "report" / "page"
-    folder.mkdir(parents=True)
+    there = {path: tmp_path / "src" / "glassgrad" / path.relative_to(PACKAGE) for path in BUILT}
+    for path in there.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(WEB, tmp_path / "web", symlinks=True)
     for command in (["npm", "run", "-s", "check"], ["npm", "run", "-s", "build"]):
         done = subprocess.run(command, cwd=tmp_path / "web", capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    for name in BUILT:
-        assert (folder / name).read_bytes() == (FOLDER / name).read_bytes(), name
+    for path, made in there.items():
+        assert made.read_bytes() == path.read_bytes(), path.name
 
 
 def test_versions_are_pinned_and_the_lock_file_holds_no_addresses() -> None:
@@ -49,7 +58,7 @@ def test_versions_are_pinned_and_the_lock_file_holds_no_addresses() -> None:
     lock = (WEB / "package-lock.json").read_text()
     assert '"resolved"' not in lock
     assert "integrity" in lock
-    licenses = (FOLDER / "LICENSES.txt").read_text()
+    licenses = "".join(path.read_text() for path in BUILT if path.name == "LICENSES.txt")
     for name, version in package["dependencies"].items():
         assert f"{name} {version}" in licenses
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +13,10 @@ import glassgrad as gg
 from glassgrad.train import Callback, Trainer, TrainingConfig, write_report
 from glassgrad.train.kept.metrics import read_metrics
 from glassgrad.train.show.page_server import PageServer
+from tests.report.browsing import NEEDS_BROWSER, PHONE, Opened, violations
 from tests.report.made_runs import PLANTED, made_run
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (apt-get install chromium)")
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield found
-        found.close()
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +31,6 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("several")
     runs = [made_run(folder / f"run-{at}", rate) for at, rate in enumerate((0.1, 0.02, 0.5))]
     return write_report(*runs, path=folder / "page.html")
-
-
-class Opened:
-    """A page, with what it has complained of and asked for."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.said: list[str] = []
-        self.page = browser.new_page(**options)
-        self.page.set_default_timeout(10_000)
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.said.append(request.url))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("#curves canvas")
-
-    def __enter__(self) -> Any:
-        return self.page
-
-    def __exit__(self, *raised: object) -> None:
-        if raised[0] is None:
-            assert len(self.said) == 1, self.said  # the file itself
-            assert self.page.evaluate("window.planted") is None
-        self.page.close()
 
 
 def test_a_run_is_clicked_through_and_nothing_planted_runs(browser: Any, single: Path) -> None:
@@ -132,11 +95,7 @@ def test_axe_finds_nothing_and_a_phone_is_wide_enough(
         page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         page.wait_for_timeout(200)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        if not AXE.is_file():
-            pytest.skip("axe-core is not there: npm ci in web/")
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run()")["violations"]
-        assert not [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
+        assert not violations(page)
 
 
 class _Slowly(Callback):

@@ -14,14 +14,13 @@ import typer
 
 
 class Format(StrEnum):
-    """How an explanation is written."""
+    """How an explanation is written: tables, a page with the graph and the tables, or a picture of the graph."""
 
     text = "text"
     markdown = "markdown"
     latex = "latex"
     html = "html"
     svg = "svg"
-    page = "page"
 
 
 def explain(
@@ -40,12 +39,12 @@ def explain(
 
     function = _function(target)
     arguments = _arguments(function, target, values or [])
-    if style in {Format.svg, Format.page}:
-        drawing = draw(function, **arguments)
-        print(drawing.svg if style is Format.svg else drawing.html, end="")
+    if style is Format.svg:
+        print(draw(function, **arguments).svg, end="")
         return 0
     explanation = explained(function, **arguments)
-    print(str(explanation) if style is Format.text else getattr(explanation, style.value)())
+    written = {Format.text: explanation.__str__, Format.html: explanation.page}
+    print(written[style]() if style in written else getattr(explanation, style.value)())
     return 0
 
 

@@ -26,6 +26,7 @@ from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.portable import Portable
+from glassgrad.compile.showing import Showing, remembered
 from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.errors import tracebacks
@@ -58,7 +59,7 @@ def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceC
     return without
 
 
-class Compiled(Portable, Generic[Given, Result]):
+class Compiled(Portable, Showing, Generic[Given, Result]):
     """A function that is traced at its first call and runs as one program from then on.
 
     Attributes:
@@ -252,6 +253,7 @@ class Compiled(Portable, Generic[Given, Result]):
         known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
         self._drop_oldest()
         made.prepare(leaves)
+        made.given = remembered(args, kwargs)
         return made, leaves, True
 
     def _count_in_a_row(self, key: Any) -> None:
@@ -362,7 +364,7 @@ class Compiled(Portable, Generic[Given, Result]):
     @property
     def source(self) -> Any:
         """The latest program as readable NumPy: the user's lines, the backward pass, the updates."""
-        from glassgrad.compile.source.readable import step_source
+        from glassgrad.compile.source.listing import step_source
 
         return step_source(self._current("the source").capture)
 

@@ -33,7 +33,7 @@ def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) ->
         f"traced in {totals.trace_seconds:.2f} s, compiled in {totals.compile_seconds:.2f} s",
         "",
     ]
-    lines += _aligned(call.program.explain() if hasattr(call.program, "explain") else _rows(call.graph), width)
+    lines += _aligned(call.program.explain() if hasattr(call.program, "explain") else rows_of(call.graph), width)
     if retraces:
         lines += ["", "traced again because:", *(f"  {reason}" for reason in retraces)]
     for edge, now in call.capture.changed:
@@ -67,7 +67,7 @@ def _joined(ops: Sequence[str], room: int) -> str:
     return ops[0] + (f"+{len(ops) - 1} more" if len(ops) > 1 else "")
 
 
-def _rows(graph: Graph) -> list[Row]:
+def rows_of(graph: Graph) -> list[Row]:
     """Return a row for every instruction of a NumPy program that does some work."""
     return [
         Row(

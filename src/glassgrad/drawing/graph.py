@@ -11,7 +11,7 @@ import numpy as np
 
 Path = tuple[str, ...]
 
-LEAVES = frozenset({"input", "parameter", "constant"})
+LEAVES = frozenset({"input", "parameter", "constant", "state"})
 """Kinds of nodes that no op made."""
 
 _FEW = 4
@@ -26,6 +26,7 @@ class Numbers:
         norm: the Euclidean norm of the finite ones, as are mean, std, low and high.
         nonfinite: how many are NaN or infinite.
         whole: whether they are integers or truth values, of which the range says more than the norm.
+        bins: how many of the finite ones lie in each of as many even steps from low to high, where that was asked for.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Numbers:
     high: float = 0.0
     nonfinite: int = 0
     whole: bool = False
+    bins: tuple[int, ...] = ()
 
     @property
     def short(self) -> str:
@@ -53,8 +55,8 @@ class Numbers:
         return f"{self.short}, mean {self.mean:.4g}, std {self.std:.4g}, from {self.low:.4g} to {self.high:.4g}"
 
 
-def numbers_of(array: Any) -> Numbers | None:
-    """Describe an array; None where there is none, or none of numbers."""
+def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
+    """Describe an array, with a histogram if it is to have bins; None where there is none, or none of numbers."""
     if not isinstance(array, np.ndarray | np.generic | float | int):
         return None
     array = np.asarray(array)
@@ -76,7 +78,16 @@ def numbers_of(array: Any) -> Numbers | None:
             high=float(finite.max()),
             nonfinite=int(array.size - finite.size),
             whole=array.dtype.kind != "f",
+            bins=_counts(finite, bins),
         )
+
+
+def _counts(finite: Any, bins: int) -> tuple[int, ...]:
+    low, high = float(finite.min()), float(finite.max())
+    width = (high - low) / max(bins, 1)
+    if not bins or not np.isfinite(width) or width <= np.spacing(max(abs(low), abs(high))):
+        return ()
+    return tuple(np.histogram(finite, bins, (low, high))[0].tolist())
 
 
 def _written(value: Any) -> str:
@@ -90,14 +101,15 @@ class Node:
     """A value: what an op made, an input, a parameter or a constant.
 
     Attributes:
-        kind: "input", "parameter", "constant" or "op"; "update" for a value that is written to what it is named after,
-            "cut" for an op whose arguments are left out, "neuron".
+        kind: "input", "parameter", "constant", "state" (of an optimizer, a random draw) or "op"; "update" for a value
+            that is written to what it is named after, "cut" for an op whose arguments are left out, "neuron".
         op: the op's name; empty where no op made it.
         name: the user's variable, or empty.
         formula: the op with its arguments put in.
         where: the user's file and line, with its text in `source`.
         module: the calls of modules that it was made in, the outermost first.
         root: whether it is a result.
+        late: whether it is computed after the backward pass, as an optimizer's update is.
     """
 
     kind: str
@@ -112,6 +124,7 @@ class Node:
     source: str = ""
     module: Path = ()
     root: bool = False
+    late: bool = False
 
 
 @dataclass
@@ -123,6 +136,7 @@ class Edge:
         number: its value, where both ends are numbers.
         sent: what the backward pass sends along it.
         weight: what the tail is multiplied by, in a picture of neurons.
+        gradient: whether not the tail is read but the gradient by it.
     """
 
     tail: int
@@ -131,6 +145,42 @@ class Edge:
     number: float | None = None
     sent: Numbers | None = None
     weight: float | None = None
+    gradient: bool = False
+
+
+@dataclass
+class Line:
+    """A line of the program in which a step is written out, with the nodes that it is about.
+
+    Attributes:
+        nodes: what it computes, or whose gradients.
+        backward: whether it is a line of the backward pass.
+    """
+
+    text: str
+    nodes: list[int] = field(default_factory=list)
+    backward: bool = False
+
+
+@dataclass
+class Kernel:
+    """A unit of work of a compiled step, which computes one op or several at once.
+
+    Attributes:
+        kind: loop, product, ..., as in the table of the plan.
+        nodes: whose values it computes.
+        gradients: at whose rules of the backward pass it works.
+        seconds: the time that it took by itself; None where it was not measured.
+    """
+
+    kind: str
+    ops: list[str]
+    result: str
+    flops: int
+    bytes: int
+    nodes: list[int]
+    gradients: list[int]
+    seconds: float | None = None
 
 
 @dataclass
@@ -151,6 +201,8 @@ class Graph:
         modules: the class of each module, by path.
         columns: where the picture is one of neurons, the nodes of each layer from top to bottom.
         notes: sentences for below the picture.
+        lines: the same computation as a program to read.
+        kernels: what its compiled form consists of, and in `measured` where their costs are from.
     """
 
     name: str
@@ -160,6 +212,9 @@ class Graph:
     sweeps: list[Sweep] = field(default_factory=list)
     columns: list[list[int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    measured: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return lists, dictionaries, text and finite numbers: what JSON can say. NaN and infinity are text."""

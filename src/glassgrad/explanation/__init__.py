@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from glassgrad.compile.showing import shown
 from glassgrad.errors.missing import lister
 from glassgrad.explanation import render
 from glassgrad.explanation.drawing import draw
+from glassgrad.explanation.page import page_of
 from glassgrad.explanation.record import Edge, Input, Record, Step, record
 
 __all__ = ["Edge", "Explanation", "Input", "Record", "Step", "draw", "explain"]
@@ -17,8 +21,10 @@ __dir__ = lister(__name__)
 class Explanation:
     """The result of `explain`: it prints as text, shows tables in a notebook, and holds plain data in `record`."""
 
-    def __init__(self, data: Record) -> None:
+    def __init__(self, data: Record, page: Callable[[], str]) -> None:
         self.record = data
+        self.page = page
+        """Return the graph, the program and the tables as one HTML page."""
 
     @property
     def steps(self) -> list[Step]:
@@ -49,6 +55,10 @@ class Explanation:
 
     _repr_html_ = html
 
+    def show(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Open the page of the call in a browser or in the notebook that asks; with a path, write it there instead."""
+        return shown(self.page(), self.record.function, path)
+
 
 def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explanation:
     """Explain the derivative of `function` at the given arguments.
@@ -66,4 +76,4 @@ def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explana
         >>> {name: float(gradient) for name, gradient in explanation.gradients.items()}
         {'x': 30.0, 'w': -20.0, 'b': -10.0}
     """
-    return Explanation(record(function, args, options))
+    return Explanation(record(function, args, options), lambda: page_of(function, args, options))

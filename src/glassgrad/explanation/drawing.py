@@ -11,10 +11,10 @@ from glassgrad.compile.api import Compiled
 from glassgrad.drawing import Drawing, Graph
 from glassgrad.drawing.graph import Path
 from glassgrad.drawing.scene import paths_of
+from glassgrad.engine.scope import Scope
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import graph_of, of_call, of_tensor, sweeps_of
 from glassgrad.explanation.neurons import graph_of_neurons
-from glassgrad.explanation.scope import Scope
 from glassgrad.explanation.step_graph import graph_of_step
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from glassgrad.drawing.graph import Edge, Graph, Node, Path, Sweep, numbers_of
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.node import Freed, unpack
 from glassgrad.engine.node import Node as TapeNode
+from glassgrad.engine.scope import ModuleCalls, Scope
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation import formulas
 from glassgrad.explanation.record import Applied, Names, Record, Spy, Traced, arguments, record_of, slope, trace
-from glassgrad.explanation.scope import ModuleCalls, Scope
+from glassgrad.ops import formulas
 from glassgrad.verify.truth import Recorder, walked
 
 _SWEEPS = 4  # forward-mode sweeps that are drawn; more inputs are counted only

@@ -15,7 +15,7 @@ from glassgrad.engine.mode import enable_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation import formulas
+from glassgrad.ops import formulas
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.verify.truth import Recorder, walked
 
@@ -132,12 +132,17 @@ def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[s
 
 def trace(function: Any, args: Sequence[Any], options: Mapping[str, Any], spy: Spy | None = None) -> Traced:
     """Run a function forward, with its numbers and arrays of floats as leaves of the tape."""
-    named = {name: _leaf(value) for name, value in arguments(function, args, options).items()}
+    named = as_leaves(function, args, options)
     inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
     spy = Spy() if spy is None else spy
     with spy, enable_grad():
         result = function(*list(named.values())[: len(args)], **dict(list(named.items())[len(args) :]))
     return Traced(function, named, inputs, spy.applied, result)
+
+
+def as_leaves(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name, numbers and arrays of floats as leaves that require a gradient."""
+    return {name: _leaf(value) for name, value in arguments(function, args, options).items()}
 
 
 def record_of(call: Traced) -> Record:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.explanation import formulas
 from glassgrad.explanation.record import Edge, Record, Step
+from glassgrad.ops import formulas
 
 FEW = 4  # arrays of up to this many elements are written out
 

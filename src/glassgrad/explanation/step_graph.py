@@ -8,7 +8,7 @@ from glassgrad import provenance
 from glassgrad.compile.ir.graph import Graph as Program
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.drawing.graph import Edge, Graph, Node, Path, numbers_of
-from glassgrad.explanation import formulas
+from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES
 
 

@@ -112,9 +112,11 @@ class TraceCall:
         key: the signature of the arguments.
         backend: what made the program.
         trace_seconds, compile_seconds: what making it took.
+        given: weak references to the arguments of the call that was traced.
     """
 
     used = False
+    given: Any = None
     trace_seconds = 0.0
     compile_seconds = 0.0
 

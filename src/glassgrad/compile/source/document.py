@@ -11,7 +11,7 @@ import numpy as np
 
 from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.functions import definitions
-from glassgrad.compile.source.layout import WIDTH, commented, filled
+from glassgrad.compile.source.layout import WIDTH, filled, placed
 from glassgrad.compile.source.lines import Body, Line
 from glassgrad.compile.source.repeats import index_text, pattern
 
@@ -121,11 +121,16 @@ _HEADINGS = {
 
 def sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[str]:
     """Return lines of Python under headings, each section with the lines it has to begin with."""
-    text: list[str] = []
+    return [text for text, _ in placed_sections(lines, first)]
+
+
+def placed_sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[tuple[str, Line | None]]:
+    """Return the same, each with the line of the program that it is, if it is one."""
+    found: list[tuple[str, Line | None]] = []
     for section, grouped in itertools.groupby(lines, key=lambda line: line.section):
-        text += ["", f"    # {_HEADINGS[section]}", *first.get(section, ())]
-        text += commented(grouped)
-    return [*text[1:], ""]
+        found += [(text, None) for text in ("", f"    # {_HEADINGS[section]}", *first.get(section, ()))]
+        found += placed(grouped)
+    return [*found[1:], ("", None)]
 
 
 _MAIN = '''

@@ -13,26 +13,29 @@ _COMMENT = 64  # the column where comments begin, where the code leaves room
 _BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*", "/", "@", "//", "%"))
 
 
-def commented(lines: Iterable[Line]) -> list[str]:
-    """Return lines of Python with the statement of the user's that they belong to and what they say about themselves.
+def placed(lines: Iterable[Line]) -> list[tuple[str, Line]]:
+    """Return lines of Python, each with the line of the program that it is, or is about.
 
-    Both stand behind the code where there is room; otherwise lines that belong to the same have that above them, once.
+    The user's statement that a line belongs to and what it says about itself stand behind the code where there is room;
+    otherwise lines that belong to the same have that above them, once.
     """
-    text: list[str] = []
-    for (source, inside), group in itertools.groupby(lines, key=lambda one: (one.source, one.inside)):
+    found: list[tuple[str, Line]] = []
+    for (source, inside), grouped in itertools.groupby(lines, key=lambda one: (one.source, one.inside)):
         indent = "        " if inside else "    "
+        group = list(grouped)
         parts = [([part for one in line.code for part in wrapped(one, indent)], line.comment) for line in group]
         whole = [f"{source}   {about}" if source else about for _, about in parts]
         fits = all(len(_beside(part[-1], one)) <= _TOTAL for (part, _), one in zip(parts, whole, strict=True))
         if source and not fits:
-            text.append(shortened(f"{indent}# {source}"))
+            found.append((shortened(f"{indent}# {source}"), group[0]))
             whole = [about for _, about in parts]
-        for (part, _), comment in zip(parts, whole, strict=True):
+        for line, (part, _), comment in zip(group, parts, whole, strict=True):
             if comment and len(_beside(part[-1], comment)) > _TOTAL:
-                text += [shortened(f"{indent}# {comment}"), *part]
+                text = [shortened(f"{indent}# {comment}"), *part]
             else:
-                text += [*part[:-1], _beside(part[-1], comment) if comment else part[-1]]
-    return text
+                text = [*part[:-1], _beside(part[-1], comment) if comment else part[-1]]
+            found += [(one, line) for one in text]
+    return found
 
 
 def _beside(code: str, comment: str) -> str:

@@ -56,6 +56,7 @@ class Line:
         owner: for a line of the backward pass, the line of the forward pass it belongs to.
         source: for a line of the backward pass, the user's statement.
         inside: whether it stands in a loop of the program.
+        of: the lines of the program without loops that it stands for; none for one that only loops need.
     """
 
     code: list[Code]
@@ -66,6 +67,7 @@ class Line:
     owner: Line | None = None
     source: str = ""
     inside: bool = False
+    of: tuple[Line, ...] = ()
 
     @cached_property
     def tokens(self) -> list[Token]:

@@ -1,10 +1,10 @@
-"""Programs to read: `glassgrad.backward_source`, and the source of a compiled function."""
+"""Programs to read: `glassgrad.backward_source`. That of a compiled function is in `listing`."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,16 @@ from glassgrad.compile.front.origin import FORWARD
 from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.evaluate import evaluate
-from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.passes import eliminate_dead
 from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source import document, torch_fx
 from glassgrad.compile.source.differentiate import Derived, Replay, tidy
 from glassgrad.compile.source.document import Source
-from glassgrad.compile.source.functions import is_defined
-from glassgrad.compile.source.hints import drawn_hint
 from glassgrad.compile.source.lines import Body, role_of
-from glassgrad.compile.source.names import input_names
+from glassgrad.compile.source.listing import input_names_of, named_values
 from glassgrad.compile.source.recognise import Recogniser
 from glassgrad.compile.source.rollup import ENOUGH, Roller
-from glassgrad.compile.source.runs import assigned, forward_runs
 from glassgrad.compile.source.source import BodyWriter
 from glassgrad.engine import tree
 from glassgrad.engine.backward import grad
@@ -72,7 +69,7 @@ def backward_source(
 
     def write(*args: Any, **kwargs: Any) -> Source:
         args = tuple(map(torch_fx.as_ours, args))
-        by_tape = _ByTape()
+        by_tape = ByTape()
         with TRACING_LOCK:
             captured = capture(
                 function,
@@ -83,7 +80,7 @@ def backward_source(
                 keep_grads=False,
                 after=by_tape,
             )
-            arrays = _arrays(captured, args, kwargs)
+            arrays = arrays_of(captured, args, kwargs)
         loss = _loss(captured)
         truth = by_tape.numbers(captured.graph, arrays)
         # A function that calls backward() itself may do anything with the gradients afterwards.
@@ -97,7 +94,7 @@ def backward_source(
     return write
 
 
-class _ByTape:
+class ByTape:
     """Walks back from the loss while the function is still being traced, so that hooks and rules of one's own count."""
 
     def __init__(self) -> None:
@@ -152,7 +149,7 @@ def _loss(captured: Capture) -> Var:
     return value
 
 
-def _arrays(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
+def arrays_of(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
     """Return the numbers of every input, random draws included."""
     values: dict[Var, Any] = {}
     given = tree.every_leaf({"args": args, "kwargs": kwargs})
@@ -195,10 +192,10 @@ class _Loss:
         recogniser = Recogniser(self.forward, self.arrays) if simplify else None
         replay = Replay(self.forward, self.leaves, None if recogniser is None else recogniser.replace)
         derived = replay.derive(self.loss)
-        derived = tidy(derived, () if simplify else _named(derived.graph), seeded=not simplify)
+        derived = tidy(derived, () if simplify else named_values(derived.graph), seeded=not simplify)
         read = {var for instr in derived.graph.instrs for var in instr.reads()}
         inputs = [var for var in self.forward.inputs if replay.var_of(var) in read]
-        names = _input_names(self.forward, inputs)
+        names = input_names_of(self.forward, inputs)
         here = {replay.var_of(var): name for var, name in names.items()}
         assert derived.seed is not None
         body = BodyWriter(derived, {**here, derived.seed: "dloss"}, aliases=not simplify).write()
@@ -263,47 +260,3 @@ class _Loss:
         found.update(self.truth)
         loss = values[plain.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
         return {"loss": loss, **{f"d{name}": found[var] for var, name in names.items() if var in found}}
-
-
-def _input_names(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:
-    """Return names for inputs: those of state and arguments, and for random numbers what the user calls them."""
-    users = graph.users()
-    paths = [var.name or drawn_hint(var, users.get(var, ())) for var in inputs]
-    return dict(zip(inputs, input_names(paths), strict=True))
-
-
-def _named(graph: Graph) -> list[Var]:
-    """Return the forward values that a statement of the user's assigns to a name."""
-    instrs: list[Instr] = [instr for instr in graph.instrs if role_of(instr) == FORWARD]
-    return [var for run in forward_runs(instrs) for var in assigned(run, {})]
-
-
-# --- compiled functions ---------------------------------------------------------------------------
-
-
-def step_source(captured: Capture) -> Source:
-    """Return a compiled function as a readable program that writes its state in place."""
-    graph = eliminate_dead(captured.graph)
-    derived = tidy(Derived(graph, list(captured.gradients), captured.cotangents, captured.nodes), _named(graph))
-    names = _input_names(graph, graph.inputs)
-    slots = {one.var for one in captured.state if one.var.name and one.var.name.endswith(".grad")}
-    body = BodyWriter(derived, names).write()
-    arguments = [name for var, name in names.items()] + [body.names[var] for var in body.large]
-    outputs = [body.names.get(out, "None") for out in derived.graph.outputs if isinstance(out, Var)]
-    roller = Roller(body, outputs)
-    rolled = roller.rolled()
-    entry = graph.name if graph.name.isidentifier() and not is_defined(graph.name) else "step"
-    title = f"The compiled function {graph.name}, written out in NumPy by glassgrad."
-    written = sorted(names[target] for target, _ in graph.updates if target not in slots)
-    notes = [f"writes to {', '.join(written)}"] if written else []
-    lines = [
-        *document.head(title, [], body),
-        *document.signature(entry, arguments),
-        f'    """Return the results{"; " + notes[0] if notes else ""}."""'
-        if len(str(notes)) < 90
-        else '    """Return the results; state is written to in place."""',
-        *document.sections(rolled, {}),
-        f"    return {', '.join(roller.now(one).code for one in outputs) if outputs else 'None'}",
-        "",
-    ]
-    return Source("\n".join(lines), {}, arguments, (), entry)

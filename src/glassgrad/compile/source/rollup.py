@@ -306,14 +306,16 @@ class Roller:
                 yield from self._loop(loop)
                 number = loop.last + 1
 
-    def _line(self, number: int, texts: Sequence[Text], *, inside: bool = False) -> Line:
+    def _line(self, number: int, texts: Sequence[Text], of: Sequence[int | None] = ()) -> Line:
+        """Write a line with its names put in; in a loop it stands for those numbered `of`, one a turn."""
         line = self.lines[number]
         rest = iter(texts)
         code = []
         for one in line.code:
             left = one.left.filled([next(rest) for _ in one.left.tokens])
             code.append(Code(left, one.sign, self._filled(one.right, [next(rest) for _ in one.right.tokens])))
-        return replace(line, code=code, inside=inside)
+        turns = tuple([self.lines[one] for one in of if one is not None])
+        return replace(line, code=code, inside=bool(of), of=turns or (line,))
 
     def _filled(self, code: Text, texts: list[Text]) -> Text:
         """Put texts in the places of tokens; write ``[h[1], h[2]]`` as ``h[1:3]``, and as ``h`` if it is all of it."""
@@ -375,7 +377,7 @@ class Roller:
         for offset, number in enumerate(model):
             assert number is not None
             texts = [self._text(column, loop, variable) for column in fitter.columns(offset)]
-            yield self._line(number, texts, inside=True)
+            yield self._line(number, texts, [turn[offset] for turn in loop.turns])
 
     def _text(self, column: Column, loop: Loop, variable: str) -> Text:
         """Return what stands in the loop for one name or index."""

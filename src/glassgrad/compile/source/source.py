@@ -164,13 +164,17 @@ class BodyWriter(ExpressionWriter):
         made = self.derived.forward_of(line.instr) if line.section == "backward" else None
         line.owner = self.line_of.get(made) if made is not None else None
         line.source = line.run.text if made is not None and line.run is not None else ""
-        stack = [line.instr]
+        self._own(line, line.instr)
+        self.body.lines.append(line)
+
+    def _own(self, line: Line, instr: Instr) -> None:
+        """Note that a line computes an instruction, and with it those that stand inside its expression."""
+        stack = [instr]
         while stack:
             instr = stack.pop()
             self.line_of[instr] = line
             parts = [var for var in instr.reads() if var in self.inline or var in self.scatters]
             stack += [self.producer[var] for var in parts if self.producer[var] not in self.line_of]
-        self.body.lines.append(line)
 
     def _assignment(self, instr: Instr, targets: Sequence[str], written: Text) -> Code:
         if role_of(instr) == GATHER and instr.op in _SUMS and isinstance(instr.inputs[0], Var):
@@ -323,7 +327,10 @@ class BodyWriter(ExpressionWriter):
                 code = assign(name, self.operand(made.inputs[1]), f"{_IN_PLACE[made.op]}=")
             else:
                 code = assign(_entry(name, Text("...")), self.operand(value))
-            self.body.lines.append(Line([code], str(target.shape) if target.shape else "scalar", "write back", made))
+            line = Line([code], str(target.shape) if target.shape else "scalar", "write back", made)
+            if made is not None and made not in self.line_of:
+                self._own(line, made)
+            self.body.lines.append(line)
 
     # --- comments -------------------------------------------------------------------------------------
 

@@ -170,9 +170,14 @@ class ModuleCalls:
             self.path = path if count == 1 else (*self.path, f"{short}, call {count}")
             self._names.append(name)
             self.kinds[self.path] = type(module).__name__
+            self.changed()
 
         return enter
 
     def _leave(self, *_call: Any) -> None:
         self.path = self.path[:-1]
         self._names.pop()
+        self.changed()
+
+    def changed(self) -> None:
+        """Note that another call is under way; for those who keep a record of it."""

@@ -1,0 +1,105 @@
+"""One call of a function, traced and then evaluated: every value, every cotangent, and the modules they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.parameters import parameter_names
+from glassgrad.compile.front.tracer import Tracer
+from glassgrad.compile.ir.evaluate import evaluate
+from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.locks import TRACING_LOCK
+from glassgrad.compile.source.readable import ByTape, arrays_of
+from glassgrad.drawing.graph import Path
+from glassgrad.engine.mode import MODE
+from glassgrad.engine.scope import ModuleCalls, Scope
+
+Array = Any
+
+
+@dataclass
+class Seen:
+    """A traced call.
+
+    Attributes:
+        captured: the trace.
+        gradients: inputs and their gradients; a gradient that depends on nothing is an array.
+        values: every value of the graph; empty where the call was not evaluated.
+        arrays: the inputs of the graph.
+        modules: the calls of modules in which an instruction was applied, by the identity of its origin.
+        kinds: the class of each module, by path.
+    """
+
+    captured: Capture
+    gradients: list[tuple[Var, Any]]
+    values: dict[Var, Array] = field(default_factory=dict)
+    arrays: list[Array] = field(default_factory=list)
+    modules: dict[int, Path] = field(default_factory=dict)
+    kinds: dict[Path, str] = field(default_factory=dict)
+
+    def value(self, operand: Any) -> Array | None:
+        """Return the array of a value, if the call was evaluated; a number is its own."""
+        return self.values.get(operand) if isinstance(operand, Var) else operand
+
+
+def see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Seen:
+    """Trace a call and compute everything in it; state, gradients and random numbers are as before afterwards.
+
+    Where the function returns a loss whose gradient nobody asked for, the backward pass is added.
+
+    Raises:
+        CompileError: when the function cannot be traced as it is written.
+    """
+    options = dict(kwargs)
+    named = dict(zip(parameter_names(function), args, strict=False)) | options
+    calls = _TracedCalls(Scope.of_call(function, named).modules)
+    by_tape = ByTape()
+    # Undone while modules are still hooked: that puts back the attributes which the trace has seen.
+    with TRACING_LOCK, calls.seen():
+        captured = capture(
+            function, args, options, names=parameter_names(function), follow_results=False, after=by_tape
+        )
+        modules, kinds = calls.modules(), dict(calls.kinds)  # undoing the trace empties what grew in it
+        try:
+            arrays = arrays_of(captured, args, options)
+        finally:
+            if captured.undo is not None:
+                captured.undo()
+    held = [arrays[var] for var in captured.graph.inputs]
+    values = evaluate(captured.graph, held)
+    gradients = [*captured.gradients, *by_tape.gradients]
+    return Seen(captured, gradients, values, held, modules, kinds)
+
+
+def from_trace(captured: Capture) -> Seen:
+    """Return a trace without values, for a call whose arguments are gone."""
+    return Seen(captured, list(captured.gradients))
+
+
+class _TracedCalls(ModuleCalls):
+    """Notes how many instructions there were whenever a call of a module began or ended."""
+
+    def __init__(self, modules: list[tuple[str, Any]]) -> None:
+        super().__init__(modules)
+        self._tracer: Tracer | None = None
+        self._changes: list[tuple[int, Path]] = []
+
+    def changed(self) -> None:
+        if isinstance(MODE.observer, Tracer):
+            self._tracer = MODE.observer
+            self._changes.append((len(self._tracer.builder.instrs), self.path))
+
+    def modules(self) -> dict[int, Path]:
+        """Return the calls in which each instruction was applied, by the identity of its origin."""
+        found: dict[int, Path] = {}
+        if self._tracer is None:
+            return found
+        instrs = self._tracer.builder.instrs
+        ends = [at for at, _ in self._changes[1:]] + [len(instrs)]
+        for (begin, path), end in zip(self._changes, ends, strict=True):
+            found.update((id(instr.where), path) for instr in instrs[begin:end])
+        return found

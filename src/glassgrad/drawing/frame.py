@@ -1,0 +1,65 @@
+"""What every page of the library is put into: one HTML file in which nothing but its own program runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="page"><noscript>This page is drawn with JavaScript, which is turned off here.</noscript></div>
+<script type="application/json" id="data">{data}</script>
+<script>{program}</script>
+</body>
+</html>
+"""
+
+
+def framed_page(title: str, data: Mapping[str, Any], program: str, style: str, *, live: bool = False) -> str:
+    """Return a page about data, which must be what JSON can say.
+
+    Nothing in the data can become a part of the page's own text: `<`, `>` and `&` are written as escapes of JSON, and
+    only the page's own program and style may run, by their hashes. Requests to anywhere are forbidden, but for those to
+    the server that a `live` page comes from.
+    """
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"script-src '{_hash(program)}'; style-src '{_hash(style)}'" + ("; connect-src 'self'" if live else "")
+    )
+    return _FRAME.format(
+        policy=policy, title=html.escape(_told(title)), style=style, data=escaped(data), program=program
+    )
+
+
+def _told(name: str) -> str:
+    """Return a name in Unicode: one of a file need not be."""
+    return name.encode(errors="replace").decode()
+
+
+def escaped(data: Any) -> str:
+    """Return data as JSON that can stand in a script element, whatever is in it.
+
+    Example:
+        >>> "<" in escaped({"name": "</script>"})
+        False
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

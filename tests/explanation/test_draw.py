@@ -418,5 +418,5 @@ def test_the_command_writes_svg_and_a_page(tmp_path: Path, capsys: pytest.Captur
     command = ["explain", f"{file}:square", "x=2.0", "w=-3.0", "b=1.0", "--format"]
     assert run([*command, "svg"]) == 0
     assert "= -5" in "".join(well_formed(capsys.readouterr().out).itertext())
-    assert run([*command, "page"]) == 0
-    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert run([*command, "html"]) == 0
+    assert capsys.readouterr().out.startswith("<!doctype html>")

@@ -35,7 +35,8 @@ def test_a_function_is_explained_at_a_point(glassgrad, source):
 
 
 @pytest.mark.parametrize(
-    ("style", "start"), [("markdown", "**Forward of `f`**"), ("latex", r"\paragraph{Forward}"), ("html", "<!doctype html>")]
+    ("style", "start"),
+    [("markdown", "**Forward of `f`**"), ("latex", r"\paragraph{Forward}"), ("html", "<!doctype html>")],
 )
 def test_other_formats(glassgrad, source, style, start):
     result = glassgrad("explain", f"{source}:f", "x=2.0", "y=1", "--format", style)

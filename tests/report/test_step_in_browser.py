@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import glassgrad as gg
@@ -38,7 +39,7 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nodes = [
-        Node("input", name=PLANTED, value=numbers_of([1.0, 2.0])),
+        Node("input", name=PLANTED, value=numbers_of(np.array([1.0, 2.0]))),
         Node(
             "op", PLANTED, PLANTED, PLANTED, (2,), PLANTED, where=PLANTED, source=PLANTED, module=(PLANTED,), root=True
         ),

@@ -60,6 +60,23 @@ def test_one_function_packs_columns_for_all_products():
     assert len(functions(text, "pack_columns_")) == 1
 
 
+def test_powers_of_scalars_are_written_once_for_all_parameters():
+    weights = [gg.ones(size, requires_grad=True) for size in (3, 5, 40)]
+    optimizer = gg.optim.Adam(weights)
+
+    @gg.compile(backend="llvm", threads=1)
+    def step():
+        optimizer.zero_grad()
+        sum((weight * weight).sum() for weight in weights).backward()
+        optimizer.step()
+
+    step()
+    text = step.program.llvm
+    powers = re.findall(r"^define internal double @(gg_power\w*)\(.*\) noinline", text, re.MULTILINE)
+    assert len(powers) == 3  # of both means' rates, and a root
+    assert [len(re.findall(rf"call double @{name}\(", text)) for name in powers] == [3, 3, 3]
+
+
 # --- the trace ------------------------------------------------------------------------------------
 
 

@@ -95,6 +95,12 @@ class Group:
         if axis in self.inner:
             self.inner = self.inner - {axis} | {high, low}
 
+    def divided(self, axis: Axis, inner: int) -> Group:
+        """Return a copy with the axis split."""
+        group = self.copy()
+        group.split(axis, inner)
+        return group
+
     def copy(self) -> Group:
         return replace(
             self,
@@ -316,13 +322,14 @@ def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
     """
     if len(maker.members) + len(reader.members) > _MAX_MEMBERS:
         return None
-    maker, reader = maker.copy(), reader.copy()
     while True:
         try:
             return _merge(fusion, maker, reader)
         except NeedsSplit as request:
-            group = maker if request.axis in maker.extents else reader
-            group.split(request.axis, request.inner)
+            if request.axis in maker.extents:
+                maker = maker.divided(request.axis, request.inner)
+            else:
+                reader = reader.divided(request.axis, request.inner)
 
 
 def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
@@ -432,6 +439,7 @@ def _has_enough_results(maker: Group, reader: Group, names: Mapping[Axis, Axis],
 
 
 def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]) -> Group:
+    maker = maker.copy()  # most attempts to merge end before
     maker.substitute({axis: Index(0, ((name, 1),)) for axis, name in names.items()})
     extents = {names.get(axis, axis): extent for axis, extent in maker.extents.items()}
     return Group(

@@ -1,8 +1,8 @@
 """Our own exp, log, tanh, erf, pow, sin, cos, ... on scalars and vectors: accurate, and without branches.
 
 Each function becomes one small LLVM function for every (element kind, number of lanes) that is used, inlined where
-it is called. Polynomials were fitted in 120-digit arithmetic by weighted least squares on Chebyshev nodes, rounding
-one coefficient after the other and fitting the rest again.
+it is called; on scalars, long ones are called. Polynomials were fitted in 120-digit arithmetic by weighted least
+squares on Chebyshev nodes, rounding one coefficient after the other and fitting the rest again.
 
 `MAX_ULP` states the largest error in units in the last place; the tests measure it on dense, random and edge inputs.
 """
@@ -35,25 +35,36 @@ MAX_ULP: dict[str, tuple[float, float]] = {
     "tan": (3.5, 3.5), "sinh": (3.5, 3.5), "cosh": (3.5, 3.5),
 }  # fmt: skip  # a table
 
+# Routines so long that a call takes no time beside them. Each parameter that Adam updates needs three powers of a
+# scalar; inlined, they were half of the code of a small training step.
+_LONG = {"power"}
+
 
 def math_call(b: Builder, name: str, *args: Value) -> Value:
     """Call one of our routines, defining it in the module on first use."""
     args = tuple(b.level(*args))
     kind, lanes = args[0].kind, args[0].lanes
-    full = f"gg_{name}_{suffix(kind, lanes)}"
+    called = lanes == 1 and name in _LONG
+    # A called function is one for each set of constants, as inlining would make it: the logarithm of a constant base
+    # is then computed by LLVM.
+    fixed = [called and not arg.text.startswith("%") for arg in args]
+    full = "_".join(
+        [f"gg_{name}_{suffix(kind, lanes)}", *(f"{n}_{arg.text}" for n, arg in enumerate(args) if fixed[n])]
+    )
     definitions = b.function.module.definitions
+    params = [arg if fixed[n] else Value(f"%x{n}", arg.kind, arg.lanes) for n, arg in enumerate(args)]
+    free = [param for param, known in zip(params, fixed, strict=True) if not known]
     if full not in definitions:
-        definitions[full] = _definition(b, name, full, args)
-    typed = ", ".join(arg.typed for arg in args)
+        definitions[full] = _definition(b, name, full, params, free, "noinline" if called else "alwaysinline")
+    typed = ", ".join(arg.typed for arg, known in zip(args, fixed, strict=True) if not known)
     return b.define(f"call {args[0].type} @{full}({typed})", kind, lanes)
 
 
-def _definition(b: Builder, name: str, full: str, args: tuple[Value, ...]) -> str:
+def _definition(b: Builder, name: str, full: str, params: list[Value], free: list[Value], how: str) -> str:
     # No fast-math flags inside: the order of operations is what makes these accurate.
     inner = Builder(Function(b.function.module), flags="")
-    params = [Value(f"%x{number}", arg.kind, arg.lanes) for number, arg in enumerate(args)]
     result = ROUTINES[name](inner, *params)
     inner.raw(f"ret {result.typed}")
-    head = ", ".join(param.typed for param in params)
+    head = ", ".join(param.typed for param in free)
     body = "\n".join(["entry:", *inner.lines])
-    return f"define internal {result.type} @{full}({head}) alwaysinline #0 {{\n{body}\n}}\n"
+    return f"define internal {result.type} @{full}({head}) {how} #0 {{\n{body}\n}}\n"

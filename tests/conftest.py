@@ -71,6 +71,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+_MANY = 100_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_objects_to_search() -> None:
+    """Take out, too, what earlier tests left for good: libraries that they imported, and caches."""
+    if len(gc.get_objects(generation=2)) > _MANY:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _same_state() -> Iterator[None]:
     """Start every test from the same random state and floating-point warnings, whatever ran before on its worker."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from glassgrad.cli import run
+from glassgrad.tasks import runner
 
 WORDS = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa sven tina"
 
@@ -35,6 +36,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").write_text(words, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture
+def real_pictures() -> None:
+    """To be asked for where the picture at the end of a run is part of what is tested."""
+
+
+@pytest.fixture(autouse=True)
+def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out drawing the loss, which takes longer than training in most of these tests."""
+    if "real_pictures" not in request.fixturenames:
+        monkeypatch.setattr(runner, "draw_loss", lambda _metrics, picture, *_rest: picture.write_bytes(b""))
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ def write_mnist(folder: Path, counts: dict[str, int]) -> None:
             (folder / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(header + array.tobytes()))
 
 
+@pytest.mark.usefixtures("real_pictures")
 def test_digits_from_beginning_to_end_and_again(folder: Path, glassgrad: Call) -> None:
     result = glassgrad("train", "digits", "--epochs", "3", "--engine", "eager", "--hidden", "32")
     assert (result.code, result.err) == (0, "")

@@ -24,7 +24,7 @@ from glassgrad.train.kept.metrics import read_metrics
 Call = Callable[..., Any]
 QUICK = ("--data", "words.txt", "--hidden", "8", "--embedding", "3")
 # The eager engine, which takes long enough to be interrupted in the middle.
-LONG = (*QUICK, "--engine", "eager", "--steps", "6000", "--eval-every", "2000", "--run-dir")
+LONG = (*QUICK, "--engine", "eager", "--steps", "4000", "--eval-every", "1000", "--run-dir")
 
 
 def weights(run: Path) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert records[0] == records[1]
 
 
+@pytest.mark.usefixtures("real_pictures")
 def test_a_run_from_beginning_to_end(folder: Path, glassgrad: Call) -> None:
     result = glassgrad("train", "names", *QUICK, "--steps", "300", "--eval-every", "100", "--log-every", "50")
     assert (result.code, result.err) == (0, "")
@@ -193,7 +194,7 @@ def test_ctrl_c_and_sigterm_save_and_a_resumed_run_is_as_never_stopped(
     _, err = first.communicate(timeout=30)
     assert first.returncode == 130
     stopped = re.fullmatch(
-        r"interrupted: stopped after step ([\d,]+) of 6,000 and saved it\n"
+        r"interrupted: stopped after step ([\d,]+) of 4,000 and saved it\n"
         r"go on with: glassgrad train names --resume run\n",
         err,
     )
@@ -283,7 +284,7 @@ def test_in_a_terminal_the_display_is_live(folder: Path, process: Call) -> None:
     os.close(outer)
     assert started.wait(timeout=30) == 0
     text = shown.decode()
-    assert len(re.findall(r"step +[\d,]+ / 6,000", text)) > 3
+    assert len(re.findall(r"step +[\d,]+ / 4,000", text)) > 3
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
     assert "validation loss" in text
     assert "100%" in text

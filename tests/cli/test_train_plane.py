@@ -13,6 +13,7 @@ import pytest
 Call = Callable[..., Any]
 
 
+@pytest.mark.usefixtures("real_pictures")
 @pytest.mark.parametrize("task", ["xor", "moons"])
 def test_points_from_beginning_to_end(folder: Path, glassgrad: Call, task: str) -> None:
     result = glassgrad("train", task, "--engine", "manual")

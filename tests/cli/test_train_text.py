@@ -31,6 +31,7 @@ def trained(text: str, folder: Path, glassgrad: Call) -> Path:
     return folder / "run"
 
 
+@pytest.mark.usefixtures("real_pictures")
 def test_a_text_from_beginning_to_end(text: str, folder: Path, glassgrad: Call) -> None:
     result = glassgrad("train", "text", "--data", "text.txt", *QUICK, "--rate", "0.01")
     assert (result.code, result.err) == (0, "")

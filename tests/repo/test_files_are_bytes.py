@@ -20,6 +20,7 @@ NO_CONTENT = {
     ("__init__.py", "os.devnull"),
     ("private.py", "path"),
 }
+NAMES = {"open", "fdopen", "read_text", "write_text", "TextIOWrapper", "NamedTemporaryFile"}
 
 
 def calls(text: str) -> Iterator[tuple[str, ast.Call]]:
@@ -28,12 +29,14 @@ def calls(text: str) -> Iterator[tuple[str, ast.Call]]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name not in NAMES:
+            continue
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if name in {"read_text", "write_text"} and not owner:
             continue  # a function of that name, no method of a path
         if name == "open" and owner == "os":
             yield "os.open", node
-        elif name in {"open", "fdopen", "read_text", "write_text", "TextIOWrapper", "NamedTemporaryFile"}:
+        else:
             yield name, node
 
 

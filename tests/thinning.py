@@ -7,22 +7,29 @@ first one always; the others are marked `slow`. What finds most mistakes a secon
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 # File under tests/, with or without a test's name: of how many cases one stays.
 ONE_OF: dict[str, int] = {
     "compile/front/test_labels_compiled.py::test_wrong_labels_of_every_dtype_change_nothing": 6,
+    "compile/front/test_labels_compiled.py::test_wrong_labels_change_nothing": 3,
     "compile/front/test_registry_compiled.py::test_backward": 4,
     "compile/front/test_registry_compiled.py::test_forward": 4,
     "compile/front/test_state_table.py::test_state_that_a_step_changes": 6,
+    "compile/front/test_views_of_constants.py::test_views_of_new_tensors_see_every_write": 3,
     "compile/front/test_training_steps.py::test_twenty_steps_are_those_of_eager_mode": 2,
     "compile/llvm/test_registry_native.py::test_no_call_of_the_host_is_silent": 6,
-    "compile/llvm/test_registry_native.py::test_samples": 2,
+    "compile/llvm/test_registry_native.py::test_samples": 3,
     "compile/source/test_numbers_without_dimensions.py::test_a_number_can_be_written_to": 4,
     "compile/source/test_printed_brackets.py::test_brackets_are_where_they_must_be": 3,
     "func/test_nesting_against_torch.py::test_nested_transforms_agree_with_torch": 4,
-    "func/test_registry_transforms.py": 2,
+    "func/test_registry_transforms.py": 3,
+    "func/test_registry_transforms.py::test_derivatives_inside_vmap_agree_with_a_loop": 6,
     "func/test_writes_inside.py::test_the_numbers_are_those_of_the_twin": 4,
     "nn/test_layers_against_torch.py::test_compiled_agrees_with_eager": 6,
     "nn/test_layers_everywhere.py::test_native_code_agrees_with_eager": 6,
@@ -38,6 +45,22 @@ ONE_OF: dict[str, int] = {
     "optim/test_optimizers_against_torch.py::test_compiled_steps_agree_with_eager_ones_and_do_not_retrace": 3,
     "optim/test_options_compiled.py::test_a_changed_option_counts_from_the_next_call_on": 8,
 }
+
+
+def covering(*axes: Sequence[Any]) -> list[Any]:
+    """Return all combinations of parameters; those that stay in the suite have each value of each axis at least once.
+
+    They are as many as the longest axis is long; the others are marked `slow`.
+    """
+    kept = {tuple(number % len(axis) for axis in axes) for number in range(max(map(len, axes)))}
+    combinations = itertools.product(*map(enumerate, axes))
+    return [
+        pytest.param(
+            *(value for _, value in chosen),
+            marks=() if tuple(place for place, _ in chosen) in kept else pytest.mark.slow,
+        )
+        for chosen in combinations
+    ]
 
 
 def divisor(where: str) -> int:

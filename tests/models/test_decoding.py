@@ -12,6 +12,7 @@ import glassgrad as gg
 from glassgrad.data.generate import Sampling, WindowDecoder, generate_tokens
 from glassgrad.models import GPT, CharRNN
 from glassgrad.models.gpt import first_seen
+from tests.thinning import covering
 
 TOKENS = 11
 SHARES = np.array([0.05, 0.4, 0.1, 0.3, 0.15])
@@ -106,8 +107,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, top_k=4), Sampling(0.0)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "sampling"), covering(list(MODELS), [Sampling(), Sampling(0.8, top_k=4), Sampling(0.0)]), ids=str
+)
 def test_what_is_kept_changes_nothing(name: str, sampling: Sampling) -> None:
     make, context = MODELS[name]
     model = make()

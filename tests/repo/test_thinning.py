@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.thinning import ONE_OF, divisor, left_out
+from tests.thinning import ONE_OF, covering, divisor, left_out
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -30,3 +30,13 @@ def test_every_op_keeps_its_first_case_and_every_second_one_after_it() -> None:
     items = [item(test, op, number) for op in ("exp", "dot") for number in range(4)]
     assert [one.nodeid.split("[")[1] for one in left_out(items)] == ["exp-1]", "exp-3]", "dot-1]", "dot-3]"]
     assert left_out([item("ops/test_other.py::test_other", "exp", number) for number in range(4)]) == []
+
+
+def test_what_stays_of_a_product_has_each_value_of_each_axis() -> None:
+    axes = ("abcde", (1, 2), (None, True, 0.5))
+    combinations = covering(*axes)
+    assert len({one.values for one in combinations}) == 30
+    kept = [one.values for one in combinations if not one.marks]
+    assert len(kept) == 5
+    for number, axis in enumerate(axes):
+        assert {values[number] for values in kept} == set(axis)

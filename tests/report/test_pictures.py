@@ -12,6 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.doctor import MonitorData
+from tests.thinning import covering
 
 F = gg.nn.functional
 PLOTS = ("plot_gradient_flow", "plot_gradient_histograms", "plot_total_norm", "plot_activations")
@@ -53,8 +54,7 @@ def overlapping(figure: Any, texts: list[Any]) -> list[tuple[str, str]]:
     return [(a[0], b[0]) for a, b in itertools.pairwise(boxes) if a[1].overlaps(b[1])]
 
 
-@pytest.mark.parametrize("depth", [2, 60])
-@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize(("name", "depth"), covering(PLOTS, [60, 2]))
 def test_every_picture_is_drawn_for_flat_and_for_deep_nets(
     name: str, depth: int, records: dict[int, Any], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from glassgrad.tasks.text import TEXT, TextTask
 from glassgrad.train.config import command_line
 from glassgrad.train.learner import measure
 from tests.tasks.stopping import check_stopping
+from tests.thinning import covering
 
 NAMES_TEXT = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES_TEXT.split()), "test")
@@ -108,16 +109,15 @@ def test_points_by_hand_are_the_same(make: Make) -> None:
 @pytest.mark.parametrize("make", WITH_DROPOUT, indirect=True)
 def test_dropout_makes_a_difference_and_begins_with_the_seed(make: Make) -> None:
     engines = ("eager", "eager", "compiled")
-    runs = [losses(make(engine=engine, dropout=0.5), 0, 6) for engine in engines]
+    runs = [losses(make(engine=engine, dropout=0.3), 0, 6) for engine in engines]
     assert runs[0] == runs[1]
     np.testing.assert_allclose(runs[2], runs[0], atol=1e-4)
     assert losses(make(engine="eager", dropout=0.0), 0, 6) != runs[0]
 
 
-@pytest.mark.parametrize("engine", ["eager", "compiled"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "engine"), covering(MODELS, ("eager", "compiled")))
 def test_a_run_that_was_stopped_ends_bit_for_bit_like_one_that_was_not(
-    engine: str, name: str, text_file: Path, tmp_path: Path
+    name: str, engine: str, text_file: Path, tmp_path: Path
 ) -> None:
     make = text(text_file) if name == "text" else plane(KINDS[name]) if name in KINDS else names(name)
     options = {"dropout": 0.3} if name in WITH_DROPOUT else {}

@@ -22,6 +22,7 @@ from glassgrad import nn, optim
 from glassgrad.errors import InputError, RunError
 from glassgrad.train import Callback, RunState, load_weights, read_metrics
 from glassgrad.utils.data import DataLoader
+from tests.thinning import covering
 
 from .fitting import assert_same, data, loader, net, stored, timeless, trainer, weights
 
@@ -67,8 +68,11 @@ LOADERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", LOADERS)
-@pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["plain", "everything"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    covering(list(LOADERS), [{}, EVERYTHING]),
+    ids=lambda one: one if isinstance(one, str) else "everything" if one else "plain",
+)
 def test_stopped_anywhere_and_resumed_is_as_never_stopped(kind: str, options: dict[str, Any], tmp_path: Path) -> None:
     def made(name: str) -> Any:
         random.seed(3)

@@ -34,7 +34,7 @@ def findings(backend, start, count):
     return found
 
 
-@pytest.mark.parametrize("start", [0, 1000])
+@pytest.mark.parametrize("start", [0, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 def test_programs_over_hostile_shapes(backend, start):
     assert findings(backend, start, 60) == []

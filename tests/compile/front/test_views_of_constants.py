@@ -13,6 +13,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.compile.front import memory
 from glassgrad.errors import CompileWarning
+from tests.thinning import covering
 
 BACKENDS = ("llvm", "numpy")
 # Each turns a tensor of at least one dimension into a view of it, or returns what it was given where it does not fit.
@@ -148,10 +149,12 @@ def _complex_parts(x: Any) -> Any:
     return [gg.view_as_real(b + 1)]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    "function",
-    [_gradient, _leaf_under_no_grad, _expanded, _integers, _diagonal, _array_seen_late, _empty_view, _returned],
+    ("function", "backend"),
+    covering(
+        [_gradient, _leaf_under_no_grad, _expanded, _integers, _diagonal, _array_seen_late, _empty_view, _returned],
+        BACKENDS,
+    ),
 )
 def test_a_write_reaches_what_shares_the_memory(function: Callable[[Any], Any], backend: str) -> None:
     assert not agree(function, backend).refusals

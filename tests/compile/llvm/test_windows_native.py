@@ -7,6 +7,7 @@ import pytest
 
 from glassgrad.ops.core import REGISTRY
 from tests.compile.graphs import Builder, agree, interpret, lower
+from tests.thinning import covering
 
 # x, w, parameters
 CONVOLUTIONS = {
@@ -40,8 +41,7 @@ def run(op, arrays, params, threads, dtype):
     return step
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize(("name", "dtype"), covering(list(CONVOLUTIONS), [np.float32, np.float64]))
 def test_convolution_and_its_transposes(name, dtype):
     x_shape, w_shape, given = CONVOLUTIONS[name]
     params = {**DEFAULTS, **given}

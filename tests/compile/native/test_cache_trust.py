@@ -277,15 +277,16 @@ STRANGE = [
 ]  # fmt: skip  # a table
 
 
-def test_crafted_headers_are_damaged_or_harmless(place):
+@pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.slow)])
+def test_crafted_headers_are_damaged_or_harmless(place, seed):
     """A header of another shape never ends in an error; with its checksum mended it is taken out and made anew."""
     given = list(steps())[1]
     lower(given, threads=1)
     (path,) = [one for one in place.iterdir() if cache._unpacked(one.stem, one.read_bytes())[0]]
     header, code = cache._unpacked(path.stem, path.read_bytes())
-    draw = random.Random(7)
+    draw = random.Random(seed)
     taken = 0
-    for _ in range(400):
+    for _ in range(200):
         changed = crafted(header, draw, STRANGE, 0.7)
         spoilt = cache._packed(path.stem, changed, code)
         path.write_bytes(spoilt)
@@ -295,7 +296,7 @@ def test_crafted_headers_are_damaged_or_harmless(place):
             assert np.size(changed["sizes"]) == 4
             assert len(changed["inputs"]) == len(given.inputs)
             assert sorted(changed["slots"]) == list(range(len(header["slots"])))
-    assert taken < 120
+    assert taken < 60
 
 
 def _body(text, code=b"code"):

@@ -297,8 +297,9 @@ def test_steps_share_the_pool():
     assert not failures
 
 
-def test_steps_come_and_go():
-    for turn in range(30):
+@pytest.mark.parametrize("turns", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_steps_come_and_go(turns):
+    for turn in range(turns):
         b = Builder()
         x = b.input(2000, 16)
         step = lower(b.build((x * (turn + 1)).tanh()), threads=2)

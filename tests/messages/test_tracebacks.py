@@ -112,3 +112,11 @@ def test_pytest_is_told_of_the_modules_that_are_loaded(monkeypatch: pytest.Monke
     finally:
         for name in [name for name in sys.modules if name.startswith("glassgrad.")]:
             getattr(sys.modules[name], "__dict__", {}).pop("__tracebackhide__", None)
+
+
+def test_an_error_that_is_its_own_cause_is_shown():
+    first, second = ValueError("first"), ValueError("second")
+    with pytest.raises(ValueError, match="first") as caught:
+        raise first from second
+    second.__cause__ = first
+    assert files(caught.value) == ["test_an_error_that_is_its_own_cause_is_shown"]

@@ -68,3 +68,9 @@ def test_the_rest() -> None:
 def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"])
+def test_nothing_is_drawn_for_an_empty_tensor(name: str) -> None:
+    assert getattr(init, name)(gg.empty(0, 0)).shape == (0, 0)
+    assert gg.nn.Linear(0, 2)(gg.zeros(3, 0)).shape == (3, 2)

@@ -103,3 +103,34 @@ def test_batch_norms_of_several_processes() -> None:
     alone = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(4))
     assert repr(alone) == repr(torch.nn.SyncBatchNorm(4))
     assert alone(gg.ones(2, 4, 3, 3)).shape == (2, 4, 3, 3)
+
+
+@pytest.mark.parametrize("name", ["LazyConv2d", "LazyConvTranspose2d"])
+@pytest.mark.parametrize("shape", [(2, 8, 8), (8, 8, 8)])
+def test_one_example_without_a_batch_has_its_channels_in_front(name: str, shape: tuple[int, ...]) -> None:
+    ours, theirs = getattr(nn, name)(4, 3), getattr(torch.nn, name)(4, 3)
+    assert tuple(ours(gg.ones(*shape)).shape) == tuple(theirs(torch.ones(shape)).shape)
+    assert ours.in_channels == theirs.in_channels == shape[0]
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.LazyConv2d(4, 3), (2,)),
+        (nn.LazyConv1d(4, 3), (1, 2, 3, 4)),
+        (nn.LazyLinear(4), ()),
+        (nn.LazyBatchNorm1d(), (2,)),
+    ],
+)
+def test_an_input_that_has_no_such_dimension_is_refused(layer: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(errors.ArgumentError, match=rf"Lazy\w+: input='a tensor of {len(shape)} dimensions'"):
+        layer(gg.zeros(*shape))
+    assert layer.has_uninitialized_params()
+
+
+def test_a_count_that_does_not_fit_is_not_learnt() -> None:
+    layer = nn.LazyConv2d(6, 3, groups=3)
+    with pytest.raises(errors.ArgumentError, match="in_channels=2"):
+        layer(gg.zeros(1, 2, 8, 8))
+    assert layer.has_uninitialized_params()
+    assert layer(gg.zeros(1, 3, 8, 8)).shape == (1, 6, 6, 6)

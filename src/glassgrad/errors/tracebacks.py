@@ -77,22 +77,36 @@ def shortened(error: BaseException) -> TracebackType | None:
 
     An error that the library did not mean to raise is shown whole.
     """
+    result = error.__traceback__
+    one: BaseException | None = error
+    seen: set[int] = set()  # `raise error from error` is its own cause
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        trace, chained = _cut(one)
+        if one is error:
+            result = trace
+        else:
+            one.__traceback__ = trace
+        one = chained
+    return result
+
+
+def _cut(error: BaseException) -> tuple[TracebackType | None, BaseException | None]:
+    """Return what to show of one error's traceback, and the next error of the chain if that is to be cut as well."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     meant: bool = getattr(error, "_meant", False)
     if last is None or (not meant and is_ours(last.tb_frame.f_code.co_filename)):
-        return error.__traceback__
+        return error.__traceback__, None
     result = trimmed(error.__traceback__)
     if result is None:
-        return error.__traceback__
+        return error.__traceback__, None
     chained = error.__cause__ if error.__suppress_context__ else error.__context__
-    if chained is not None:
-        if meant and trimmed(chained.__traceback__) is None:
-            error.__cause__, error.__suppress_context__ = None, True
-        else:
-            chained.__traceback__ = shortened(chained)
-    return result
+    if chained is not None and meant and trimmed(chained.__traceback__) is None:
+        error.__cause__, error.__suppress_context__ = None, True
+        return result, None
+    return result, chained
 
 
 def _in_scripts() -> None:

@@ -140,7 +140,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
         >>> bool((gg.nn.init.xavier_uniform_(gg.empty(3, 3)).abs() <= 1).all())
         True
     """
-    bound = gain * math.sqrt(6 / sum(fans(tensor)))
+    bound = gain * math.sqrt(6 / (sum(fans(tensor)) or 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -152,14 +152,14 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
         >>> round(gg.nn.init.xavier_normal_(gg.empty(100, 100)).std().item(), 1)
         0.1
     """
-    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
+    return normal_(tensor, 0, gain * math.sqrt(2 / (sum(fans(tensor)) or 1)), generator)
 
 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise bad_option("kaiming", "mode", mode, "'fan_in' or 'fan_out'")
     fan = fans(tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan or 1)  # an empty tensor has nothing to draw
 
 
 def kaiming_uniform_(

@@ -15,6 +15,7 @@ from glassgrad.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTrans
 from glassgrad.nn.linear import Linear
 from glassgrad.nn.module import Module
 from glassgrad.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from glassgrad.ops.core import bad_option
 
 
 class _Lazy(Module):
@@ -35,13 +36,27 @@ class _Lazy(Module):
         """Return the shape of a parameter now that the count is known."""
         raise NotImplementedError
 
+    def _axis(self, ndim: int) -> int:
+        """Return the dimension of the input that is counted. Raises `ArgumentError` for too few or too many."""
+        if ndim < 2:
+            raise self._refusal(ndim, "at least 2")
+        return 1
+
+    def _refusal(self, ndim: int, expected: str) -> Exception:
+        return bad_option(type(self).__name__, "input", f"a tensor of {ndim} dimensions", expected)
+
     def initialize_parameters(self, input: Any) -> None:
         """Take the count from an input, and draw the parameters."""
-        setattr(self, self.counts, int(input.shape[-1 if self.counts == "in_features" else 1]))
-        for name in ("weight", "bias", "running_mean", "running_var"):
-            tensor = getattr(self, name, None)
-            if tensor is not None:
-                tensor.array = np.zeros(self._shape(name), tensor.dtype)
+        tensors = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
+        setattr(self, self.counts, int(input.shape[self._axis(len(input.shape))]))
+        try:
+            shapes = {name: self._shape(name) for name, tensor in tensors.items() if tensor is not None}
+        except errors.GlassgradError:
+            setattr(self, self.counts, 0)  # the next input may fit
+            raise
+        for name, shape in shapes.items():
+            tensor: Any = tensors[name]
+            tensor.array = np.zeros(shape, tensor.dtype)
         self.__class__ = type(self).__bases__[-1]
         self.reset_parameters()
 
@@ -67,6 +82,11 @@ class LazyLinear(_Lazy, Linear):
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, out_features, bias, device, dtype)
 
+    def _axis(self, ndim: int) -> int:
+        if ndim < 1:
+            raise self._refusal(ndim, "at least 1")
+        return ndim - 1
+
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.out_features, self.in_features) if name == "weight" else (self.out_features,)
 
@@ -90,6 +110,11 @@ class _LazyConv(_Lazy):
         super().__init__(  # type: ignore[call-arg]  # of the layer it is
             0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
+
+    def _axis(self, ndim: int) -> int:
+        if ndim not in {self.dims + 1, self.dims + 2}:
+            raise self._refusal(ndim, f"{self.dims + 2}, or {self.dims + 1} for one example")
+        return ndim - self.dims - 1
 
     def _shape(self, name: str) -> tuple[int, ...]:
         if name == "bias":

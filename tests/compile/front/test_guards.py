@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import array
 import types
 
 import numpy as np
@@ -410,3 +411,24 @@ def test_equal_numbers_of_other_types_are_not_the_same():
     for now, before in [(1, True), (1.0, 1), (0.0, False), ((1, 2), (1, 2.0)), ("a", b"a"), (1, gg.tensor(1))]:
         assert not edges.same(now, before)
         assert not edges.same(before, now)
+
+
+def test_the_order_of_a_dictionary_of_text_is_noticed():
+    words = {str(at): "a" for at in range(100)}
+    function = compiled(lambda x: x * [*words].index("5"))
+    assert function(gg.ones(1)).item() == 5
+    words["5"] = words.pop("5")
+    assert function(gg.ones(1)).item() == 99
+    assert function.traces == 2
+
+
+@pytest.mark.parametrize("numbers", [bytearray(b"\1\2"), array.array("d", [1.0, 2.0])], ids=type)
+def test_bytes_and_arrays_of_python_s_are_noticed(numbers):
+    function = compiled(lambda x: x * (numbers[0] + len(numbers)))
+    assert function(gg.ones(1)).item() == 3
+    numbers[0] = 5
+    assert function(gg.ones(1)).item() == 7
+    numbers.append(9)
+    assert function(gg.ones(1)).item() == 8
+    assert function(gg.ones(1)).item() == 8
+    assert function.traces == 3

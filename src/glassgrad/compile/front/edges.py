@@ -19,7 +19,7 @@ class Edge(NamedTuple):
 
     Kinds: cell, item, attribute, context (a context variable); absent (an entry that is not there), length (`key`
     holds a dictionary's keys), keys (of a dictionary, in their order), content (all constants of a container), bytes
-    (the numbers of an array).
+    (the numbers of an array of NumPy's or Python's).
     """
 
     path: str
@@ -104,9 +104,8 @@ def same_content(now: Any, before: Any) -> bool:
 
 
 def is_text(container: Any) -> bool:
-    """Tell whether a container holds text alone, which is equal to nothing else."""
-    values = container.values() if isinstance(container, dict) else ()
-    return {*map(type, container), *map(type, values)} <= {str}
+    """Tell whether == suffices for a container: one of text alone, which has an order of its own or none."""
+    return not isinstance(container, dict) and {*map(type, container)} <= {str}
 
 
 def _told_apart(value: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ check before each call.
 from __future__ import annotations
 
 import argparse
+import array
 import contextvars
 import enum
 import functools
@@ -186,6 +187,9 @@ class _Walk:
         self.found.arrays.append((path, value))
         if id(value) in self.inside:
             self.found.tables.add(id(value))
+
+    def numbers(self, path: str, value: Any) -> None:
+        self.note(path, "bytes", value, None, value.tobytes())
 
     def nothing(self, path: str, value: Any) -> None:
         """An object that neither is state nor leads to any."""
@@ -461,6 +465,8 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
     ((Generator, np.random.Generator, np.random.RandomState, random.Random), _Walk.stream),
     (contextvars.ContextVar, _context),
     (dict, _Walk.mapping),
+    (bytearray, _Walk.as_a_whole),
+    (array.array, _Walk.numbers),
     ((list, tuple, set, frozenset, deque), _Walk.sequence),
 )
 

@@ -25,6 +25,11 @@ RUN = "run.json"
 _MOST = 100
 """Sessions that are kept: the first, and the last ones."""
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# What entries of a session are; others come from no session of ours.
+_KINDS: dict[str, type] = {
+    "began": str, "until": str, "ended": str, "reason": str, "from_step": int, "step": int, "command": list,
+    "versions": dict, "machine": dict, "variables": dict,
+}  # fmt: skip  # a table
 
 
 @contextlib.contextmanager
@@ -65,10 +70,11 @@ def read_sessions(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict) or not isinstance(found.get("sessions", []), list):
         return {}
-    found["sessions"] = [one for one in found.get("sessions", []) if isinstance(one, dict)]
-    for one in found["sessions"]:
-        if not isinstance(one.get("command"), list):
-            one["command"] = []
+    found["sessions"] = [
+        {key: value for key, value in one.items() if isinstance(value, _KINDS.get(key, object))}
+        for one in found.get("sessions", [])
+        if isinstance(one, dict)
+    ]
     return found
 
 

@@ -13,6 +13,7 @@ from glassgrad.data.batches import EpochBatches, RandomBatches
 from glassgrad.data.idx import read_idx
 from glassgrad.data.images import ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples, NamesData, split_words
+from glassgrad.data.ready import digits, mnist
 from glassgrad.data.tokenizer import CharTokenizer
 from glassgrad.data.words import WordList, read_words, shipped_words
 from glassgrad.errors.missing import lister
@@ -25,6 +26,8 @@ __all__ = [
     "NamesData",
     "RandomBatches",
     "WordList",
+    "digits",
+    "mnist",
     "read_idx",
     "read_mnist",
     "read_words",

@@ -41,6 +41,10 @@ class Examples:
     def __len__(self) -> int:
         return int(self.targets.shape[0])
 
+    def __getitem__(self, place: int) -> tuple[Array, Array]:
+        """Return one example, so that a `DataLoader` takes the whole as a data set."""
+        return self.inputs[place], self.targets[place]
+
 
 @dataclass(frozen=True)
 class NamesData:

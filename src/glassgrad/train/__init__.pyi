@@ -11,6 +11,7 @@ from glassgrad.train.kept.metrics import read_metrics as read_metrics
 from glassgrad.train.kept.randomness import RandomState as RandomState
 from glassgrad.train.kept.rundir import RunDirectory as RunDirectory
 from glassgrad.train.kept.weights import load_weights as load_weights
+from glassgrad.train.logger import Logger as Logger
 from glassgrad.train.loop import Loop as Loop
 from glassgrad.train.meters import AverageMeter as AverageMeter
 from glassgrad.train.meters import accuracy as accuracy

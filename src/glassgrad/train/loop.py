@@ -21,7 +21,7 @@ from glassgrad.data.atomic import write_atomically
 from glassgrad.train.callbacks import Callback, Callbacks, RunState
 from glassgrad.train.kept import rundir
 from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
-from glassgrad.train.kept.metrics import Logger, MetricsLog, drop_after, read_metrics
+from glassgrad.train.kept.metrics import MetricsLog, RecordLog, drop_after, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.sessions import session
 from glassgrad.train.show.display import Display
@@ -141,7 +141,7 @@ class Loop:
         run: RunDirectory | None,
         display: Display,
         stop: StopSignals,
-        loggers: Sequence[Logger] = (),
+        loggers: Sequence[RecordLog] = (),
         until: int | None = None,
     ) -> bool:
         """Train until the last step, the step `until`, or a request to stop.
@@ -224,7 +224,7 @@ class _Running:
         run: RunDirectory | None,
         display: Display,
         stop: StopSignals,
-        loggers: Sequence[Logger],
+        loggers: Sequence[RecordLog],
         last: int,
     ) -> None:
         self.loop = loop

@@ -25,7 +25,7 @@ from glassgrad.train.engine_learner import AsArrays, EngineLearner, StepOptions,
 from glassgrad.train.feed import LoaderFeed, parts_of
 from glassgrad.train.kept import loggers, rundir
 from glassgrad.train.kept.checkpoint import Stateful
-from glassgrad.train.kept.metrics import Logger, read_metrics
+from glassgrad.train.kept.metrics import RecordLog, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
 from glassgrad.train.loop import Loop, tags_of
@@ -120,7 +120,7 @@ class Trainer(Task):
         callbacks: Sequence[Callback] = (),
         *,
         metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
-        more_loggers: Sequence[Logger] = (),
+        more_loggers: Sequence[RecordLog] = (),
     ) -> None:
         _check_kinds(model, optimizer, loss_fn, scheduler)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler

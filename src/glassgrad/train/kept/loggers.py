@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +167,12 @@ class Records:
 KNOWN = ("jsonl", "csv", "tensorboard", "wandb")
 
 
-def wanted(log_to: str) -> list[str]:
+def wanted(log_to: str, known: Sequence[str] = KNOWN) -> list[str]:
     """Return the names in `log_to`. Raises `errors.InputError` for one that is not known."""
     names = [name.strip() for name in log_to.split(",") if name.strip()]
     for name in names:
-        if name not in KNOWN:
-            raise errors.LOGGER_UNKNOWN(given=name, known=", ".join(KNOWN), nearest=nearest(name, KNOWN))
+        if name not in known:
+            raise errors.LOGGER_UNKNOWN(given=name, known=", ".join(known), nearest=nearest(name, known))
     return names
 
 

@@ -17,7 +17,7 @@ from glassgrad.data.atomic import BINARY, write_all, write_atomically
 _DIGITS = 19
 
 
-class Logger(Protocol):
+class RecordLog(Protocol):
     """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
 
     def write(self, **record: Any) -> None:

@@ -16,21 +16,21 @@ class _Numbered(Module):
 
     holds: tuple[type[Any], ...] = (Module,)
 
-    def _named(self) -> list[tuple[str, Any]]:
-        """Return names and entries; None is an entry too: a place that is left empty."""
+    def _named(self) -> dict[str, Any]:
+        """Return the entries by name; None is an entry too: a place that is left empty."""
         holds = self.holds
-        return [
-            (name, value)
+        return {
+            name: value
             for name, value in self.__dict__.items()
             if isinstance(value, holds) or (value is None and name.isdigit())
-        ]
+        }
 
     def _entries(self) -> list[Any]:
-        return [value for _, value in self._named()]
+        return list(self._named().values())
 
     def _replace(self, entries: Iterable[Any]) -> None:
         """Hold these entries instead."""
-        for name, _ in self._named():
+        for name in self._named():
             del self.__dict__[name]
         for position, entry in enumerate(entries):
             self._put(str(position), entry)
@@ -122,13 +122,13 @@ class Sequential(_Numbered):
             self._put(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        for module in self._entries():
+        for module in self._named().values():
             input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):  # names stay
-            return Sequential(OrderedDict(self._named()[index]))
+            return Sequential(OrderedDict(list(self._named().items())[index]))
         return super().__getitem__(index)
 
     @classmethod
@@ -139,7 +139,7 @@ class Sequential(_Numbered):
         if isinstance(index, slice):
             super().__setitem__(index, entry)
             return
-        self._put(self._named()[self._place(index)][0], entry)
+        self._put(list(self._named())[self._place(index)], entry)
 
 
 class ModuleList(_Numbered):

@@ -58,7 +58,7 @@ def cross_entropy(
         and reduce is None
         and reduction == "mean"
         and len(shape := input.shape) == 2
-        and target.shape == (shape[0],)
+        and target.shape == tuple(shape)[:1]
     ):
         # The usual case, straight to its primitive: the questions below cost a few microseconds.
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)

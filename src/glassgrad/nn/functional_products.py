@@ -11,7 +11,7 @@ from glassgrad.engine.mode import no_grad
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.complex_input import guard_all, takes_complex
+from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.index import embedding as _rows
@@ -39,6 +39,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     return y if bias is None else y + bias
 
 
+@refuses_complex
 def embedding(
     input: Array,
     weight: Array,
@@ -63,6 +64,8 @@ def embedding(
         IndexRangeError: an index is not in the table.
         KindError: indices that are no integers.
     """
+    if weight.dtype.kind == "c":
+        refuse_complex("embedding", (weight,))
     if input.dtype.kind not in "iu":
         raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
     if len(weight.shape) != 2:

@@ -97,14 +97,14 @@ def _fused_in_single(
 
     @functools.wraps(forward)
     def in_single(xp: Any, x: Array, *parts: Array, **params: Any) -> tuple[Any, Any]:
-        if x.dtype != _HALF:
+        if x.dtype.char != "e":
             return forward(xp, x, *parts, **params)  # type: ignore[no-any-return]  # as fused primitives do
         found, residuals = forward(xp, *map(_single, (x, *parts)), **params)
         return _rounded(found, x, parts), residuals
 
     @functools.wraps(joint_vjp)
     def vjp_in_single(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, **params: Any) -> Any:
-        if x.dtype != _HALF:
+        if x.dtype.char != "e":
             return joint_vjp(g, needs, residuals, x, *parts, **params)
         found = joint_vjp(_single(g), needs, residuals, *map(_single, (x, *parts)), **params)
         return tuple(c if c is None else astype(c, to.dtype) for c, to in zip(found, (x, *parts), strict=True))

@@ -269,6 +269,7 @@ def _wrapped(index: Array, size: int) -> Array:
 
 def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Array:
     """Add slices of `g` at positions along one axis."""
+    shape = tuple(shape)  # an index into a Size is a call
     if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:
         # Few rows: the product with their one-hot matrix is a single call of BLAS.
         one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)

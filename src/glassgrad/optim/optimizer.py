@@ -144,40 +144,42 @@ class Optimizer:
         if witness is not None:
             witness.stepping(self)
         tracing, owner = MODE.flags & TRACING, type(self).__name__
-        if not tracing:
-            self._expect_writeable()
         written: list[Array] = []
         steps = self._in_place.steps
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter._grad is None:
-                    continue
-                p, g, state = parameter.array, parameter._grad.array, self.state[parameter]
-                if tracing or not type(p) is type(g) is np.ndarray:
-                    Direct(parameter, g, state, group, self.moving, owner).step(self.update)
-                    continue
-                # Try the function that matched last, which saves a call for small parameters.
-                known = steps.get(p.shape)
-                if not known or not known[0](p, g, state, group):
-                    self._in_place.step(self.update, p, g, state, group, owner)
-                written.append(p)
+        for parameter, group in self._with_gradients():
+            p, g, state = parameter.array, parameter._grad.array, self.state[parameter]
+            if tracing or not type(p) is type(g) is np.ndarray:
+                Direct(parameter, g, state, group, self.moving, owner).step(self.update)
+                continue
+            # Try the function that matched last, which saves a call for small parameters.
+            known = steps.get(p.shape)
+            if not known or not known[0](p, g, state, group):
+                self._in_place.step(self.update, p, g, state, group, owner)
+            written.append(p)
         self._writer.wrote(written)
         if witness is not None:
             witness.stepped(self)
         return loss
 
-    def _expect_writeable(self) -> None:
-        """Raise, before anything is changed, if a parameter with a gradient is read-only."""
-        position = 0
+    def _with_gradients(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the parameters that have a gradient, with their groups; raise for one that is read-only."""
+        found = []
         for group in self.param_groups:
             for parameter in group["params"]:
-                p = parameter.array
-                if parameter._grad is not None and type(p) is np.ndarray and not p.flags.writeable:
-                    name = _name_of(parameter)
-                    what = f"parameter {position}" + (f" ({name})" if name else "")
-                    owner, where = type(self).__name__, provenance.here()
-                    raise errors.PARAMETER_READ_ONLY(owner=owner, what=what, shape=tuple(p.shape), where=where)
-                position += 1
+                if parameter._grad is not None:
+                    p = parameter.array
+                    if type(p) is np.ndarray and not p.flags.writeable:
+                        raise self._read_only(parameter)
+                    found.append((parameter, group))
+        return found
+
+    def _read_only(self, parameter: Any) -> Exception:
+        listed = [one for group in self.param_groups for one in group["params"]]
+        position = next(at for at, one in enumerate(listed) if one is parameter)
+        name = _name_of(parameter)
+        what = f"parameter {position}" + (f" ({name})" if name else "")
+        shape, where = tuple(parameter.array.shape), provenance.here()
+        return errors.PARAMETER_READ_ONLY(owner=type(self).__name__, what=what, shape=shape, where=where)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters."""

@@ -17,7 +17,8 @@ from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.places import MISSING, Places
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Instr, Var
-from glassgrad.engine import snapshot, tree
+from glassgrad.engine import tree
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
@@ -43,28 +44,21 @@ def difference(found: Any, wanted: Any) -> str | None:
     return f"{wrong} of {equal.size} entries; {place} is {found[worst]}, eager {wanted[worst]}"
 
 
-class Snapshot:
-    """Everything a call changes, to be put back: arrays, gradients, random streams, options, Python objects.
+def saved(capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> Snapshot:
+    """Save everything a call changes: arrays, gradients, random streams, options, Python objects.
 
     Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
     """
-
-    def __init__(self, capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> None:
-        given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        held = [one.array for one in (*(state.tensor for state in capture.state), *given)]
-        held += [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
-        self.values = snapshot.Snapshot(
-            arrays=held if arrays else (),
-            gradients=[*(leaf for leaf, _ in capture.grads), *given],
-            dicts=capture.options,
-            streams=capture.streams,
-        )
-        self.places = Places({id(one.holder.target): one.holder for one in capture.effects}.values())
-
-    def restore(self) -> None:
-        """Put everything back."""
-        self.values.restore()
-        self.places.restore()
+    given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    held = [one.array for one in (*(state.tensor for state in capture.state), *given)]
+    held += [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    return Snapshot(
+        arrays=held if arrays else (),
+        gradients=[*(leaf for leaf, _ in capture.grads), *given],
+        dicts=capture.options,
+        streams=capture.streams,
+        more=[Places({id(one.holder.target): one.holder for one in capture.effects}.values()).restore],
+    )
 
 
 def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any]) -> Any:
@@ -74,18 +68,18 @@ def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, lea
         CompileError: naming the first instruction that differs; the state is then that of eager mode.
     """
     capture = call.capture
-    snapshot = Snapshot(capture, leaves)
+    before = saved(capture, leaves)
     inputs: list[Any] = []
     result = call.run(leaves, watch=lambda arrays: inputs.extend(np.array(array) for array in arrays))
     found = _observed(capture, result)
-    after = Snapshot(capture, leaves)
-    snapshot.restore()
+    after = saved(capture, leaves)
+    before.restore()
     wanted = _observed(capture, function(*args, **kwargs))
-    eager = Snapshot(capture, leaves)
+    eager = saved(capture, leaves)
     told = {name: difference(found.get(name, np.empty(0)), value) for name, value in wanted.items()}
     wrong = [name for name, text in told.items() if text is not None]
     if wrong:
-        snapshot.restore()
+        before.restore()
         noise = _sensitivity(capture, function, args, kwargs, leaves, wanted)
         wrong = [name for name in wrong if not _is_noise(found.get(name), wanted[name], noise[name])]
     if wrong:

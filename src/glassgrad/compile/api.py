@@ -204,7 +204,7 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
 
     def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
         """Run a new trace for the first time; undo every effect if that fails."""
-        before = against_eager.Snapshot(call.capture, leaves, arrays=call.can_fail_halfway)
+        before = against_eager.saved(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
             with opened():  # last point at which an interrupt needs no undoing
                 pass

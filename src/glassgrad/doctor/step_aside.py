@@ -38,6 +38,7 @@ class StepAside:
         arrays += [tensor._grad.array for tensor in tensors if tensor._grad is not None]
         hidden = [random._inst, np.random.mtrand._rand]  # the global ones of Python and NumPy
         streams = [stream for _, stream in self.found.streams]
+        self.places = Places(self.found.holders)
         self._values = Snapshot(
             tensors=tensors,
             arrays=arrays,
@@ -46,13 +47,12 @@ class StepAside:
             mappings=[held for held, _ in self.found.sizes if isinstance(held, dict)],
             streams=[*streams, *hidden],
             randoms=True,
+            more=[self.places.restore],
         )
-        self.places = Places(self.found.holders)
 
     def restore(self) -> None:
         """Restore everything."""
         self._values.restore()
-        self.places.restore()
 
     def values(self) -> dict[str, Any]:
         """Return copies of all reachable values and gradients, by path."""

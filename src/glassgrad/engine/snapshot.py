@@ -26,6 +26,7 @@ class Snapshot:
         states: objects with ``state_dict()`` and ``load_state_dict()``.
         streams: random generators of ours, NumPy's and Python's.
         randoms: all generators of ours that there are.
+        more: functions that put back anything else; they are called last.
 
     Example:
         >>> import glassgrad as gg
@@ -49,6 +50,7 @@ class Snapshot:
         states: Iterable[Any] = (),
         streams: Iterable[Any] = (),
         randoms: bool = False,
+        more: Iterable[Callable[[], None]] = (),
     ) -> None:
         self._undo: list[Callable[[], None]] = []
         for tensor in tensors:
@@ -63,6 +65,7 @@ class Snapshot:
         if randoms:
             found = get_states()
             self._undo.append(lambda: set_states(found))
+        self._undo += more
 
     def restore(self) -> None:
         """Restore the state; may be called repeatedly."""

@@ -79,19 +79,19 @@ def update(
         return Updated(total, make(np.asarray(fine), None, False))
     fine = ew.isfinite(total.array)
     made = make(fine, None, False)
-    before = Snapshot(_changing(optimizer, parameters, averages))
+    before = OldValues(_changing(optimizer, parameters, averages))
     _step(optimizer, averages)
     before.restore_unless(made)
     return Updated(total, made)
 
 
-class Snapshot:
+class OldValues:
     """The values of tensors, to restore if a step is skipped; it works eagerly and in a compiled step.
 
     Example:
         >>> import glassgrad as gg
         >>> state = gg.zeros(2)
-        >>> before = Snapshot([state])
+        >>> before = OldValues([state])
         >>> _ = state.add_(1)
         >>> before.restore_unless(gg.tensor(False))
         >>> state

@@ -18,14 +18,14 @@ import numpy as np
 
 from glassgrad import errors, nn, public  # noqa: F401 - importing public completes Tensor
 from glassgrad.amp import GradScaler
-from glassgrad.engine import snapshot
 from glassgrad.engine.creation import from_numpy, tensor
 from glassgrad.engine.mode import no_grad
+from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tree import is_container, map_tree
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
-from glassgrad.optim.update import Snapshot, clip, has_state, update
+from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.randomness import RandomState
@@ -142,7 +142,7 @@ class EngineLearner(Learner):
         return loss
 
     def _whole_step(self, scale: Any, *batch: Any) -> Any:
-        buffers = Snapshot(self.model.buffers() if self.options.skip_nonfinite else ())
+        buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
         loss = self.loss(*batch)
         self.optimizer.zero_grad()
         (loss if scale is None else loss * scale).backward()
@@ -183,7 +183,7 @@ class EngineLearner(Learner):
         """Make one step of several micro-batches; return the mean loss."""
         sizes = [size_of(batch) for batch in micro_batches]
         total, loss, scale = sum(sizes), 0.0, self._scale()
-        buffers = Snapshot(self.model.buffers() if self.options.skip_nonfinite else ())
+        buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
         self.optimizer.zero_grad()
         for batch, size in zip(micro_batches, sizes, strict=True):
             weight = size / total
@@ -308,7 +308,7 @@ class EngineLearner(Learner):
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
     """Restore random state and buffers (running statistics) after the block."""
-    before = snapshot.Snapshot(tensors=model.buffers(), randoms=True)
+    before = Snapshot(tensors=model.buffers(), randoms=True)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
+from glassgrad.compile.front import alive
 from glassgrad.compile.front.newcomers import Newcomers, free
 
 HELD = [gg.tensor([2.0])]
@@ -183,3 +184,18 @@ def test_compiling_and_collecting_in_another_thread_do_not_disturb_each_other():
         for thread in threads:
             thread.join()
     assert not problems
+
+
+def test_looking_for_tensors_keeps_nothing_alive_and_lets_a_tuple_be_finished() -> None:
+    x = gg.ones(2)
+    marks = [[i] for i in range(200)]
+    before = [sys.getrefcount(mark) for mark in marks]
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        pair = tuple(alive.tensors(generation) for generation in (0, None))  # CPython refuses to finish one held twice
+        assert [sys.getrefcount(mark) for mark in marks] == before
+    finally:
+        if enabled:
+            gc.enable()
+    assert any(one is x for one in pair[1])

@@ -9,9 +9,7 @@ other threads wait until that is over.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from itertools import chain, compress, tee
-from typing import Any
+from itertools import chain, compress, islice, tee
 
 from glassgrad.engine.tensor import Tensor
 
@@ -21,11 +19,13 @@ _is_kind_of_tensor = Tensor.__subclasscheck__
 
 def tensors(generation: int | None = None) -> list[Tensor]:
     """Return the tensors that are alive, or those in one generation of the collector."""
-    return list(_only_tensors(*tee(chain.from_iterable(map(gc.get_objects, (generation,))))))
-
-
-def _only_tensors(objects: Iterator[Any], same: Iterator[Any]) -> Iterator[Tensor]:
-    return compress(objects, map(_is_kind_of_tensor, map(type, same)))
+    # Two iterators over the one list, made after it, since what is made before it is in it: a tee that found itself
+    # would be a cycle, and hold everything until the next collection.
+    pair = chain.from_iterable(map(tee, map(gc.get_objects, (generation,))))
+    objects, same = (chain.from_iterable(islice(pair, 1)) for _ in range(2))
+    chosen = map(_is_kind_of_tensor, map(type, same))
+    # The last two give nothing more. Asked for it, they let go of the list.
+    return list(chain(compress(objects, chosen), chosen, pair))
 
 
 def ids(generation: int) -> set[int]:

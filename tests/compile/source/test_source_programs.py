@@ -101,3 +101,26 @@ def test_a_program_has_identifiers_for_keys_of_any_signs(signs):
     exec(str(compiled.source), space)  # noqa: S102 - a program that was just written
     found = space["loss"](np.ones((1, 3), np.float32), *[one.numpy() for one in weights.values()])
     np.testing.assert_allclose(found, loss(gg.ones(1, 3)).item(), rtol=1e-5)
+
+
+REPEATED = {
+    "by another": lambda x: x[np.array([[0], [0]]), np.arange(3)],
+    "from the end": lambda x: x[np.array([2, -1])],
+    "never": lambda x: x[np.arange(3), np.array([1, 1, 0])],
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_place_that_is_indexed_twice_gets_both_gradients(name):
+    x = gg.randn(3, 3, requires_grad=True)
+
+    def loss(x):
+        return (REPEATED[name](x) ** 2).sum()
+
+    text = str(gg.backward_source(loss)(x))
+    assert ("np.add.at" in text) == (name != "never")
+    space = {}
+    exec(text, space)  # noqa: S102 - a program that was just written
+    _, found = space["forward_backward"](x.detach().numpy())
+    loss(x).backward()
+    np.testing.assert_allclose(found["dx"], x.grad.numpy(), rtol=1e-6)

@@ -1,7 +1,7 @@
-"""The graph as a NumPy program that runs: the emitter for where no native code can be made.
+"""The NumPy emitter: a graph as a Python program, for platforms without native code.
 
-One line an instruction; a value that is used once, on the next line of thought, is written into its place. All
-new values are computed before any input is written to, so a program that fails leaves its inputs as they were.
+There is one line per instruction, but short values that are used once are inlined. All new values are computed before
+any input is written to, so a program that fails leaves its inputs unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
 from glassgrad.ops.core import PRIMITIVES
 
 _numbers = itertools.count(1)
-# Ops that the program leaves to eager mode's kernels although they have a short text: NumPy decides number by number,
-# and the processor guesses wrong; or the text is right for floats only.
+# Ops that call eager mode's kernels although they have a short text: NumPy's version branches on every element, which
+# the processor mispredicts; or the text is right for floats only.
 _BY_KERNEL = frozenset({"heaviside", "where"})
-# Ops whose text is short and whose result is used once go into the expression that uses them.
+# Ops with a text up to this width and a single use are inlined.
 _INLINE_WIDTH = 60
-# Bytes from which a value is worth a line that deletes it.
+# Values of at least this many bytes are deleted after their last use.
 _LARGE = 1 << 16
 
 
@@ -38,7 +38,7 @@ class NumpyStep:
     """A graph as a Python function over NumPy arrays; same calling convention as the native step.
 
     Attributes:
-        graph: what runs.
+        graph: the program.
         inputs, outputs: the types of arguments and results.
         source: the program.
     """
@@ -50,17 +50,17 @@ class NumpyStep:
         writer = Writer(graph)
         self.source = writer.source()
         filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
-        # So that tracebacks show the generated lines.
+        # Tracebacks can then show the generated lines.
         linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
         space: dict[str, Any] = {**writer.values, **writer.called}
         exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
         self._function = space["step"]
-        # NumPy notices an index behind the end, and one in front of the start where it counts from the end itself.
+        # NumPy notices an index that is too large, but a negative one only beyond the range that counts from the end.
         self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0]]
         self._lock = free_in_children(threading.Lock())
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        """Run the step: return new arrays for the outputs, and write updates into the arguments."""
         for place, check in self._checks:
             check.verify(arrays[place])
         with self._lock:
@@ -72,8 +72,8 @@ class Writer:
     """Writes the program.
 
     Attributes:
-        values: constants, by the names they have in the program.
-        called: functions of the registry that the program calls for want of NumPy text.
+        values: constants, by their names in the program.
+        called: functions of the registry that the program calls because they have no NumPy text.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -82,7 +82,7 @@ class Writer:
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
         self.computed = [index for index in find_checks(graph)[1] if index.low == 0]
-        self.uses.update({index.var: 2 for index in self.computed})  # they have a line of their own
+        self.uses.update({index.var: 2 for index in self.computed})  # they get their own line
         self.position = {instr: number for number, instr in enumerate(graph.instrs)}
         self.inlined: dict[Var, Text] = {}
         self.values: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class Writer:
             lines.append(Text(targets, " = ", result))
         writes = [Text(self.names[target], "[...] = ", self.operand(value)) for target, value in self.graph.updates]
         if writes:
-            # Ctrl-C between two of them must not leave half a step: everything is computed, so write all again.
+            # Ctrl-C between two writes must not leave half a step: all values are computed, so repeat all writes.
             again = [Text("    ", line) for line in writes]
             writes = [Text("try:"), *again, Text("except KeyboardInterrupt:"), *again, Text("    raise")]
         outputs = [self.operand(out) for out in self.graph.outputs if isinstance(out, Var)]
@@ -130,9 +130,9 @@ class Writer:
         return lines
 
     def _letting_go(self, lines: list[Text], end: list[Text]) -> list[str]:
-        """Return `lines` with large values deleted after their last use, if that is not at the end.
+        """Return `lines` with large values deleted after their last use, unless that is at the end.
 
-        Memory that is mapped, and still in the cache, then serves the next value.
+        The next value can then reuse memory that is mapped and still in the cache.
         """
         outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= _LARGE]
         large = {self.names[out].code for out in outputs}
@@ -164,7 +164,7 @@ class Writer:
         if instr.op in TEMPLATES:
             return TEMPLATES[instr.op](instr, operands)
         prim = PRIMITIVES[instr.op]
-        # A function of NumPy's that eager mode has put another one in place of serves some dtypes only, or is slow.
+        # A NumPy function that eager mode replaces is slow, or right for some dtypes only.
         own = isinstance(prim.forward, str) and prim.evaluate is not getattr(np, prim.forward)
         found = formula(prim, list(map(term, operands)), instr.params, TextSpace())
         if found is not None and is_short(found) and not own and instr.op not in _BY_KERNEL:

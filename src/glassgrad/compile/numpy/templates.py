@@ -1,6 +1,6 @@
-"""How ops that are no formulas are written in NumPy: views, reductions and indexing, one entry an op.
+"""NumPy text of ops that are not formulas: views, reductions and indexing, one entry per op.
 
-Elementwise ops are written from their forwards, see `text_space`.
+The text of elementwise ops comes from their forwards, see `text_space`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _astype(instr: Instr, xs: list[Text]) -> Text:
 
 
 def _flip(instr: Instr, xs: list[Text]) -> Text:
-    # NumPy's flip is a view, which would follow later writes to the state.
+    # NumPy's flip is a view, which would see later writes to the state.
     return method(call("np.flip", xs[0], axis=_axis(instr.params["axis"])), "copy")
 
 
@@ -80,7 +80,7 @@ def _reduction(name: str) -> Template:
 
 
 def reduction_options(instr: Instr) -> dict[str, Any]:
-    """Return the keyword arguments of a reduction, without those that say nothing."""
+    """Return the keyword arguments of a reduction, without redundant ones."""
     source = instr.inputs[0]
     axis = instr.params["axis"]
     options: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Pieces of Python text that know how tightly they bind, so that brackets appear only where they must.
+"""Python expressions as text with operator precedence, so that brackets appear only where necessary.
 
 They know their names and indices as well: what differs where a line is repeated for another layer or time step.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# How tightly each kind of expression binds; a piece goes into brackets where its surroundings bind tighter.
+# Precedence of each kind of expression; an expression gets brackets if its context binds tighter.
 ATOM, POWER, UNARY, PRODUCT, SUM, SHIFT, AND, XOR, OR, COMPARISON, LOWEST = 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 0
 
 Token = str | int
@@ -77,7 +77,7 @@ def listed(items: Iterable[str | Text]) -> Text:
 
 
 def binary(left: Text, operator: str, right: Text, level: int) -> Text:
-    """Write an operator that groups from the left; the right operand must bind tighter."""
+    """Write a left-associative operator; the right operand must bind tighter."""
     # Python chains comparisons, so neither side may be one without brackets.
     return Text(left.at(level + (level == COMPARISON)), f" {operator} ", right.at(level + 1), level=level)
 
@@ -123,7 +123,7 @@ def count_of(factor: Any) -> int | None:
 
 
 def scalar(value: Any) -> Text:
-    """Write a NumPy number: 1 / n where it is that, and otherwise as short as its precision allows."""
+    """Write a NumPy number: as 1 / n if it equals that, and otherwise as short as its precision allows."""
     count = round(1 / float(value)) if 0 < value < 0.4 else 0
     code = f"1 / {count}" if count and value.dtype.type(1 / count) == value else str(value)
     return call(literal(value.dtype), Text(code)) if value.dtype != np.float64 else Text(code, level=PRODUCT)
@@ -171,7 +171,7 @@ def _place(at: int | None) -> Text:
 
 
 def constant(value: Any) -> Text | None:
-    """Write an array as NumPy would make it; None when that would be long."""
+    """Write an array as a NumPy expression; None if that would be long."""
     if value.ndim == 0:
         return call(literal(value.dtype), value.item())
     flat = value.reshape(-1)

@@ -22,12 +22,12 @@ _SHORT = 16  # characters of a constant that may be written more than once
 
 
 class ExpressionWriter:
-    """Knows the names of values and writes expressions; `BodyWriter` decides which of them get a line.
+    """Holds the names of values and writes expressions; `BodyWriter` decides which of them get a line.
 
     Attributes:
-        inline: the text of values that stand where they are used.
+        inline: the text of inlined values.
         run_of: the execution of the user's statement that an instruction belongs to.
-        value_of: cotangent, or part of one -> the forward value that it is for.
+        value_of: cotangent, or term of one -> its forward value.
         constant_lines: lines that make constants, for the beginning of the program.
     """
 
@@ -65,11 +65,11 @@ class ExpressionWriter:
         return written
 
     def _as_written(self, instr: Instr) -> Text | None:
-        """Write some ops as a person would: a mean, a division by a count, a square, a step."""
+        """Write some ops as a person would: a mean, a division by a count, a square, a step function."""
         if instr.op == "where":
             return self._chosen(instr)
         if instr.op == "add" and instr.inputs[0] == 0 and isinstance(instr.inputs[1], Var):
-            return self.operand(instr.inputs[1])  # sum() of Python begins with 0
+            return self.operand(instr.inputs[1])  # Python's sum() starts from 0
         if instr.op != "multiply":
             return None
         first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
@@ -88,7 +88,7 @@ class ExpressionWriter:
         return self._scaled(first, second)
 
     def _scaled(self, value: Operand, factor: Operand) -> Text | None:
-        """Write a product with a number as one with all the numbers that it is multiplied by, or as a division."""
+        """Write a product with a number, merged with further numeric factors, or as a division."""
         again = False
         while isinstance(factor, int | float) and isinstance(value, Var) and value in self.inline:
             made = self.producer[value]
@@ -106,7 +106,7 @@ class ExpressionWriter:
         return text.binary(text.number(factor), "*", written, text.PRODUCT) if again else None
 
     def _chosen(self, instr: Instr) -> Text | None:
-        """Write a choice: of arrays with equal elements as of numbers; 0, 1/2 or 1 by a comparison as a step."""
+        """Write a where(): uniform arrays as numbers; a choice of 0, 1/2 or 1 by a comparison as a step function."""
         made = [self.producer.get(operand) if isinstance(operand, Var) else None for operand in instr.inputs]
         equal, less = made[0], made[2]
         if equal is not None and equal.op == "equal" and instr.inputs[1] == 0.5 and less is not None:
@@ -123,7 +123,7 @@ class ExpressionWriter:
         return text.call("np.where", self.operand(instr.inputs[0]), *(one or self.operand(x) for one, x in pairs))
 
     def _uniform(self, operand: Operand, instr: Instr) -> Text | None:
-        """Write a constant with equal elements as a number, where another operand has the shape of the result."""
+        """Write a uniform constant as a number, if another operand has the shape of the result."""
         value = self.constants.get(operand) if isinstance(operand, Var) else None
         others = [one for one in instr.inputs if one is not operand and isinstance(one, Var)]
         if value is None or value.size < 2 or not (value == value.flat[0]).all():
@@ -164,7 +164,7 @@ class ExpressionWriter:
         return Text.token(name)
 
     def _in_call(self, instr: Instr) -> set[Var]:
-        """Return everything that the user's call reads which an instruction belongs to."""
+        """Return all values read by the user's call that an instruction belongs to."""
         run, where = self.run_of.get(instr), instr.where
         call = [one for one in run.instrs if getattr(one.where, "call", None) == where.call] if run is not None else []
         return {var for one in (call or [instr]) for var in one.reads()}
@@ -176,7 +176,7 @@ class ExpressionWriter:
     # --- names ----------------------------------------------------------------------------------------
 
     def name(self, var: Var, instr: Instr) -> str:
-        """Return the name of a value, made up if nobody gave it one."""
+        """Return the name of a value, generated if it has none."""
         if var not in self.body.names:
             self.body.names[var] = self.namer.take(identifier(self._hint(var, instr)))
         return self.body.names[var]
@@ -198,7 +198,7 @@ class ExpressionWriter:
         return f"d{self._called(source if isinstance(source, Var) else sources[0])}_part"
 
     def _called(self, value: Var) -> str:
-        """Return the name of a value of the forward pass, or what it would be."""
+        """Return the name of a value of the forward pass, or the name that it would get."""
         name = self.body.names.get(value)
         made = self.producer.get(value)
         if name is not None or made is None:

@@ -18,7 +18,7 @@ HELPERS = {name: function for name, function in vars(helpers).items() if inspect
 
 
 def is_defined(name: str) -> bool:
-    """Tell whether a program that calls this function has to define it."""
+    """Tell whether a program that calls this function must define it."""
     return name in HELPERS or definition(name) is not None
 
 
@@ -28,7 +28,7 @@ def _space(op: str) -> TextSpace:
 
 @lru_cache(maxsize=1024)
 def definition(op: str) -> str | None:
-    """Return the function of an elementwise op, by its forward; None where that is short, or no formula."""
+    """Return the function of an elementwise op, by its forward; None if that is short or not a formula."""
     prim = PRIMITIVES.get(op)
     if not isinstance(prim, Elementwise) or isinstance(prim.forward, str) or op in HELPERS:
         return None
@@ -44,7 +44,7 @@ def definition(op: str) -> str | None:
 
 
 def applied(op: str, operands: Sequence[Text], params: Mapping[str, Any]) -> Text | None:
-    """Return an elementwise op applied to pieces of text; None where its forward is no formula."""
+    """Return an elementwise op applied to expressions; None if its forward is not a formula."""
     if is_defined(op):
         return call(op, *operands, **params)
     found = formula(PRIMITIVES.get(op), list(map(term, operands)), params, _space(op))
@@ -52,7 +52,7 @@ def applied(op: str, operands: Sequence[Text], params: Mapping[str, Any]) -> Tex
 
 
 def definitions(names: Iterable[str]) -> str:
-    """Return the source of functions, each behind those that it calls."""
+    """Return the source of functions, each after those that it calls."""
     found: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -69,5 +69,5 @@ def definitions(names: Iterable[str]) -> str:
     return "\n\n".join(found.values())
 
 
-# The names of all of them, which no value of a program may have.
+# The names of all such functions, which values of a program may not have.
 NAMES = {*HELPERS, *filter(is_defined, REGISTRY)}

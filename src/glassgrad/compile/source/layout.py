@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from glassgrad.compile.source.lines import Code, Line
 
 WIDTH = 100  # of code
-_TOTAL = 120  # of code with a comment behind it
+_TOTAL = 120  # of code with a comment after it
 _COMMENT = 64  # the column where comments begin, where the code leaves room
 _BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*", "/", "@", "//", "%"))
 
@@ -16,8 +16,8 @@ _BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*
 def placed(lines: Iterable[Line]) -> list[tuple[str, Line]]:
     """Return lines of Python, each with the line of the program that it is, or is about.
 
-    The user's statement that a line belongs to and what it says about itself stand behind the code where there is room;
-    otherwise lines that belong to the same have that above them, once.
+    The user's statement that a line belongs to and its own comment follow the code if there is room; otherwise lines
+    that belong to the same statement have it above them, once.
     """
     found: list[tuple[str, Line]] = []
     for (source, inside), grouped in itertools.groupby(lines, key=lambda one: (one.source, one.inside)):
@@ -48,7 +48,7 @@ def shortened(line: str, width: int = _TOTAL) -> str:
 
 
 def wrapped(code: Code, indent: str, width: int = WIDTH) -> list[str]:
-    """Break a long statement: in front of operators that bind least, then after the commas of a call."""
+    """Break a long statement: before operators of the lowest precedence, then after the commas of a call."""
     target = f"{code.left.code} {code.sign} " if code.sign else ""
     value = code.right.code
     if len(indent) + len(target) + len(value) <= width:
@@ -62,7 +62,7 @@ def wrapped(code: Code, indent: str, width: int = WIDTH) -> list[str]:
 
 
 def _broken(value: str, indent: str, width: int, after: str) -> list[str]:
-    """Break an expression that stands in brackets already."""
+    """Break an expression that is already in brackets."""
     if len(indent) + len(value) + len(after) <= width:
         return [f"{indent}{value}{after}"]
     places = _operators(value)
@@ -77,7 +77,7 @@ def _broken(value: str, indent: str, width: int, after: str) -> list[str]:
 
 
 def _call(value: str, indent: str, width: int, after: str, front: str) -> list[str] | None:
-    """Put what stands between the widest brackets on lines of its own."""
+    """Put the content of the widest brackets on separate lines."""
     pair = max(_pairs(value), key=lambda one: one[1] - one[0], default=None)
     if pair is None or pair[1] - pair[0] < 2:
         return None
@@ -96,7 +96,7 @@ def _call(value: str, indent: str, width: int, after: str, front: str) -> list[s
 
 
 def _ends_wide(value: str) -> bool:
-    """Tell whether an expression is mostly what stands between its last brackets."""
+    """Tell whether most of an expression is inside its last brackets."""
     pairs = _pairs(value)
     return bool(pairs) and pairs[-1][1] == len(value) - 1 and 2 * (pairs[-1][1] - pairs[-1][0]) > len(value)
 
@@ -111,7 +111,7 @@ def _depths(value: str) -> list[int]:
 
 
 def _operators(value: str) -> list[int]:
-    """Return the places of the operators outside of brackets that bind least."""
+    """Return the positions of the operators of lowest precedence outside of brackets."""
     depths = _depths(value)
     words = []
     for at in range(1, len(value) - 1):
@@ -126,7 +126,7 @@ def _operators(value: str) -> list[int]:
 
 
 def _pairs(value: str) -> list[tuple[int, int]]:
-    """Return the places of brackets that stand in no others."""
+    """Return the positions of outermost brackets."""
     depths = _depths(value)
     starts = [at for at, sign in enumerate(value) if depths[at] == 0 and sign in "([{"]
     stops = [at for at, sign in enumerate(value) if depths[at] == 0 and sign in ")]}"]
@@ -134,7 +134,7 @@ def _pairs(value: str) -> list[tuple[int, int]]:
 
 
 def _items(value: str) -> list[str]:
-    """Cut at the commas outside of brackets."""
+    """Split at the commas outside of brackets."""
     depths = _depths(value)
     cuts = [at for at, sign in enumerate(value) if sign == "," and depths[at] == 0]
     pieces = [value[a:b].strip(", ") for a, b in zip([0, *cuts], [*cuts, len(value)], strict=True)]
@@ -142,7 +142,7 @@ def _items(value: str) -> list[str]:
 
 
 def filled(items: Sequence[str], indent: str, width: int = WIDTH) -> list[str]:
-    """Return items with commas behind them, as many in a line as there is room for."""
+    """Return items followed by commas, as many per line as fit."""
     lines: list[str] = []
     for item in items:
         if lines and len(lines[-1]) + len(item) + 2 <= width:

@@ -1,4 +1,4 @@
-"""Names for the values of a program that a person reads: the user's where there are some."""
+"""Names for the values of a readable program: the user's if there are any."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Namer:
     """Hands out identifiers, each once.
 
     Attributes:
-        base: name -> what was wanted, without the number that keeps it apart from others.
+        base: name -> the requested name, without the distinguishing number.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -40,7 +40,7 @@ class Namer:
         return name
 
     def free(self, wanted: str) -> bool:
-        """Tell whether a name is still there to take."""
+        """Tell whether a name is available."""
         return wanted.isidentifier() and wanted not in self.taken
 
 
@@ -65,7 +65,7 @@ def without_numbers(text: str) -> str:
 
 
 def input_names(paths: list[str]) -> list[str]:
-    """Return identifiers for paths to state, without what they all begin with.
+    """Return identifiers for paths to state, without their common prefix.
 
     ``model.hidden.weight`` becomes ``hidden_weight``; a path that would begin with a digit keeps its root.
     """

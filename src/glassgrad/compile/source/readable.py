@@ -33,18 +33,18 @@ from glassgrad.engine.backward import grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 
-_ALIKE = 0.01  # how far gradients may be apart, measured by the largest, that differ by rounding only
+_ALIKE = 0.01  # largest difference, relative to the largest gradient, that counts as rounding
 
 
 def backward_source(
     function: Callable[..., Any], *, simplify: bool = False, loops: bool = True
 ) -> Callable[..., Source]:
-    """Return a function that writes out `function` and its backward pass as a NumPy program.
+    """Return a function that writes `function` and its backward pass as a NumPy program.
 
     Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
-    NumPy: forward lines in the order and under the names of the user's, gradients named ``d...``, each line of the
-    backward pass with the forward line it belongs to and its rule. `Source.save` writes it with the recorded
-    numbers beside it, against which the file checks itself when it is run.
+    NumPy: forward lines with the user's order and names, gradients named ``d...``, and each line of the backward pass
+    with its forward line and rule in a comment. `Source.save` writes it together with the recorded values, against
+    which the file checks itself when it is run.
 
     Args:
         function: returns a loss, one element, that requires a gradient; a PyTorch module that does so may be given,
@@ -83,7 +83,7 @@ def backward_source(
             arrays = arrays_of(captured, args, kwargs)
         loss = _loss(captured)
         truth = by_tape.numbers(captured.graph, arrays)
-        # A function that calls backward() itself may do anything with the gradients afterwards.
+        # A function that calls backward() itself may change the gradients afterwards.
         leaves = set(truth) or {leaf for leaf, _ in captured.gradients}
         if not leaves:
             raise errors.SOURCE_NO_LOSS(given=f"{loss.dtype}{list(loss.shape)}")
@@ -95,7 +95,7 @@ def backward_source(
 
 
 class ByTape:
-    """Walks back from the loss while the function is still being traced, so that hooks and rules of one's own count."""
+    """Walks back from the loss during the trace, so that hooks and custom rules are included."""
 
     def __init__(self) -> None:
         self.gradients: list[tuple[Var, Any]] = []
@@ -123,7 +123,7 @@ class ByTape:
 
 
 def _leaves(loss: Tensor) -> list[Tensor]:
-    """Return the tensors at the beginning of a graph of the tape, in the order in which they are met."""
+    """Return the leaves of a tape, in the order of the walk."""
     found: dict[int, Tensor] = {}
     stack: list[Any] = [loss if loss.node is None else loss.node]
     seen = set()
@@ -150,7 +150,7 @@ def _loss(captured: Capture) -> Var:
 
 
 def arrays_of(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
-    """Return the numbers of every input, random draws included."""
+    """Return the values of every input, random draws included."""
     values: dict[Var, Any] = {}
     given = tree.every_leaf({"args": args, "kwargs": kwargs})
     for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
@@ -241,7 +241,7 @@ class _Loss:
         return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
 
     def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
-        """Return loss and gradients as the tape has them, if those are what the ops of the forward pass give."""
+        """Return the tape's loss and gradients, if they agree with those of the forward pass's ops."""
         replay = Replay(self.forward, self.leaves)
         plain = replay.derive(self.loss)
         inputs = [*(self.arrays[var] for var in self.forward.inputs), np.ones((), self.loss.dtype)]
@@ -253,7 +253,7 @@ class _Loss:
         }
         largest = max((float(np.abs(one).max(initial=0.0)) for one in self.truth.values()), default=0.0)
         for leaf, wanted in self.truth.items():
-            with np.errstate(all="ignore"):  # what is not finite here was not before
+            with np.errstate(all="ignore"):  # the tape's gradients were already non-finite
                 off = float(np.nan_to_num(np.abs(found.get(leaf, 0.0) - wanted)).max(initial=0.0))
             if off > _ALIKE * largest:
                 raise errors.SOURCE_GRADIENT(what=names.get(leaf) or leaf.name or "an input")

@@ -1,4 +1,4 @@
-"""Text of ops that are no formulas, for programs that people read."""
+"""Text of ops that are not formulas, for readable programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.compile.source.functions import HELPERS
 
 
 def _stated(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the options of a helper that have their usual value."""
+    """Omit the options of a helper that have their default value."""
     usual = inspect.signature(HELPERS[name]).parameters
     return {key: value for key, value in options.items() if usual[key].default != value}
 
@@ -24,7 +24,7 @@ def _helper(name: str) -> Template:
 
 
 def _windowed(name: str, *, shaped: bool) -> Template:
-    """Windows over images; the size of the result is given where the helper cannot know it."""
+    """Write windows over images, with the size of the result if the helper cannot infer it."""
 
     def template(instr: Instr, xs: list[Text]) -> Text:
         options = {key: value for key, value in instr.params.items() if key != "ceil"}
@@ -65,7 +65,7 @@ def _take_along(instr: Instr, xs: list[Text]) -> Text:
     assert isinstance(x, Var)
     assert isinstance(positions, Var)
     alike = all(n == m for d, (n, m) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis)
-    # NumPy's own wants the other axes to agree; PyTorch's gather may leave some of x out.
+    # NumPy's function needs the other axes to agree; PyTorch's gather may read a part of x only.
     return call("np.take_along_axis" if alike else "take_along_axis", xs[0], xs[1], axis=axis)
 
 

@@ -1,4 +1,4 @@
-"""The body of a readable program: forward lines as the user wrote them, backward lines as on a blackboard."""
+"""The body of a readable program: forward lines as the user wrote them, then the backward lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from glassgrad.compile.source.runs import Run, assigned, forward_runs
 from glassgrad.compile.source.statements import place_of
 from glassgrad.ops.places import IndexArray
 
-_LARGE = 16  # an expression of more operations than this is not put into another one
+_LARGE = 16  # an expression with more operations than this is not inlined
 
 
 class BodyWriter(ExpressionWriter):
@@ -32,7 +32,7 @@ class BodyWriter(ExpressionWriter):
         self.given: set[Var] = set()
         self.line_of: dict[Instr, Line] = {}
         self.scatters: dict[Operand, Instr] = {}
-        # Places whose results have a line in some turn of a loop, and so in every one.
+        # Places whose results have a line in some iteration of a loop, and so in every one.
         self.lined = {self._place(instr) for instr in self.graph.instrs if self.uses[instr.outputs[0]] != 1}
 
     def write(self) -> Body:
@@ -75,7 +75,7 @@ class BodyWriter(ExpressionWriter):
             for var, name in assigned(run, self.users).items():
                 if var not in self.targets:
                     self.given.add(var)
-                    # What the function itself returns gets no name from whoever called it.
+                    # The function's own result gets no name from its caller.
                     self.body.names[var] = self.namer.take("loss" if var is first and run.statement.returns else name)
             last = run.instrs[-1].outputs[0]
             if last is first and last not in self.body.names:
@@ -91,7 +91,7 @@ class BodyWriter(ExpressionWriter):
             self._name_total(gradient, self.body.names.get(leaf) or leaf.name or "input")
 
     def _name_total(self, total: Var, of: str) -> None:
-        """Name a cotangent and the partial sums that lead up to it."""
+        """Name a cotangent and its partial sums."""
         if total in self.body.names or total in self.constants:
             return
         name = self.namer.take(f"d{of}", f"d{self.namer.base.get(of, of)}")
@@ -112,7 +112,7 @@ class BodyWriter(ExpressionWriter):
             instr = self.producer.get(partial)
 
     def _aliases(self, run: Run) -> None:
-        """Give cotangents that passed through unchanged the name of what they belong to now."""
+        """Name cotangents that passed through unchanged after the value that they belong to now."""
         for instr in run.instrs:
             for var in instr.outputs:
                 total = self.derived.cotangents.get(var)
@@ -148,7 +148,7 @@ class BodyWriter(ExpressionWriter):
             self._add(Line(self._scatter(instr), comment, section, instr))
             return
         written = self.expression(instr)
-        # Counted in operations, not characters, so that every layer is cut up alike.
+        # Count operations rather than characters, so that every layer is split alike.
         self.size[out] = 1 + sum(self.size[operand] for operand in instr.reads() if operand in self.inline)
         if len(instr.outputs) == 1 and self._goes_inline(instr):
             self.inline[out] = written
@@ -158,7 +158,7 @@ class BodyWriter(ExpressionWriter):
         self._add(Line([self._assignment(instr, targets, written)], comment, section, instr))
 
     def _add(self, line: Line) -> None:
-        """Append a line, and note what belongs to it."""
+        """Append a line, and record what belongs to it."""
         assert line.instr is not None
         line.run = self.run_of.get(line.instr)
         made = self.derived.forward_of(line.instr) if line.section == "backward" else None
@@ -185,7 +185,7 @@ class BodyWriter(ExpressionWriter):
         return assign(text.listed(map(Text.token, targets)), written)
 
     def _owns(self, var: Var) -> bool:
-        """Tell whether a value has memory of its own, so that adding to it in place changes nothing else."""
+        """Tell whether a value has separate memory, so that adding to it in place changes nothing else."""
         instr = self.producer.get(var)
         return instr is not None and not instr.is_view and instr.op != "astype"
 
@@ -205,7 +205,7 @@ class BodyWriter(ExpressionWriter):
         return users[0].op == "put_add" or self._belong_together(instr, users[0])
 
     def _place(self, instr: Instr) -> object:
-        """Return where an instruction comes from, whichever turn of a loop it belongs to."""
+        """Return the origin of an instruction, regardless of the loop iteration."""
         made = self.derived.forward_of(instr) if role_of(instr) != FORWARD else None
         if made is None or not isinstance(instr.where, Origin) or instr.where.rule in FORMULAS:
             return _place_of(instr)
@@ -213,7 +213,7 @@ class BodyWriter(ExpressionWriter):
         return (_place_of(made), inner, instr.where.role, instr.where.argument, instr.op, instr.outputs[0].shape)
 
     def _is_term(self, instr: Instr) -> bool:
-        """Tell whether a value is nothing but one term of a cotangent, which in some turns may be all of it."""
+        """Tell whether a value is just one term of a cotangent, which in some iterations may be all of it."""
         users = self.users.get(instr.outputs[0], [])
         return len(users) == 1 and role_of(users[0]) == GATHER and users[0].inputs[-1] is instr.outputs[0]
 
@@ -224,7 +224,7 @@ class BodyWriter(ExpressionWriter):
         return sliced and instr.output not in self.body.names and instr.output not in self.targets
 
     def _scattered_into(self, instr: Instr) -> Instr | None:
-        """Return the sum that zeros with something added at an index are for, if it can be added there instead."""
+        """Return the sum that zeros with values added at an index contribute to, if it can take them directly."""
         out = instr.outputs[0]
         users = self.users.get(out, [])
         if instr.op != "put_add" or out in self.body.names or self.uses[out] != 1 or len(users) != 1:
@@ -239,7 +239,7 @@ class BodyWriter(ExpressionWriter):
         return total if partial in self.written else None
 
     def _belong_together(self, instr: Instr, user: Instr) -> bool:
-        """Tell whether two instructions come of one execution of a statement; in the backward pass, of one line."""
+        """Tell whether two instructions come from one execution of a statement; in the backward pass, from one line."""
         if self.run_of.get(instr) is not self.run_of.get(user):
             return False
         if role_of(instr) == FORWARD:
@@ -248,7 +248,7 @@ class BodyWriter(ExpressionWriter):
         return made is None or by is None or self.line_of.get(made) is self.line_of.get(by)
 
     def _reads_other_state(self, value: Var, own: Var) -> bool:
-        """Tell whether an expression reads state that is written before it would be, at the end of the program."""
+        """Tell whether an expression at the end of the program would read state that is written before."""
         written = {target for target, _ in self.graph.updates if target is not own}
         stack, seen = [value], set()
         while stack:
@@ -263,7 +263,7 @@ class BodyWriter(ExpressionWriter):
         return False
 
     def _written_at(self, instr: Instr) -> list[Code]:
-        """Write `x[index] = value`, to a copy of x unless nobody looks at the x before."""
+        """Write `x[index] = value`, on a copy of x unless the old x has no other use."""
         source, value, *arrays = instr.inputs
         before, written = self.operand(source), self.operand(value)
         key = text.index(instr.params["spec"], [self.operand(array) for array in arrays])
@@ -276,7 +276,7 @@ class BodyWriter(ExpressionWriter):
         target = self.name(instr.output, instr)
         self.written.add(instr.output)
         fresh = before.code.startswith(("np.zeros(", "np.ones(", "np.full("))
-        # What operators make of arrays without dimensions are numbers, which cannot be written to.
+        # Operators turn 0-d arrays into scalars, which cannot be written to.
         made_by = self.producer.get(source)
         number = not source.shape and not fresh and (made_by is None or made_by.op != instr.op)
         copied = text.call("np.array", before) if number else text.method(before, "copy")
@@ -285,13 +285,13 @@ class BodyWriter(ExpressionWriter):
         return [*made, assign(_entry(target, key), written)]
 
     def _scatter(self, instr: Instr) -> list[Code]:
-        """Zeros, and adding to them: `+=` where no place is met twice, np.add.at elsewhere."""
+        """Write zeros and an addition to them: `+=` if no place occurs twice, else np.add.at."""
         target = self.name(instr.output, instr)
         zeros = text.call("np.zeros", tuple(instr.params["shape"]), instr.output.dtype)
         return [assign(target, zeros), self._scattering(instr, target)]
 
     def _scatter_more(self, instr: Instr) -> list[Code]:
-        """Add at an index to what is a sum already."""
+        """Write an addition at an index of an existing sum."""
         partial = instr.inputs[0]
         assert isinstance(partial, Var)
         scatter = self.scatters[instr.inputs[1]]
@@ -313,11 +313,17 @@ class BodyWriter(ExpressionWriter):
         return Code(Text(), "", text.call("np.add.at", Text.token(target), place, g))
 
     def _distinct(self, instr: Instr) -> bool:
-        """Tell whether one of the index arrays counts up, so that no place comes twice."""
+        """Tell whether one of the index arrays has every place once, and the others do not repeat it."""
         if any(type(part) is not IndexArray for part in instr.params["spec"]):
             return False
-        known = [self.constants.get(operand) for operand in instr.inputs[1:] if isinstance(operand, Var)]
-        return any(array is not None and array.ndim == 1 and np.unique(array).size == array.size for array in known)
+        indices = instr.inputs[1:]
+        shape = np.broadcast_shapes(*(operand.shape for operand in indices if isinstance(operand, Var)))
+        known = [self.constants.get(operand) for operand in indices if isinstance(operand, Var)]
+        # A negative index may be another name of a place.
+        return len(shape) == 1 and any(
+            array is not None and array.shape == shape and np.unique(array).size == array.size and (array >= 0).all()
+            for array in known
+        )
 
     def _write_updates(self) -> None:
         for target, value in self.graph.updates:
@@ -347,7 +353,7 @@ class BodyWriter(ExpressionWriter):
         return f"[{rule}]"
 
     def _contribution(self, instr: Instr) -> Instr:
-        """Return the instruction whose rule made what a line adds to a sum."""
+        """Return the instruction whose rule made the term that a line adds to a sum."""
         added = instr.inputs[1] if role_of(instr) == GATHER and instr.op in _SUMS else None
         through = isinstance(added, Var) and (added in self.inline or added in self.scatters)
         return self.producer[added] if through and isinstance(added, Var) else instr

@@ -14,19 +14,19 @@ from glassgrad import provenance
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.source.names import without_numbers
 
-# How the names of files begin that are written out of the modules of another library, one line for each of their ops.
+# Prefix of the names of files generated from another library's modules, with one line per op.
 WRITTEN = "<torch module"
 Span = tuple[int, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the user's.
+    """One statement of the user.
 
     Attributes:
-        file, line: where it begins.
+        file, line: its beginning.
         text: its source on one line, without a comment.
-        targets: the names it assigns to; () when it assigns to none.
+        targets: the names that it assigns to; () if none.
         returns: whether it is a return.
         calls: whether it assigns the result of a call.
         spans: where in the file the expression stands that gives the value: the whole of it, and then what its
@@ -43,7 +43,7 @@ class Statement:
 
     @property
     def unnumbered(self) -> object:
-        """What the statement is compared by; in a file that was written out, without the numbers of layers."""
+        """The key for comparing statements; in a generated file, without the numbers of layers."""
         return without_numbers(self.text) if self.file.startswith(WRITTEN) else self
 
     @property
@@ -74,7 +74,7 @@ def statement_of(code: CodeType, lasti: int) -> Statement:
 
 
 def span_of(code: CodeType, lasti: int) -> Span:
-    """Return where in the file the expression of an instruction stands."""
+    """Return the span of an instruction's expression in its file."""
     return provenance._position(code, lasti)
 
 
@@ -91,7 +91,7 @@ def called_name(code: CodeType, lasti: int) -> str | None:
 
 
 def unnumbered(code: CodeType, lasti: int) -> object:
-    """Return where an instruction stands; in a file that was written out, its statement without numbers."""
+    """Return the place of an instruction; in a generated file, its statement without numbers."""
     written = code.co_filename.startswith(WRITTEN)
     return statement_of(code, lasti).unnumbered if written else (code, span_of(code, lasti))
 
@@ -105,7 +105,7 @@ def place_of(where: Origin) -> tuple[object, object]:
 
 @lru_cache(maxsize=4096)
 def loop_of(code: CodeType, lasti: int) -> tuple[str, str | None] | None:
-    """Return the first line of the loop that an instruction stands in, and its variable if it counts from 0 up."""
+    """Return the first line of the loop around an instruction, and its variable if it counts up from 0."""
     line = span_of(code, lasti)[0]
     around = [loop for loop in _loops(code.co_filename) if _within(loop, line)]
     around = [loop for loop in around if loop.lineno >= code.co_firstlineno]

@@ -53,6 +53,40 @@ def compare(
         np.testing.assert_allclose(x.grad.numpy(), x_expected.grad.numpy(), rtol=rtol, atol=atol)
 
 
+def _two_orders(function: Callable[..., Any], lib: Any, *inputs: Any) -> list[Any]:
+    """Value, gradients, and the gradients of a product with the gradients; 0 where there is none."""
+    given = [lib.tensor(x, requires_grad=x.dtype.kind in "fc") for x in inputs]
+    wanted = [x for x in given if x.requires_grad]
+    y = function(lib, *given)
+    draw = np.random.default_rng(3)
+
+    def weights(like: Any) -> Any:
+        numbers = draw.normal(size=tuple(like.shape))
+        if "complex" in str(like.dtype):
+            numbers = numbers + 1j * draw.normal(size=numbers.shape)
+        return lib.tensor(numbers.astype(str(like.dtype).removeprefix("torch.")))
+
+    def gradients(of: Any, cotangents: Any, **options: Any) -> list[Any]:
+        found = lib.autograd.grad(of, wanted, cotangents, allow_unused=True, **options)
+        return [lib.zeros_like(x) if g is None else g for g, x in zip(found, wanted, strict=True)]
+
+    first = gradients([y], [weights(y)], create_graph=True)
+    again = [(g, w) for g in first if (w := weights(g)) is not None and g.requires_grad]
+    second = gradients([g for g, _ in again], [w for _, w in again]) if again else [lib.zeros_like(x) for x in wanted]
+    return [one.detach().numpy() for one in (y, *first, *second)]
+
+
+def agree_in_two_orders(function: Callable[..., Any], *inputs: Any, rtol: float = 1e-10) -> None:
+    """Compare a function of (library, *inputs) with PyTorch's: value, gradients, and gradients of the gradients.
+
+    A second walk sends tensors through the rules where the first one sends arrays.
+    """
+    with np.errstate(all="ignore"):
+        ours = _two_orders(function, gg, *inputs)
+    for found, expected in zip(ours, _two_orders(function, torch, *inputs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12, strict=True)
+
+
 EPS = float(np.finfo(np.float32).eps)
 Arrays = list[np.ndarray[Any, Any]]
 

@@ -106,8 +106,8 @@ def _is_check(node: Any) -> bool:
 def _is_sample(node: Any) -> bool:
     """Tell whether a value belongs to the samples of an op's entry, which its tests are made of."""
     while node is not None:
-        first = node.children[0].get_code().strip() if node.type in {"argument", "atom_expr"} else ""
-        if first in {"samples", "edge", "S"}:
+        first = node.children[0].get_code().strip() if node.type in {"argument", "atom_expr", "expr_stmt"} else ""
+        if first in {"samples", "sample_params", "edge", "EDGES", "S", "reals"}:
             return True
         node = node.parent
     return False

@@ -43,9 +43,46 @@ PIECES = {
             *("-k", "not 200000 and not memory_is_flat"),
         ),
     ),
-    "rules": Piece(
-        ("ops/elementwise.py", "ops/reduce.py", "ops/shape.py"),
-        ("tests/ops/test_primitives.py",),
+    "elementwise": Piece(
+        ("ops/elementwise.py",),
+        (
+            "tests/ops/test_elementwise_rules.py",
+            "tests/ops/test_formula_texts.py",
+            "tests/ops/test_kernels.py",
+            "tests/ops/test_other_namespaces.py",
+            "tests/ops/test_blocks.py",
+            "tests/ops/test_edges_registry.py",
+            "tests/ops/test_complex.py",
+        ),
+    ),
+    "reductions": Piece(
+        ("ops/reduce.py", "ops/axes.py"),
+        (
+            "tests/ops/test_reductions_against_torch.py",
+            "tests/ops/test_axes.py",
+            "tests/ops/test_other_namespaces.py",
+            "tests/ops/test_meaning.py",
+            "tests/ops/test_signatures.py",
+        ),
+    ),
+    "shapes": Piece(
+        ("ops/shape.py",),
+        (
+            "tests/ops/test_shapes_against_torch.py",
+            "tests/ops/test_other_namespaces.py",
+            "tests/ops/test_views.py",
+            "tests/ops/test_signatures.py",
+        ),
+    ),
+    "activations": Piece(
+        ("ops/activation.py",),
+        (
+            "tests/ops/test_activations_against_torch.py",
+            "tests/ops/test_other_namespaces.py",
+            "tests/ops/test_formula_texts.py",
+            "tests/ops/test_blocks.py",
+            "tests/ops/test_edges_registry.py",
+        ),
     ),
     "fusion": Piece(
         ("compile/plan/fusion.py",),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
@@ -93,14 +92,19 @@ def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
         if value.shape:
             raise bad_option(op, "value", f"an array of shape {tuple(value.shape)}", "one number")
         return value if value.dtype == dtype else astype(value, dtype)
-    if dtype.kind in "bc":
+    if dtype.kind == "b":
         return dtype.type(value)
-    if isinstance(value, complex):
-        raise bad_option(op, "value", value, f"a number that {dtype} can hold")
-    largest = float(np.finfo(dtype).max) if dtype.kind == "f" else int(np.iinfo(dtype).max)
+    value = value.item() if isinstance(value, np.generic) else value
     whole = dtype.kind in "iu"
-    if (whole and not math.isfinite(value)) or (math.isfinite(value) and abs(value) > largest + whole):
+    info: Any = np.iinfo(dtype) if whole else np.finfo(dtype)
+    lowest, highest = (int(info.min), int(info.max)) if whole else (float(info.min), float(info.max))
+    if dtype.kind == "u" and isinstance(value, int):
+        lowest = -highest  # a negative integer wraps around, as in PyTorch
+    fits = all(lowest <= part <= highest or not (whole or math.isfinite(part)) for part in (value.real, value.imag))
+    if not fits or (isinstance(value, complex) and dtype.kind != "c"):
         raise bad_option(op, "value", value, f"a number that {dtype} can hold")
+    if dtype.kind == "c":
+        return dtype.type(value)
     return np.asarray(int(value)).astype(dtype)[()] if whole else float(value)
 
 
@@ -126,8 +130,6 @@ def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
     array = x.array if hasattr(x, "_tracks") else x
     if isinstance(array, np.ndarray):
         return array
-    if hasattr(array, "no_numbers"):  # a Symbol knows where it comes from
+    if hasattr(array, "no_numbers"):  # it knows where it comes from
         raise array.no_numbers(op)
-    if hasattr(array, "dtype") and not isinstance(array, np.generic):
-        raise errors.NEEDS_NUMBERS(op=op, kind=type(array).__name__, where=provenance.here())
     return np.asarray(array)

@@ -17,7 +17,7 @@ from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
 from glassgrad.ops.kernels.blocks import in_blocks
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
-from glassgrad.ops.samples import booleans, reals
+from glassgrad.ops.samples import Domain, booleans, reals
 
 _inf = float("inf")
 _nan = float("nan")
@@ -90,12 +90,12 @@ def _power_exponent(y: Array, a: Array, b: Array) -> Array:
     zero = logical_and(a == 0, _real_part(b) >= 0)
     base: Any = where(zero, 1, a)
     if complex_dtype((b,)) is not None:
-        base = base + 0j  # so that the logarithm of a negative number is complex
+        base = base - 0j  # so that the logarithm of a negative number is complex; an imaginary -0.0 stays what it is
     return where(zero, 0, power(a, b) * log(base))
 
 
 def _real_part(x: Array) -> Array:
-    return x.real if isinstance(x, complex) else real(x) if complex_dtype((x,)) is not None else x
+    return real(x) if complex_dtype((x,)) is not None else x
 
 
 power = elementwise(
@@ -286,12 +286,7 @@ log10 = elementwise(
 
 def _softmax2(a: Array, b: Array) -> Array:
     """exp(a) / (exp(a) + exp(b)), the slope of logaddexp."""
-    gap = a - b
-    if gap.dtype.kind == "c":
-        turned = where(real(gap) > 0, -gap, gap)
-        e = exp(turned)
-        return where(real(gap) > 0, 1.0, e) / (1 + e)
-    return REGISTRY["sigmoid"](gap)
+    return REGISTRY["sigmoid"](a - b)
 
 
 logaddexp = elementwise(
@@ -397,12 +392,20 @@ atan2 = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
+# The coefficients of u, u**3, ... in (u cos(u) - sin(u)) / u**2.
+_SINC_SERIES = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 7))
+
+
 @in_blocks
 def _sinc_slope(y: Array, x: Array) -> Array:
     # (cos(pi x) - sinc(x)) / x, and its series near 0, where the difference cancels.
-    near = abs(x) < 1e-3
+    near = abs(x) < 0.1
+    u = math.pi * where(near, x, 0.0)
+    series: Array = _SINC_SERIES[-1]
+    for coefficient in _SINC_SERIES[-2::-1]:
+        series = series * (u * u) + coefficient
     apart = where(near, 1.0, x)
-    return where(near, -(math.pi**2) / 3 * x, (cos(math.pi * apart) - sinc(apart)) / apart)
+    return where(near, math.pi * u * series, (cos(math.pi * apart) - sinc(apart)) / apart)
 
 
 sinc = elementwise(
@@ -417,8 +420,7 @@ sinc = elementwise(
 def _abs_slope(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return sign(x)
-    size = abs(x)
-    return conj_p(x) / where(size == 0, 1, size)  # dy = re(this * dx)
+    return _ratio(conj_p(x), abs(x))  # dy = re(this * dx)
 
 
 abs = elementwise(
@@ -428,27 +430,21 @@ abs = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-def _step(name: str, forward: Any, formula: str, *kinks: float, notes: str = "") -> Elementwise:
-    return elementwise(
-        name,
-        forward,
-        (0,),
-        formula=formula,
-        derivative="0",
-        samples=(reals(-1.9, 1.9, *kinks),),
-        edge=EDGES,
-        notes=notes,
-    )
+def _step(name: str, forward: str, formula: str, sample: Domain, notes: str = "") -> Elementwise:
+    return elementwise(name, forward, (0,), formula=formula, derivative="0", samples=(sample,), edge=EDGES, notes=notes)
 
 
-_WHOLE = (-1.0, 0.0, 1.0)
-sign: Elementwise = _step("sign", "sign", "sign(x)", 0.0, notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0")
+_BETWEEN_WHOLE = reals(-1.9, 1.9, -1.0, 0.0, 1.0)
+_BETWEEN_HALVES = reals(-1.9, 1.9, -1.5, -0.5, 0.5, 1.5)
+sign: Elementwise = _step(
+    "sign", "sign", "sign(x)", reals(-1.9, 1.9, 0.0), notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0"
+)
 # A boolean is its own sign, as in PyTorch; NumPy's function refuses booleans.
 sign.evaluate = lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
-floor = _step("floor", "floor", "largest integer <= x", *_WHOLE)
-ceil = _step("ceil", "ceil", "smallest integer >= x", *_WHOLE)
-trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", *_WHOLE)
-round_p = _step("round", "round", "nearest integer, to even on ties", -1.5, -0.5, 0.5, 1.5)
+floor = _step("floor", "floor", "largest integer <= x", _BETWEEN_WHOLE)
+ceil = _step("ceil", "ceil", "smallest integer >= x", _BETWEEN_WHOLE)
+trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", _BETWEEN_WHOLE)
+round_p = _step("round", "round", "nearest integer, to even on ties", _BETWEEN_HALVES)
 
 
 def _nan_to_num(xp: Any, x: Array, *, nan: float, posinf: float | None, neginf: float | None) -> Array:

@@ -405,20 +405,20 @@ def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Any:
 
 def max(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Largest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `maximum`."""
-    if other is not None or hasattr(dim, "shape"):
-        return ew.maximum(x, dim if other is None else other)
-    if isinstance(dim, int | np.integer):
+    if isinstance(dim, int | np.integer):  # the latter has a shape as well
         return _extreme_along(x, int(dim), keepdim, argmax)
-    return amax(x, dim, keepdim)
+    if other is None and not hasattr(dim, "shape"):
+        return amax(x, dim, keepdim)
+    return ew.maximum(x, dim if other is None else other)
 
 
 def min(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Smallest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `minimum`."""
-    if other is not None or hasattr(dim, "shape"):
-        return ew.minimum(x, dim if other is None else other)
-    if isinstance(dim, int | np.integer):
+    if isinstance(dim, int | np.integer):  # the latter has a shape as well
         return _extreme_along(x, int(dim), keepdim, argmin)
-    return amin(x, dim, keepdim)
+    if other is None and not hasattr(dim, "shape"):
+        return amin(x, dim, keepdim)
+    return ew.minimum(x, dim if other is None else other)
 
 
 def aminmax(x: Array, dim: Any = None, keepdim: bool = False) -> tuple[Array, Array]:
@@ -441,7 +441,9 @@ def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
         return sum_p(x, axis=axis, keepdims=keepdim) - math.inf
     top = ew.floor(max_p(real(x), axis=axis, keepdims=True))
     shift = ew.where(ew.isinf(top), 0.0, top)
-    y = ew.log(sum_p(ew.exp(x - shift), axis=axis, keepdims=True)) + shift
+    total = sum_p(ew.exp(x - shift), axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):  # as above
+        y = ew.log(total) + shift
     return y if keepdim else reshape_p(y, shape=reduced_shape(x, axis=axis, keepdims=False))
 
 

@@ -130,7 +130,7 @@ flip_p: Linear = linear(
 
 
 def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
-    if xp is not np or len(axis) != 1 or len(shift) != 1 or not x.shape[axis[0]]:
+    if xp is not np or len(axis) != 1 or not x.shape[axis[0]]:
         return xp.roll(x, shift, axis=axis)
     lead, cut = (_ALL,) * axis[0], -shift[0] % x.shape[axis[0]]
     return np.concatenate((x[(*lead, slice(cut, None))], x[(*lead, slice(cut))]), axis[0])

@@ -6,52 +6,7 @@ through the samples as well, `sample` does not. A compiled step draws new sample
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from glassgrad.distributions import constraint_registry, constraints, kl, transforms
-from glassgrad.distributions.classes import (
-    Categorical,
-    Multinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-)
-from glassgrad.distributions.composed import Independent, MixtureSameFamily, TransformedDistribution
-from glassgrad.distributions.constraint_registry import biject_to, transform_to
-from glassgrad.distributions.continuous import Cauchy, Gumbel, Laplace, Normal, Uniform
-from glassgrad.distributions.derived import (
-    Exponential,
-    HalfCauchy,
-    HalfNormal,
-    LogisticNormal,
-    LogNormal,
-    Pareto,
-    RelaxedBernoulli,
-    RelaxedOneHotCategorical,
-    Weibull,
-)
-from glassgrad.distributions.discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-from glassgrad.distributions.distribution import Distribution, ExponentialFamily
-from glassgrad.distributions.gammas import Beta, Chi2, Dirichlet, Gamma, InverseGamma, StudentT
-from glassgrad.distributions.kl import kl_divergence, register_kl
-from glassgrad.distributions.multivariate import MultivariateNormal
-from glassgrad.distributions.transforms import (
-    AbsTransform,
-    AffineTransform,
-    ComposeTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
-from glassgrad.errors.missing import getter, lister
+from glassgrad._families import serve
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
@@ -64,18 +19,6 @@ _INSTEAD = {
     "PositiveDefiniteTransform": _BIJECTION, "StackTransform": _BIJECTION,
 }  # fmt: skip  # a table
 
-if not TYPE_CHECKING:
-    __getattr__ = getter(__name__, _INSTEAD)
+_MODULES = ("constraint_registry", "constraints", "kl", "transforms")
 
-__all__ = [
-    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2",
-    "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "Gamma",
-    "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "InverseGamma",
-    "Laplace", "LogNormal", "LogisticNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial",
-    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
-    "Pareto", "Poisson", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StickBreakingTransform", "StudentT", "TanhTransform",
-    "Transform", "TransformedDistribution", "Uniform", "Weibull", "biject_to", "constraint_registry", "constraints",
-    "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
-]  # fmt: skip  # a table
-__dir__ = lister(__name__)
+__getattr__, __dir__ = serve(__name__, __path__, modules=_MODULES, apart=("constraints",), instead=_INSTEAD)

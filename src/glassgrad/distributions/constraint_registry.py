@@ -97,4 +97,4 @@ biject_to._factories["simplex"] = lambda constraint: transforms.StickBreakingTra
 transform_to._factories["lower_cholesky"] = lambda constraint: transforms.LowerCholeskyTransform()
 transform_to._factories["simplex"] = lambda constraint: transforms.SoftmaxTransform()
 
-__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+__all__ = ["biject_to", "transform_to"]

@@ -268,4 +268,4 @@ class Uniform(OfParameters):
         return (self.high - self.low).log()
 
 
-__all__ = ["Cauchy", "Gumbel", "Laplace", "LocationScale", "Normal", "Uniform", "open_uniform"]
+__all__ = ["Cauchy", "Gumbel", "Laplace", "Normal", "Uniform"]

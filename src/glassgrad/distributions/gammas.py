@@ -368,4 +368,4 @@ class StudentT(ExponentialFamily):
         return self.scale.log() + 0.5 * (self.df + 1) * slopes + 0.5 * self.df.log() + beta
 
 
-__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "InverseGamma", "StudentT", "log_gamma", "log_gamma_slope"]
+__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "InverseGamma", "StudentT"]

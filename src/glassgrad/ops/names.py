@@ -149,14 +149,10 @@ NOT_METHODS = {
     "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad",
     "glu",
     "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
-    "einsum", "chain_matmul", "linalg_svd", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d",
-    "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "im2col", "col2im",
-    "interpolate", "pixel_shuffle", "pixel_unshuffle", "cdist", "tensordot", "complex", "real", "imag", "polar",
-    "block_diag", "gradient", "conv3d", "conv_transpose3d", "max_pool3d", "avg_pool3d", "adaptive_avg_pool3d",
-    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "grid_sample", "affine_grid",
-    "betainc",
+    "einsum", "chain_matmul", "linalg_svd", "cdist", "tensordot", "complex", "real", "imag", "polar", "block_diag",
+    "gradient", "betainc",
 }  # fmt: skip  # a table
+_OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions is a method
 
 
 class _Form(NamedTuple):
@@ -337,12 +333,12 @@ def _is_public(name: str, value: Any, module: ModuleType) -> bool:
 
 
 def _collect() -> dict[str, Any]:
-    table = {
-        name: public(value, name)
-        for module in _MODULES
-        for name, value in vars(module).items()
-        if _is_public(name, value, module)
-    }
+    table: dict[str, Any] = {}
+    for module in _MODULES:
+        own = {name: value for name, value in vars(module).items() if _is_public(name, value, module)}
+        table.update({name: public(value, name) for name, value in own.items()})
+        if module in _OF_IMAGES:
+            NOT_METHODS.update(name for name, value in own.items() if not isinstance(value, Primitive))
     for alias, name in ALIASES.items():
         table.setdefault(alias, table[name])
     return table

@@ -39,16 +39,15 @@ from glassgrad.ops.window_arguments import (
 )
 
 
-def _as_images(x: Array) -> Array:
+def _depth_in_channels(x: Array) -> Array:
     """Return (N, C, D, ...) as (N, C * D, ...)."""
     n, c, depth, *rest = x.shape
     return reshape_p(x, shape=(n, c * depth, *rest))
 
 
-def _beside(y: Array, depth: int) -> Array:
-    """Return results of images (N, C * D, ...) as (N, C, D, positions)."""
-    n, channels, *rest = y.shape
-    return reshape_p(y, shape=(n, channels // depth if depth else 0, depth, math.prod(rest)))
+def _depth_apart(y: Array, x: Array) -> Array:
+    """Return results (N, C * D, ...) of images from x as (N, C, D, positions)."""
+    return reshape_p(y, shape=(*x.shape[:3], math.prod(y.shape[2:])))
 
 
 def _flattened(first: Window) -> Window:
@@ -94,15 +93,14 @@ def _largest(x: Array, window: Window, ceil: bool, indices: bool) -> tuple[Array
         y = max_pool2d_p(x, **window, ceil=ceil)
         return y, max_pool2d_index_p(x, y, **window, ceil=ceil) if indices else None
     first, rest = first_and_rest(window)
-    depth, area = x.shape[2], math.prod(x.shape[3:])
-    inner, places = _largest(_as_images(x), rest, ceil, indices)
-    beside, window = _beside(inner, depth), _flattened(first)
+    inner, places = _largest(_depth_in_channels(x), rest, ceil, indices)
+    beside, window = _depth_apart(inner, x), _flattened(first)
     y = max_pool2d_p(beside, **window, ceil=ceil)
     shape = (*y.shape[:3], *inner.shape[2:])
     if not indices:
         return reshape_p(y, shape=shape), None
     chosen = ew.floor_divide(max_pool2d_index_p(beside, y, **window, ceil=ceil), max(beside.shape[3], 1))
-    index = take_along_axis_p(_beside(places, depth), chosen, axis=2) + chosen * area
+    index = take_along_axis_p(_depth_apart(places, x), chosen, axis=2) + chosen * math.prod(x.shape[3:])
     return reshape_p(y, shape=shape), reshape_p(index, shape=shape)
 
 
@@ -174,8 +172,8 @@ def _sums(x: Array, window: Window, ceil: bool) -> Array:
     if len(window["stride"]) == 2:
         return sum_pool2d_p(x, **window, ceil=ceil)
     first, rest = first_and_rest(window)
-    inner = _sums(_as_images(x), rest, ceil)
-    y = sum_pool2d_p(_beside(inner, x.shape[2]), **_flattened(first), ceil=ceil)
+    inner = _sums(_depth_in_channels(x), rest, ceil)
+    y = sum_pool2d_p(_depth_apart(inner, x), **_flattened(first), ceil=ceil)
     return reshape_p(y, shape=(*y.shape[:3], *inner.shape[2:]))
 
 

@@ -1,7 +1,7 @@
-"""Which units of a model's rectifiers are zero for every example, over all steps and not only those that are sampled.
+"""Detection of rectifier units that are zero for every example, over all steps and not only the sampled ones.
 
-A unit that was not zero once is not looked at again until a new stretch of steps begins: after the first steps there is
-little left to look at, and for most layers no hook.
+A unit that was once not zero is not inspected again until a new window of steps begins: after the first steps few units
+are left to inspect, and most layers have no hook.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Array = Any
 Module = Any
 
 STRETCH = 64
-"""The first stretch of steps; each later one is twice as long as that before it."""
+"""Length of the first window of steps; each later window is twice as long as the one before it."""
 
 
 @dataclass(frozen=True)
 class Dead:
-    """What one rectifier has lost: the share of its units that were zero for every example of some steps.
+    """Dead units of one rectifier: the share of its units that were zero for every example of some steps.
 
     Attributes:
         share: of the units.
@@ -42,7 +42,7 @@ class Dead:
 
 @dataclass
 class _Stretch:
-    """Steps, and which units of each place were zero throughout."""
+    """A window of steps, with the units of each place that were zero throughout."""
 
     first: int
     silent: dict[str, Array] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Stretch:
 
 
 class DeadUnits:
-    """Follows the units that have been zero so far.
+    """Tracks the units that have been zero so far.
 
     Args:
         model: ours or PyTorch's.
@@ -72,7 +72,7 @@ class DeadUnits:
         self._looked = False
 
     def sampled(self, alive: Mapping[str, tuple[Array, int, int]]) -> None:
-        """Take in a step that was sampled: by place, which units were not zero, their axis, and how many examples."""
+        """Record a sampled step: by place, the units that were not zero, their axis, and the number of examples."""
         for name, (units, axis, examples) in alive.items():
             self._axes[name] = axis
             known = self._now.silent.get(name)
@@ -81,11 +81,11 @@ class DeadUnits:
         self._looked |= bool(alive)
 
     def attach(self) -> None:
-        """Look at what is left in the coming step."""
+        """Attach hooks for the remaining units in the next step."""
         if self._hidden:
             return
         left = {name for name, silent in self._now.silent.items() if silent.any()}
-        self._looked |= bool(self._now.silent)  # where each unit was alive, nothing can be missed
+        self._looked |= bool(self._now.silent)  # if every unit was alive, there is nothing to miss
         if self._handles.keys() - left:
             self.detach()
         for name in left - self._handles.keys():
@@ -94,7 +94,7 @@ class DeadUnits:
                 self._handles[name] = self._modules[behind].register_forward_hook(self._hook(name, bool(before)))
 
     def detach(self) -> None:
-        """Look no longer."""
+        """Remove the hooks."""
         if self._handles:
             for handle in self._handles.values():
                 handle.remove()
@@ -102,7 +102,7 @@ class DeadUnits:
             library.drop_empty_hooks(self._model)
 
     def step(self, number: int) -> None:
-        """Note the end of a step, and begin a new stretch when the one under way is long enough."""
+        """Record the end of a step, and begin a new window when the current one is long enough."""
         if self._looked:
             self._now.seen += 1
             self._looked = False
@@ -113,7 +113,7 @@ class DeadUnits:
             self._before, self._now = self._now, _Stretch(number + 1, silent)
 
     def found(self, steps: int) -> dict[str, Dead]:
-        """Return what is known after so many steps: of the last stretch, with the one before it if that is short."""
+        """Return the findings after `steps` steps: of the last window, joined with the previous one if it is short."""
         short = self._before is not None and steps - self._now.first < STRETCH
         parts = [self._now] if not short or self._before is None else [self._before, self._now]
         seen = sum(part.seen for part in parts)

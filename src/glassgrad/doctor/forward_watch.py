@@ -1,4 +1,4 @@
-"""Watching what the modules of a model put out: forward hooks, on the model only while somebody looks."""
+"""Statistics of the outputs of a model's modules, by forward hooks that are attached only while needed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 Module = Any
 
 BEFORE = " before "
-"""Between the name of a function and that of the module which its result enters."""
+"""Joins the name of a function and that of the module that receives its result."""
 
 
 class ForwardWatch:
-    """Hooks on the modules that contain no others; each pass while they are attached is added up.
+    """Hooks on the leaf modules; every pass is accumulated while they are attached.
 
     A function that was called without a module, as `torch.tanh(x)`, is seen where its result enters the next module:
     the tape knows which op made it.
 
     Args:
         model: ours or PyTorch's.
-        clock: counts the time that is spent here.
+        clock: measures the time spent here.
     """
 
     def __init__(self, model: Module, clock: AbstractContextManager[Any] | None = None) -> None:
@@ -36,14 +36,14 @@ class ForwardWatch:
         self.traced = False
 
     def attach(self) -> None:
-        """Begin to watch."""
+        """Attach the hooks."""
         if self._handles:
             return
         for name, module in library.named_leaves(self._model):
             self._handles.append(module.register_forward_hook(self._hook(name)))
 
     def detach(self) -> None:
-        """Cease to watch: the modules are called as if nothing had ever been."""
+        """Remove the hooks, so that modules are called as before."""
         if self._handles:
             for handle in self._handles:
                 handle.remove()
@@ -51,7 +51,7 @@ class ForwardWatch:
             library.drop_empty_hooks(self._model)
 
     def take(self) -> dict[str, dict[str, float]]:
-        """Return the entries of each place that put something out since the last call, in the order of the model."""
+        """Return the statistics of each place with outputs since the last call, in the order of the model."""
         found = {name: activation.measure() for name, activation in self._found.items()}
         self._found = {}
         self._seen = set()
@@ -77,7 +77,7 @@ class ForwardWatch:
             self.traced |= result is not None
             return
         if not library.is_recording(self._model):
-            return  # a validation in between
+            return  # a validation between steps
         kind = type(module).__name__
         self._look_before(name, args)
         if numbers.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Where a NaN comes from: one step taken aside, op by op, and the first op that makes a NaN of numbers."""
+"""The origin of a NaN: one step is run op by op, with its effects undone, up to the first op that makes a NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wire tells, and what a watch asks of it."""
+"""The protocols between a watch and the training loop: `Listener` receives events, `Wire` reports them."""
 
 from __future__ import annotations
 
@@ -7,60 +7,60 @@ from typing import Any, Protocol
 
 
 class Listener(Protocol):
-    """What a wire tells: the events of a training loop, in the order in which they happen."""
+    """Receives the events of a training loop, in the order in which they happen."""
 
     sampling: bool
-    """Whether the step under way is sampled: only then are forward passes and graphs looked at."""
+    """Whether the current step is sampled: forward passes and graphs are inspected only then."""
 
     def forward(self, output: Any, args: tuple[Any, ...]) -> None:
-        """The model has put something out."""
+        """Called after a forward pass of the model."""
 
     def before_backward(self, loss: Any, traced: bool = False) -> None:
-        """A backward pass begins from a loss; None where the loss itself is not known."""
+        """Called before a backward pass; `loss` is None if it is unknown."""
 
     def after_backward(self) -> None:
-        """It has ended."""
+        """Called after a backward pass."""
 
     def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
-        """An optimizer is about to update the parameters, or first to call a `closure`."""
+        """Called before an optimizer updates the parameters, or before it first calls a `closure`."""
 
     def after_step(self, optimizer: Any, traced: bool = False) -> None:
-        """It has."""
+        """Called after an optimizer has updated the parameters."""
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
-        """A compiled program is about to be called with arguments: no hook may be on the model, it would be traced."""
+        """Called before a compiled program: remove hooks from the model, since they would be traced."""
 
     @property
     def wants_beside(self) -> bool:
-        """Whether a compiled step is to be run eagerly as well, aside, before it runs."""
+        """Whether to run a compiled step eagerly first, with its effects undone."""
 
     def beside(self) -> AbstractContextManager[None]:
-        """Have it run inside."""
+        """Return the context manager in which that eager step runs."""
 
     def beside_backward(self, loss: Any) -> None:
-        """In there a backward pass begins; `after_backward` tells of its end."""
+        """Called before a backward pass of the eager step; `after_backward` follows."""
 
     def beside_step(self, optimizer: Any) -> None:
-        """In there an optimizer is about to update the parameters."""
+        """Called before an optimizer of the eager step updates the parameters."""
 
     def unseen(self, reason: str) -> None:
-        """Something cannot be looked at."""
+        """Called with the reason why something cannot be inspected."""
 
     def compiled(self, before: bool, result: Any) -> None:
-        """A compiled program that trains is about to run (`before`), or has run and returned something."""
+        """Called before a compiled training step (with `before`), and after it with its result."""
 
 
 class Wire(Protocol):
     """A connection to a model and its optimizers."""
 
     def connect(self) -> None:
-        """Begin to tell."""
+        """Begin to report events."""
 
     def sampled(self, wanted: bool) -> None:
-        """Prepare for a step that is sampled, or is not."""
+        """Prepare for the next step, which is sampled if `wanted`."""
 
     def graph(self, loss: Any) -> Any:
-        """Return the graph of a loss, where it is known."""
+        """Return the graph of a loss, or None if it is unknown."""
 
     def disconnect(self) -> None:
-        """Leave everything as it was."""
+        """Stop reporting, and remove every hook."""

@@ -21,9 +21,11 @@ from operator import attrgetter, eq, ge, gt, le, lt, mul
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.errors.missing import lister
+from glassgrad.errors.missing import getter, lister
 from glassgrad.scalar_tools.compiler import compile as compile  # noqa: PLC0414 - a public name of this module
 from glassgrad.scalar_tools.drawing import draw as draw  # noqa: PLC0414 - likewise
+from glassgrad.scalar_tools.operators import comparison, reflected
+from glassgrad.scalar_tools.trouble import INSTEAD, absent, named, no_slopes
 
 
 def _value(x: Value | float) -> Value:
@@ -31,31 +33,24 @@ def _value(x: Value | float) -> Value:
 
 
 def _function(name: str, forward: Callable[..., float], slope: Callable[..., float]) -> Callable[[Value], Value]:
-    return lambda self: Value(y := forward(self.data), (self,), name, slopes=(slope(self.data, y),))
-
-
-def _reflected(op: Callable[[Value, Value], Value]) -> Callable[[Value, float], Value]:
-    return lambda self, other: op(Value(other), self)
-
-
-def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Value, Any], bool]:
-    return lambda self, other: compare(self.data, other.data if isinstance(other, Value) else other)
+    return named(name)(lambda self: Value(y := forward(self.data), (self,), name, slopes=(slope(self.data, y),)))
 
 
 class Value:
-    """A number with a gradient. A new op is one line: its result, its arguments, its name, its slopes."""
+    """A number with a gradient. A new op is one line: result, arguments, name, slopes (or set `_backward` after it)."""
 
-    __slots__ = ("_args", "_op", "_seq", "_slopes", "data", "grad", "label")
+    __slots__ = ("_args", "_backward", "_op", "_seq", "_slopes", "data", "grad", "label")
     __array_ufunc__ = None  # leaves numpy_number * value to Value.__rmul__
     _tick = count().__next__
 
     def __init__(
         self, data: float, _children: Sequence[Value] = (), _op: str = "", label: str = "", slopes: Sequence[float] = ()
     ) -> None:
-        if len(_children) != len(slopes):
+        if slopes and len(_children) != len(slopes):
             raise errors.SCALAR_SLOPES(op=_op, children=len(_children), slopes=len(slopes))
         self.data, self.grad, self.label = float(data), 0.0, label
         self._args, self._slopes, self._op = _children, slopes, _op
+        self._backward: Callable[[], None] | None = None
         self._seq = self._tick()
 
     def backward(self) -> None:
@@ -64,15 +59,17 @@ class Value:
         while frontier:
             frontier = set(chain.from_iterable(value._args for value in frontier)) - reached
             reached |= frontier
-        # A value is made from values that exist already, so the order of creation is a topological
-        # order. Backwards, it visits each value after everything that was made from it.
+        # Youngest first, so that each value follows everything that was made from it.
         inner = sorted((v for v in reached if v._args), key=attrgetter("_seq"), reverse=True)
         for value in inner:
             value.grad = 0.0
         self.grad = 1.0
         for value in inner:
-            for arg, slope in zip(value._args, value._slopes, strict=True):
-                arg.grad += value.grad * slope
+            if value._backward is not None:
+                value._backward()
+            else:
+                for arg, slope in zip(value._args, value._slopes or no_slopes(value), strict=True):
+                    arg.grad += value.grad * slope
 
     def __add__(self, other: Value | float) -> Value:
         other = _value(other)
@@ -86,14 +83,16 @@ class Value:
         other = _value(other)
         return Value(self.data * other.data, (self, other), "*", slopes=(other.data, self.data))
 
+    @named("/")
     def __truediv__(self, other: Value | float) -> Value:
         other = _value(other)
         y = self.data / other.data
         return Value(y, (self, other), "/", slopes=(1.0 / other.data, -y / other.data))
 
+    @named("**")
     def __pow__(self, other: Value | float) -> Value:
         x, k = self.data, other.data if isinstance(other, Value) else other
-        y = math.pow(x, k)
+        y = math.pow(x, k) if x or k >= 0 else x**k  # 0.0 ** -1 divides by zero, as with floats
         slope = k * math.pow(x, k - 1) if x or k >= 1 else math.inf if k else 0.0
         if not isinstance(other, Value):
             return Value(y, (self,), f"**{k}", slopes=(slope,))
@@ -115,11 +114,12 @@ class Value:
     relu = _function("ReLU", lambda x: 0.0 if x < 0 else x, lambda x, y: 1.0 if y > 0 else 0.0)
 
     __radd__, __rmul__ = __add__, __mul__
-    __rsub__, __rtruediv__, __rpow__ = map(_reflected, (__sub__, __truediv__, __pow__))
+    __rsub__, __rtruediv__, __rpow__ = map(reflected, (__sub__, __truediv__, __pow__))
 
     __hash__ = object.__hash__  # numbers decide comparisons, but in a set or dict each Value is itself
-    __eq__, __lt__, __le__, __gt__, __ge__ = map(_comparison, (eq, lt, le, gt, ge))
+    __eq__, __lt__, __le__, __gt__, __ge__ = map(comparison, (eq, lt, le, gt, ge))
 
+    __getattr__ = absent  # says what to use instead
     _prev = property(lambda self: set(self._args), doc="The values that this one was made from.")
     _repr_html_ = lambda self: draw(self).svg  # noqa: E731 - the picture in a notebook
 
@@ -201,4 +201,4 @@ class MLP(Module):
 
 
 __all__ = ["MLP", "Layer", "Module", "Neuron", "Value", "Vector", "compile", "draw"]
-__dir__ = lister(__name__)
+__getattr__, __dir__ = getter(__name__, INSTEAD), lister(__name__)

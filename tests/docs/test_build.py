@@ -82,7 +82,7 @@ def test_every_layer_loss_optimizer_and_schedule_is_listed(site: Path) -> None:
     text = (site / "layers.html").read_text(encoding="utf-8")
     listed = set(re.findall(r"<td><a id='[^']*'></a><b>([^<]+)</b>", text))
     named = {*nn.__all__, *optim.__all__, *optim.lr_scheduler.__all__}
-    others = {"Buffer", "Parameter", "Summary", "summary"}
+    others = {"Buffer", "Parameter", "Summary", "get_optimizer", "summary"}
     others |= {"data_parallel", "functional", "init", "lr_scheduler", "parallel", "parameter", "swa_utils", "utils"}
     assert named - listed == others
     assert {"xavier_uniform_", "orthogonal_"} <= listed

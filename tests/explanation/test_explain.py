@@ -94,7 +94,10 @@ def test_arrays_show_shapes_and_the_users_names():
     assert locals_["h", "z"] == "1 - h ** 2"
     assert explanation.record.forward_sweeps == 12 + 6 + 2
     assert explanation.steps[0].tangents is None
-    assert "float64 (4, 2)" in str(explanation)
+    first = explanation.steps[0].value
+    assert f"[[{first[0, 0]:.3g}, {first[0, 1]:.3g}], [" in str(explanation)  # eight numbers are written out
+    large = str(explain(lambda x: (x * 2).sum(), np.arange(12.0).reshape(4, 3)))
+    assert "float64 (4, 3) mean 11 std 6.9 [0 .. 4; 18 .. 22]" in large
     assert "Forward mode of" not in str(explanation)
 
 

@@ -165,6 +165,7 @@ def test_averaged_model_against_pytorch(kind: str) -> None:
             np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::glassgrad.errors.IdleStepWarning")  # rates alone are looked at
 @pytest.mark.parametrize("options", [{}, {"anneal_strategy": "linear", "anneal_epochs": 4}, {"anneal_epochs": 0}])
 def test_swalr_against_pytorch(options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the oracle")

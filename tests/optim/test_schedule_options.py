@@ -138,6 +138,7 @@ def test_only_up() -> None:
     assert schedule.get_last_lr() == [0.5, 0.5]
 
 
+@pytest.mark.filterwarnings("ignore::glassgrad.errors.IdleStepWarning")  # rates alone are looked at
 @pytest.mark.parametrize("strategy", ["cos", "linear"])
 def test_the_step_after_the_last_one_goes_on_as_pytorchs(strategy: str) -> None:
     def last(library: Any, module: Any) -> list[float]:
@@ -187,6 +188,7 @@ def test_steps_are_counted_from_the_rates_at_the_start(name: str) -> None:
         assert not schedule.is_initial
 
 
+@pytest.mark.filterwarnings("ignore::glassgrad.errors.IdleStepWarning")  # rates alone are looked at
 def test_a_sequence_makes_its_first_step_once() -> None:
     def rates(library: Any, module: Any) -> list[float]:
         optimizer = optimizer_of(library)

@@ -96,7 +96,7 @@ def test_slopes_at_the_edges():
     assert root.grad == math.inf
     assert Value(-800.0).sigmoid().data == 0.0  # 1/(1+exp(800)) would overflow
     assert Value(-2.0) ** Value(3.0) == -8.0
-    with pytest.raises(ValueError, match="math domain"):
+    with pytest.raises(ValueError, match="a value above 0 only"):
         Value(0.0).log()
 
 
@@ -146,8 +146,8 @@ def test_a_new_op_is_one_line_and_a_forgotten_slope_is_an_error():
     cube = Value(x.data**3, (x,), "cube", slopes=(3 * x.data**2,))
     cube.backward()
     assert x.grad == pytest.approx(3 * 0.49)
-    with pytest.raises(errors.ArgumentError, match="'cube' got 1 children and 0 slopes"):
-        Value(1.0, (x,), "cube")
+    with pytest.raises(errors.ArgumentError, match="op 'cube' and 1 children, which has neither slopes"):
+        Value(1.0, (x,), "cube").backward()
 
 
 def test_two_results_over_one_shared_part():

@@ -48,9 +48,17 @@ def aside(model: Module) -> Iterator[None]:
 def _attributes(model: Module) -> Iterator[Undo]:
     modules = model.modules() if hasattr(model, "modules") else ()
     for module in modules:
+        for drawn in module.__dict__.values():  # the generator of a layer by hand
+            if isinstance(drawn, np.random.Generator):
+                yield _rewinder(drawn)
         for held in (module.__dict__, *(module.__dict__.get(name) for name in _REGISTRIES)):
             if isinstance(held, dict):
                 yield _undo.mapping(held)
+
+
+def _rewinder(generator: np.random.Generator) -> Undo:
+    state = generator.bit_generator.state
+    return lambda: setattr(generator.bit_generator, "state", state)
 
 
 def _tensors(model: Module) -> Iterator[Undo]:

@@ -89,7 +89,7 @@ def hint(node: Node) -> str:
 def module_box(graph: Graph, path: Path, ops: int, result: Node | None) -> Box:
     """Return the box of a module that is shut."""
     lines = [cut(path[-1]), cut(graph.modules.get(path, ""))]
-    if result is not None:
+    if result is not None and result.dtype:  # numbers of the scalar engine have neither dtype nor shape
         lines.append(cut(f"{result.dtype} {shape_text(result.shape)}"))
     lines.append(f"{ops} op{'s' if ops != 1 else ''}")
     return Box(tuple(filter(None, lines)), "module", "/".join(path))

@@ -53,6 +53,10 @@ class NonLeafGradWarning(UserWarning):
     """`.grad` was read on a non-leaf tensor that does not retain it."""
 
 
+class IdleStepWarning(UserWarning):
+    """An optimizer's step changed nothing, since no parameter had a gradient."""
+
+
 class HiddenBranchWarning(RuntimeWarning):
     """A backward pass made a NaN of a cotangent of 0, as in a branch that `where` does not take."""
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, IndexRangeError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import (
+    ArgumentError,
+    AutogradError,
+    IdleStepWarning,
+    IndexRangeError,
+    KindError,
+    Message,
+    ShapeError,
+)
 
 MANUAL_SHAPE = Message(
     ShapeError,
@@ -23,6 +31,43 @@ MANUAL_BATCH_OF_ONE = Message(
     "Expected: at least two.\nNext: a larger batch, or .eval() to use the running statistics.",
 )
 
+MANUAL_BACKWARD_FIRST = Message(
+    AutogradError,
+    "manual.{layer}.backward() ran before forward(): it needs values that forward keeps.\n"
+    "Next: out = layer(x) first, then layer.backward(dout) with the gradient of the loss with respect to `out`.",
+)
+
+MANUAL_OTHER_FORWARD = Message(
+    ShapeError,
+    "manual.{layer}.backward() got a gradient of shape {given}, but its latest forward() returned shape {expected}.\n"
+    "The values it keeps are those of the latest call: was it called again in between, with another batch?\n"
+    "Next: call backward() before the next forward(), and give it the gradient of what forward() returned.",
+)
+
+MANUAL_OTHER_MODE = Message(
+    AutogradError,
+    "manual.{layer}.backward() runs in {backward} mode, but the latest forward() ran in {forward} mode, and the values "
+    "it keeps are of that call.\nNext: forward() and backward() of a batch in the same mode, with nothing in between.",
+)
+
+MANUAL_STALE = Message(
+    AutogradError,
+    "manual.{layer}.backward() ran a second time after {count} calls of forward(): only the values of the latest call "
+    "are kept, so the gradient of the earlier one would be wrong.\n"
+    "Next: forward() and backward() in turn; or one layer for each place, which may share their Parameter.",
+)
+
+MANUAL_NO_GRADIENTS = Message(
+    IdleStepWarning,
+    "manual.{optimizer}.step() changed nothing: none of its {count} parameters has a gradient.\n"
+    "Next: net.backward(loss.backward()) before step(), and zero_grad() only after it.",
+)
+
+MANUAL_OPTIMIZER_STATE = Message(
+    ArgumentError,
+    "the state does not fit manual.{optimizer}: parameter {place}: {name} has shape {given}, expected {expected}.",
+)
+
 MANUAL_NO_PARAMETERS = Message(ArgumentError, "manual.{optimizer} got no parameters to update.")
 
 MANUAL_STATE = Message(ArgumentError, "the state does not fit manual.{layer}:\n  {wrong}")
@@ -33,3 +78,9 @@ MANUAL_NOT_A_LAYER = Message(
 )
 
 MANUAL_NO_TWIN = Message(KindError, "{given} has no hand-written counterpart.\nExpected: one of {known}.")
+
+MANUAL_NORM = Message(
+    AutogradError,
+    "manual.clip_grad_norm_: the norm of the gradients is {norm}.\n"
+    "Next: look for the first NaN with doctor.check_up; without error_if_nonfinite it would spread to all gradients.",
+)

@@ -6,6 +6,7 @@ from glassgrad.errors.kinds import (
     ArgumentError,
     AutogradError,
     GlassgradError,
+    IdleStepWarning,
     IndexRangeError,
     KindError,
     Message,
@@ -26,6 +27,15 @@ STATE_DICT_KIND = Message(
 BETWEEN_LAYERS = Message(
     ShapeError,
     "\nThe layer is {layer}; it was given {shape}{source}.",
+)
+
+OPTIMIZER_NAME = Message(ArgumentError, "get_optimizer: no optimizer is called {given!r}.\nExpected: one of {known}.")
+
+STEP_WITHOUT_GRADIENTS = Message(
+    IdleStepWarning,
+    "{owner}.step() changed nothing: none of its {count} parameters has a gradient ({where}).\n"
+    "Next: loss.backward() before step(), zero_grad() only after it, and the optimizer's parameters have to be those of "
+    "the model that made the loss.",
 )
 
 EMPTY_PARAMETERS = Message(

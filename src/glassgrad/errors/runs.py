@@ -98,6 +98,10 @@ FIT_NEEDS_STEPS = Message(
     InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
 )
 FIT_WRONG_KIND = Message(InputError, "Trainer: {name} must be {expected}, given {given}")
+FIT_BY_HAND = Message(
+    InputError,
+    "Trainer: {option} needs the engine, and layers by hand do without it; leave it out, or train a glassgrad.nn module",
+)
 FIT_BATCH = Message(
     InputError,
     "the loader's batches are {given}, which give loss_fn no targets; give batches of "

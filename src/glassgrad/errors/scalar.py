@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message, ShapeError
+
+
+class ScalarDivisionError(GlassgradError, ZeroDivisionError):
+    """A Value is divided by zero. A `ZeroDivisionError`, as with floats."""
+
+
+class ScalarOverflowError(GlassgradError, OverflowError):
+    """The result of an op on Values is larger than any float. An `OverflowError`, as with floats."""
+
 
 SCALAR_SLOPES = Message(
     ArgumentError,
     "Value with op {op!r} got {children} children and {slopes} slopes; backward() needs one slope per child.\n"
     "Next: Value(result, (a, b), 'name', slopes=(d_result_by_da, d_result_by_db)).",
+)
+
+SCALAR_NO_SLOPES = Message(
+    ArgumentError,
+    "backward() reached a Value with op {op!r} and {children} children, which has neither slopes nor a _backward.\n"
+    "Next: Value(result, (a, b), 'name', slopes=(d_result_by_da, d_result_by_db)); or after it out._backward = f, a "
+    "function that adds out.grad times each slope to a.grad and b.grad.",
+)
+
+SCALAR_DIVISION = Message(ScalarDivisionError, "{what} at {where}: division by zero.\nNext: {next}.")
+SCALAR_OVERFLOW = Message(ScalarOverflowError, "{what} at {where}: larger than any float.\nNext: {next}.")
+SCALAR_DOMAIN = Message(ArgumentError, "{what} at {where}: {why}.\nNext: {next}.")
+SCALAR_OWN_OP = Message(
+    KindError,
+    "scalar.compile: it has no rule for the op {op!r}, which is your own.\n"
+    "Next: write it with the ops of Value, or compute without compile.",
 )
 
 SCALAR_DOT = Message(
@@ -50,4 +75,10 @@ SCALAR_COMPILE_REDUCTION = Message(ArgumentError, "backward: reduction={given!r}
 SCALAR_COMPILE_NOT_CALLED = Message(
     ArgumentError,
     "{what} of a compiled scalar function: it has not been traced yet, since that takes a sample.\nNext: call it once with a batch.",
+)
+
+SCALAR_RESULT = Message(
+    KindError,
+    "{owner}: the function of Values returned {given}, expected one Value.\n"
+    "Next: combine several results into one, as with a loss: sum((y - t) ** 2 for y, t in zip(ys, targets)).",
 )

@@ -26,6 +26,17 @@ CHECK_NOTHING_ASSIGNED = Message(
     "check_my_backward: the derivation assigns no gradient of a variable of the forward pass.\nExpected: one of {names}.",
 )
 
+CHECK_NO_SOURCE = Message(
+    KindError,
+    "check_my_backward: the source of {name}() cannot be read, since no file holds it.\n"
+    'Next: give the derivation as text: check_my_backward("""dh = ...""", forward, inputs).',
+)
+
+CHECK_SYNTAX = Message(
+    ArgumentError,
+    "check_my_backward: line {line} of the derivation is not Python ({why}):\n    {text}",
+)
+
 EXPLAIN_NO_NUMBER = Message(
     ArgumentError,
     "explain: the function returned {given}, expected one number computed from its arguments.\n"

@@ -64,9 +64,9 @@ def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explana
     """Explain the derivative of `function` at the given arguments.
 
     It is differentiated with respect to numbers, floating-point arrays and Tensors among the arguments, and
-    the parameters of modules among them; the result has to be one number. Every op is a step: its formula, its
-    value (or shape), the user's line, and in the backward pass its cotangent, the local derivative for each
-    argument and the term that it adds to the argument's gradient.
+    the parameters of modules among them, or to Values of `glassgrad.scalar`; the result has to be one number. Every
+    op is a step: its formula, its value (or shape), the user's line, and in the backward pass its cotangent, the
+    local derivative for each argument and the term that it adds to the argument's gradient.
 
         >>> def f(x, w, b):
         ...     return (x * w + b) ** 2
@@ -76,4 +76,11 @@ def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explana
         >>> {name: float(gradient) for name, gradient in explanation.gradients.items()}
         {'x': 30.0, 'w': -20.0, 'b': -10.0}
     """
+    from glassgrad.verify.scalars import has_values
+
+    if has_values(function, [*args, *options.values()]):
+        from glassgrad.explanation.values import record_of_values
+
+        data = record_of_values(function, args, options)
+        return Explanation(data, lambda: render.as_html(data))
     return Explanation(record(function, args, options), lambda: page_of(function, args, options))

@@ -72,8 +72,13 @@ def draw(
         raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
     from glassgrad import scalar
 
+    called: Any = what
+    if callable(called) and (isinstance(called, scalar.Module) or _has_values(inputs)):
+        what = called(*inputs)
+        if not isinstance(what, scalar.Value):
+            raise errors.SCALAR_RESULT(owner="draw", given=type(what).__name__)
     if isinstance(what, scalar.Value):
-        return scalar.draw(what, max_nodes)
+        return scalar.draw(what, max_nodes, view)
     graph = _graph(what, inputs, options, view)
     if graph.columns:
         return Drawing(graph)
@@ -87,6 +92,13 @@ def draw(
     if count > max_nodes:
         raise errors.DRAW_TOO_MANY(name=graph.name, count=count, limit=max_nodes, next=_next(paths, count))
     return Drawing(graph, shown)
+
+
+def _has_values(inputs: Any) -> bool:
+    """Tell whether there are Values of the scalar engine among the inputs, or in lists of them."""
+    from glassgrad import scalar
+
+    return any(isinstance(x, scalar.Value) or (isinstance(x, list | tuple) and _has_values(x)) for x in inputs)
 
 
 def _graph(what: Any, inputs: Sequence[Any], options: dict[str, Any], view: str) -> Graph:

@@ -15,8 +15,9 @@ from glassgrad.engine.node import Freed, unpack
 from glassgrad.engine.node import Node as TapeNode
 from glassgrad.engine.scope import ModuleCalls, Scope
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation.record import Applied, Names, Record, Spy, Traced, arguments, record_of, slope, trace
+from glassgrad.explanation.record import Names, Record, Traced, arguments, record_of, slope, trace
 from glassgrad.ops import formulas
+from glassgrad.verify.spy import Applied, Spy
 from glassgrad.verify.truth import Recorder, walked
 
 _SWEEPS = 4  # forward-mode sweeps that are drawn; more inputs are counted only

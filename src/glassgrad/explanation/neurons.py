@@ -11,8 +11,8 @@ from glassgrad import errors
 from glassgrad.drawing.graph import Edge, Graph, Node, Numbers
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import Ops
-from glassgrad.explanation.record import Applied
 from glassgrad.ops.core import Elementwise
+from glassgrad.verify.spy import Applied
 
 _MOST = 10
 """A layer of more neurons is drawn with so many of them."""

@@ -13,10 +13,10 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import enable_grad
 from glassgrad.engine.node import Node
-from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import formulas
 from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.verify.spy import Applied, Spy
 from glassgrad.verify.truth import Recorder, walked
 
 
@@ -82,35 +82,6 @@ class Record:
 
 
 @dataclass
-class Applied:
-    """An op that was recorded, with its arguments and its result."""
-
-    node: Node
-    args: tuple[Any, ...]
-    value: Any
-
-
-class Spy(Watcher):
-    """Observes every recorded op with its arguments and result."""
-
-    def __init__(self) -> None:
-        self.applied: list[Applied] = []
-        self._latest: tuple[tuple[Any, ...], Any] = ((), None)
-
-    def stand_in(self, prim: Primitive) -> Primitive:
-        def evaluate(*args: Any, **params: Any) -> Any:
-            result = prim.evaluate(*args, **params)
-            self._latest = (args, result[0] if prim.decompose is not None else result)
-            return result
-
-        return computed_by(prim, evaluate)
-
-    def note(self, node: Node) -> None:
-        args, value = self._latest
-        self.applied.append(Applied(node, args, value))
-
-
-@dataclass
 class Traced:
     """A call of a function as it was recorded: its arguments by name, those that are differentiated, ops, result."""
 
@@ -157,9 +128,14 @@ def record_of(call: Traced) -> Record:
     names = Names(call.function, leaves, applied, result.node)
     steps = [_step(entry, names, seen) for entry in applied]
     known = [Input(name, leaf.detach().numpy(), _gradient(gradients, leaf)) for name, leaf in leaves.items()]
-    _count_forward(known, steps)
-    _push_tangents(known, steps)
-    return Record(call.name, known, steps)
+    return complete(Record(call.name, known, steps))
+
+
+def complete(found: Record) -> Record:
+    """Add to a record what forward mode would compute and cost."""
+    _count_forward(found.inputs, found.steps)
+    _push_tangents(found.inputs, found.steps)
+    return found
 
 
 def arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:

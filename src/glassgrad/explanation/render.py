@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad.explanation.record import Edge, Record, Step
 from glassgrad.ops import formulas
 
-FEW = 4  # arrays of up to this many elements are written out
+FEW = 9  # arrays of up to this many elements are written out
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,38 @@ class Table:
 
 
 def value_text(value: Any) -> str:
-    """A number, a few numbers, or the shape."""
+    """A number, a few numbers, or the shape with statistics and corners."""
     if isinstance(value, tuple | list):
         return ", ".join(value_text(part) for part in value)
     array = np.asarray(value)
     if array.ndim == 0:
         return formulas.number(array.item())
-    if array.size <= FEW:
+    if array.size <= 4:
         return np.array2string(array, precision=4, separator=", ", floatmode="maxprec").replace("\n", "")
-    return f"{array.dtype} {array.shape}".replace(",)", ")")
+    if array.size <= FEW:
+        return _listed(array.tolist())
+    return f"{array.dtype} {array.shape}".replace(",)", ")") + _statistics(array)
+
+
+def _statistics(array: Any) -> str:
+    """Mean and deviation, and the corners: the first and last number of the first and the last row."""
+    if array.dtype.kind == "c" or not array.size:
+        return ""
+    if array.dtype.kind != "f":
+        return f" from {array.min()} to {array.max()}"
+    rows = array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(1, -1)
+    ends = [f"{_brief(row[0])} .. {_brief(row[-1])}" for row in rows[:: max(1, len(rows) - 1)][:2]]
+    with np.errstate(all="ignore"):
+        mean, deviation = array.mean(dtype=np.float64), array.std(dtype=np.float64)
+    return f" mean {_brief(mean)} std {_brief(deviation)} [{'; '.join(ends)}]"
+
+
+def _listed(value: Any) -> str:
+    return f"[{', '.join(map(_listed, value))}]" if isinstance(value, list) else _brief(value)
+
+
+def _brief(number: Any) -> str:
+    return formulas.number(number) if isinstance(number, complex) else f"{float(number):.3g}"
 
 
 def tables(record: Record) -> list[Table]:

@@ -9,21 +9,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from glassgrad.errors.missing import lister
-from glassgrad.manual.activations import GELU, LeakyReLU, LogSoftmax, ReLU, Sigmoid, Softmax, Tanh
+from glassgrad.errors.missing import lister, missing
+from glassgrad.manual.activations import ELU, GELU, LeakyReLU, LogSoftmax, PReLU, ReLU, Sigmoid, Softmax, Tanh
 from glassgrad.manual.attention import ScaledDotProductAttention
+from glassgrad.manual.clipping import clip_grad_norm_, clip_grad_value_
 from glassgrad.manual.conv import Conv2d, MaxPool2d
 from glassgrad.manual.linear import Embedding, Flatten, Linear
 from glassgrad.manual.losses import BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from glassgrad.manual.net import Net
 from glassgrad.manual.norm import BatchNorm1d, Dropout, LayerNorm
-from glassgrad.manual.optimizers import SGD, Adam, RMSprop, SGDMomentum
+from glassgrad.manual.optimizers import SGD, Adam, RMSprop, SGDMomentum, get_optimizer
 from glassgrad.manual.protocols import Layer, Loss, Module, Optimizer, Parameter
 
 if TYPE_CHECKING:
     from glassgrad.manual.bridge import as_function, show_twin, twin
 
 __all__ = [
+    "ELU",
     "GELU",
     "SGD",
     "Adam",
@@ -48,6 +50,7 @@ __all__ = [
     "NLLLoss",
     "Net",
     "Optimizer",
+    "PReLU",
     "Parameter",
     "RMSprop",
     "ReLU",
@@ -57,14 +60,43 @@ __all__ = [
     "Softmax",
     "Tanh",
     "as_function",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "get_optimizer",
     "show_twin",
     "twin",
 ]
 __dir__ = lister(__name__)
 
 
+_INSTEAD = {
+    "Sequential": "manual.Net(first, second, ...)",
+    "CrossEntropy": "manual.CrossEntropyLoss()",
+    "BatchNorm": "manual.BatchNorm1d(features)",
+    "BatchNorm2d": "manual.BatchNorm1d takes (n, c, l): reshape images to (n, c, h*w) before it and back after it",
+    "AdamW": "manual.Adam(parameters, weight_decay=...), which adds it to the gradient; or glassgrad.optim.AdamW",
+    "Tensor": "NumPy arrays: layers by hand take and return them; glassgrad.tensor makes tensors for the engine",
+    "no_grad": "nothing: layers by hand record no graph",
+    "GradientAccumulator": "glassgrad.optim.GradientAccumulator(optimizer, steps), which takes optimizers by hand",
+    "GradientMonitor": "glassgrad.GradientMonitor(net), which takes layers by hand",
+    "Trainer": "glassgrad.train.Trainer(net, optimizer, loss, loader), which takes layers by hand",
+    "functional": "the layers, called: manual.ReLU()(x)",
+    "relu": "manual.ReLU()(x)",
+    "tanh": "manual.Tanh()(x)",
+    "softmax": "manual.Softmax(dim)(x)",
+    "gradcheck": "glassgrad.verify.gradcheck(layer, x)",
+}
+_OF_ONE_S_OWN = (
+    "glassgrad.nn.{0}, if PyTorch has it, with gradients from the tape; or write it: a subclass of manual.Module with "
+    "forward(x) and backward(dout), as in help(manual.Tanh). There are: {1}"
+)
+
+
 def __getattr__(name: str) -> Any:
     # Names that need the engine are loaded on request; the layers do without it.
     if name in {"as_function", "show_twin", "twin"}:
         return getattr(importlib.import_module("glassgrad.manual.bridge"), name)
-    raise AttributeError(name)
+    instead = dict(_INSTEAD)
+    if name not in instead and name[:1].isupper():
+        instead[name] = _OF_ONE_S_OWN.format(name, ", ".join(one for one in __all__ if one[0].isupper()))
+    raise missing(__name__, name, __all__, instead)

@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.errors.packages import needed
-from glassgrad.manual.protocols import Array, Module
+from glassgrad.manual.protocols import Array, Module, Parameter
 
 
 class ReLU(Module):
@@ -43,6 +43,59 @@ class LeakyReLU(Module):
 
     def backward(self, dout: Array) -> Array:
         return np.where(self.saved, dout, self.negative_slope * dout)
+
+
+class PReLU(Module):
+    """y = x where x > 0, a x elsewhere; the slope a is trained: one number, or one for each channel (axis 1).
+
+    Shapes: x (n, c, ...) or any with a single a, a (1,) or (c,), y like x.
+
+        dx = dy where x > 0, a dy elsewhere
+        da = sum of dy · x where x <= 0                      over all places that share the a: a was broadcast
+
+    Source: He et al., "Delving Deep into Rectifiers" (2015).
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = np.float32) -> None:
+        self.weight = Parameter(np.full(num_parameters, init, dtype))
+
+    def forward(self, x: Array) -> Array:
+        a = self.weight.data
+        if a.size > 1 and (x.ndim < 2 or x.shape[1] != a.size):
+            raise errors.MANUAL_SHAPE(layer="PReLU", given=x.shape, expected=f"(n, {a.size}, ...)", weight=a.shape)
+        slope = a if a.size == 1 else a.reshape(-1, *(1,) * (x.ndim - 2))
+        self.saved = (x, slope)
+        return np.where(x > 0, x, slope * x)
+
+    def backward(self, dout: Array) -> Array:
+        x, slope = self.saved
+        below = np.where(x > 0, 0, dout * x)
+        shared = tuple(axis for axis in range(x.ndim) if slope.size == 1 or axis != 1)
+        self.weight.accumulate(below.sum(axis=shared).reshape(self.weight.shape))
+        return np.where(x > 0, dout, slope * dout)
+
+
+class ELU(Module):
+    """y = x where x > 0, alpha (e^x - 1) elsewhere.
+
+    Below 0 the derivative of alpha (e^x - 1) is alpha e^x = y + alpha:
+
+        dx = dy where x > 0, dy · (y + alpha) elsewhere
+
+    For alpha = 1 both sides have the slope 1 at 0. Source: Clevert, Unterthiner, Hochreiter (2016).
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def forward(self, x: Array) -> Array:
+        y = np.where(x > 0, x, self.alpha * np.expm1(np.minimum(x, 0)))
+        self.saved = (x > 0, y)
+        return y
+
+    def backward(self, dout: Array) -> Array:
+        above, y = self.saved
+        return np.where(above, dout, dout * (y + self.alpha))
 
 
 class Tanh(Module):

@@ -18,6 +18,8 @@ from glassgrad.engine.tensor import Tensor
 
 _COPIED_OPTIONS: dict[str, tuple[str, ...]] = {
     "LeakyReLU": ("negative_slope",),
+    "PReLU": ("num_parameters",),
+    "ELU": ("alpha",),
     "Softmax": ("dim",),
     "LogSoftmax": ("dim",),
     "GELU": ("approximate",),
@@ -36,8 +38,7 @@ class _ByHand(Function):
 
     @staticmethod
     def forward(ctx: Any, layer: Any, count: int, *tensors: Any) -> Any:
-        # A copy protects this call's saved values from the next call; parameters and running statistics are shared.
-        ctx.layer = copy.copy(layer)
+        ctx.layer = _for_one_call(layer)
         ctx.inputs = count
         return Tensor(np.asarray(ctx.layer.forward(*(_array(x) for x in tensors[:count]))))
 
@@ -58,6 +59,20 @@ class _ByHand(Function):
         at = len(grads) - len(parameters)
         grads[at:at] = [None] * missing
         return (None, None, *(None if grad is None else Tensor(np.asarray(grad)) for grad in grads))
+
+
+def _for_one_call(layer: Any) -> Any:
+    """Copy a layer and the layers inside it, so that the next call leaves this call's saved values alone.
+
+    Parameters, running statistics and generators are shared.
+    """
+    own = copy.copy(layer)
+    for name, value in list(getattr(own, "__dict__", {}).items()):
+        if isinstance(value, manual.Module):
+            setattr(own, name, _for_one_call(value))
+        elif type(value) is list and any(isinstance(part, manual.Layer) for part in value):
+            setattr(own, name, [_for_one_call(part) for part in value])
+    return own
 
 
 def _array(x: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.errors.missing import missing
+from glassgrad.manual import cache
 
 Array = Any  # numpy.ndarray
 
@@ -75,6 +77,22 @@ class Optimizer(Protocol):
     def zero_grad(self) -> None: ...
 
 
+# What to do in place of methods of `nn.Module`.
+_INSTEAD = {
+    "to": "layers by hand are NumPy arrays on the CPU; give dtype=np.float64 to the layer",
+    "cuda": "layers by hand are NumPy arrays on the CPU; leave the call out",
+    "double": "give dtype=np.float64 to the layer",
+    "float": "give dtype=np.float32 to the layer",
+    "register_forward_hook": "override forward in a subclass",
+    "register_buffer": "assign the array to an attribute, and list its name in the class's `buffers`",
+    "register_parameter": "assign a manual.Parameter to an attribute",
+    "requires_grad_": "leave the parameter out of the optimizer's list",
+    "apply": "loop over modules()",
+    "children": "parts() yields name and layer",
+    "named_children": "parts() yields name and layer",
+}
+
+
 class Module:
     """Bookkeeping shared by the layers of this package: names, modes, state. No mathematics.
 
@@ -87,6 +105,16 @@ class Module:
     buffers: tuple[str, ...] = ()
     training: bool = True
     saved: Any = None
+    _latest: cache.Latest | None = None  # the forward pass that `saved` is of
+    _inside = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cache.watch(cls)
+
+    def __getattr__(self, name: str) -> Any:
+        known = [*vars(self), *(one for kind in type(self).__mro__ for one in vars(kind))]
+        raise missing(f"manual.{type(self).__name__}", name, [one for one in known if one[0] != "_"], _INSTEAD)
 
     def __call__(self, *inputs: Any) -> Any:
         return self.forward(*inputs)
@@ -96,6 +124,21 @@ class Module:
         for name, part in vars(self).items():
             if isinstance(part, Module):
                 yield name, part
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """Yield this layer, under the empty name, and all layers inside it."""
+        yield "", self
+        for name, part in self.parts():
+            for inner, module in part.named_modules():
+                yield f"{name}.{inner}".rstrip("."), module
+
+    def modules(self) -> Iterator[Module]:
+        return (module for _, module in self.named_modules())
+
+    def named_buffers(self) -> Iterator[tuple[str, Array]]:
+        for prefix, module in self.named_modules():
+            for name in module.buffers:
+                yield f"{prefix}.{name}".lstrip("."), getattr(module, name)
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         for name, value in vars(self).items():

@@ -9,6 +9,7 @@ from glassgrad.optim.adam import Adam as Adam
 from glassgrad.optim.adam import AdamW as AdamW
 from glassgrad.optim.adamax import Adamax as Adamax
 from glassgrad.optim.asgd import ASGD as ASGD
+from glassgrad.optim.by_name import get_optimizer as get_optimizer
 from glassgrad.optim.ema import EMA as EMA
 from glassgrad.optim.lbfgs import LBFGS as LBFGS
 from glassgrad.optim.lion import Lion as Lion

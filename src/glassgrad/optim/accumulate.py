@@ -29,7 +29,8 @@ class GradientAccumulator:
     given, equally otherwise. Used around each backward pass, or through `backward`.
 
     Args:
-        optimizer: steps after the last micro-batch; then its gradients are cleared.
+        optimizer: one of `glassgrad.optim` or `glassgrad.manual`. It steps after the last micro-batch; then its
+            gradients are cleared.
         steps: micro-batches per step.
         max_norm: clip the gradients of a step to this norm.
         skip_nonfinite: skip a step whose gradients hold NaN or inf, and count it in `skipped`.
@@ -51,7 +52,7 @@ class GradientAccumulator:
     """
 
     def __init__(
-        self, optimizer: Optimizer, steps: int, *, max_norm: float | None = None, skip_nonfinite: bool = False
+        self, optimizer: Optimizer | Any, steps: int, *, max_norm: float | None = None, skip_nonfinite: bool = False
     ) -> None:
         if steps < 1:
             raise bad_option("GradientAccumulator", "steps", steps, "at least 1")
@@ -99,7 +100,8 @@ class GradientAccumulator:
 
     def __enter__(self) -> Self:
         if self._size is not None:
-            self._before = {id(p): p._grad.array.copy() for p in self._parameters() if p._grad is not None}
+            held = {id(parameter): _gradient(parameter) for parameter in self._parameters()}
+            self._before = {at: g.copy() for at, g in held.items() if g is not None}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
@@ -113,10 +115,14 @@ class GradientAccumulator:
     def _scale_new(self, weight: float) -> None:
         """Scale the gradients that the block has added."""
         for parameter in self._parameters():
-            g = parameter._grad
+            g = _gradient(parameter)
             if g is not None:
                 before = self._before.get(id(parameter))
-                g.array = g.array * weight if before is None else before + (g.array - before) * weight
+                new = g * weight if before is None else before + (g - before) * weight
+                if hasattr(parameter, "_grad"):
+                    parameter._grad.array = new
+                else:
+                    parameter.grad = new
 
     # --- the step -------------------------------------------------------------------------------------
 
@@ -132,6 +138,9 @@ class GradientAccumulator:
         return self.stepped
 
     def _step(self) -> None:
+        if not isinstance(self.optimizer, Optimizer):
+            self._step_by_hand()
+            return
         found = update(
             self.optimizer,
             factor=1 / self._weight,
@@ -140,9 +149,20 @@ class GradientAccumulator:
             norm=True,
         )
         assert found.norm is not None
-        self.norms.append(float(found.norm))
-        self.stepped = found.made is None or bool(found.made)
-        self.skipped += not self.stepped
+        self._finish(float(found.norm), found.made is None or bool(found.made))
+
+    def _step_by_hand(self) -> None:
+        from glassgrad.manual import clipping
+
+        norm, made = clipping.update(
+            self.optimizer, factor=1 / self._weight, max_norm=self.max_norm, skip_nonfinite=self.skip_nonfinite
+        )
+        self._finish(norm, made)
+
+    def _finish(self, norm: float, made: bool) -> None:
+        self.norms.append(norm)
+        self.stepped = made
+        self.skipped += not made
         self.optimizer.zero_grad()
         self._count, self._weight = 0, 0.0
 
@@ -152,6 +172,13 @@ class GradientAccumulator:
         if not finite:
             return NormStatistics(len(self.norms), *(float("nan"),) * 4)
         return NormStatistics(len(self.norms), float(np.mean(finite)), float(np.std(finite)), min(finite), max(finite))
+
+
+def _gradient(parameter: Any) -> Any:
+    """Return the gradient of a parameter as an array, None if it has none."""
+    if not hasattr(parameter, "_grad"):  # of a layer by hand
+        return parameter.grad
+    return None if parameter._grad is None else parameter._grad.array
 
 
 __all__ = ["GradientAccumulator"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
@@ -171,7 +172,14 @@ class Optimizer:
                     if type(p) is np.ndarray and not p.flags.writeable:
                         raise self._read_only(parameter)
                     found.append((parameter, group))
+        if not found:
+            self._warn_idle()
         return found
+
+    def _warn_idle(self) -> None:
+        count = sum(len(group["params"]) for group in self.param_groups)
+        text = errors.STEP_WITHOUT_GRADIENTS.text(owner=type(self).__name__, count=count, where=provenance.here())
+        warnings.warn(text, errors.IdleStepWarning, stacklevel=provenance.stack_level())
 
     def _read_only(self, parameter: Any) -> Exception:
         listed = [one for group in self.param_groups for one in group["params"]]

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from glassgrad import errors
+from glassgrad.scalar_tools.networks import calls_of, graph_of_neurons, paths_of
+from glassgrad.scalar_tools.sweeps import slopes_of, sweeps_of
+from glassgrad.scalar_tools.trouble import user_frame
 
 if TYPE_CHECKING:
     from glassgrad.drawing import Drawing, Node
     from glassgrad.scalar import Value
 
-_PACKAGE = str(Path(__file__).parents[1])
+VIEWS = ("ops", "layers", "neurons", "sweeps")
 _MOST = 1000  # entries of a list that are looked at
 
 
-def draw(value: Value, max_values: int = 200) -> Drawing:
+def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
     """Draw the graph that computed `value`, with data and grad of every value and the slopes on the edges.
 
     Inputs are on the left, the result is on the right. A value without a label has the name of the caller's
-    variable. If the graph has more than `max_values` values, those nearest to the result are drawn, and dashed
-    boxes mark where it continues.
+    variable, a parameter that of its neuron. If the graph has more than `max_values` values, those nearest to the
+    result are drawn, and dashed boxes mark where it continues.
 
+    Args:
+        value: the result.
+        max_values: the largest number of boxes.
+        view: "ops"; "layers", with the layers of networks among the caller's variables shut; "neurons", a network as
+            circles joined by its weights; or "sweeps", the passes of forward mode beside the one of reverse mode.
+
+    Example:
         >>> from glassgrad.scalar import Value
         >>> a, b = Value(2.0), Value(-3.0)
         >>> loss = a * b
@@ -31,18 +41,33 @@ def draw(value: Value, max_values: int = 200) -> Drawing:
     """
     from glassgrad.drawing import Drawing, Edge, Graph
 
+    if view not in VIEWS:
+        raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
+    frame = user_frame()
+    variables = {**frame.f_globals, **frame.f_locals}
+    names = _names(variables)
     values = _nearest(value, max_values)
-    index = {value: at for at, value in enumerate(values)}
-    names = _names(type(value))
+    calls = calls_of(values, variables)
+    if view == "neurons":
+        return Drawing(graph_of_neurons(value.label or names.get(value, "y"), calls))
+    index = {one: at for at, one in enumerate(values)}
     nodes = [_node(one, names, index) for one in values]
     nodes[index[value]].root = True
     edges = [
         Edge(index[arg], at, number=slope)
         for at, one in enumerate(values)
-        for arg, slope in zip(one._args, one._slopes, strict=True)
+        for arg, slope in zip(one._args, slopes_of(one) if one._args else (), strict=True)
         if arg in index
     ]
-    return Drawing(Graph(nodes[index[value]].name or "a value", nodes, edges))
+    graph = Graph(nodes[index[value]].name or "a value", nodes, edges)
+    if view == "sweeps":
+        graph.sweeps = sweeps_of(value, values, graph)
+        return Drawing(graph)
+    for one, path in paths_of(calls).items():
+        nodes[index[one]].module = path
+        graph.modules |= {path[:1]: "Layer", path: "Neuron"}
+    graph.place_leaves()
+    return Drawing(graph, () if view == "layers" else graph.modules)
 
 
 def _nearest(root: Value, count: int) -> list[Value]:
@@ -55,31 +80,27 @@ def _nearest(root: Value, count: int) -> list[Value]:
     return sorted(chosen, key=lambda value: value._seq)
 
 
-def _names(kind: type[Value]) -> dict[Value, str]:
-    """Return what the nearest frame outside of the package calls its Values, those in lists and networks too."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    variables = {**frame.f_globals, **frame.f_locals}
+def _names(variables: Mapping[str, Any]) -> dict[Value, str]:
+    """Return what the user calls the Values, those in lists and networks too."""
     return {
         value: name
         for variable, thing in variables.items()
         if variable.isidentifier() and not variable.startswith("_")
-        for name, value in _within(variable, thing, kind)
+        for name, value in names_within(variable, thing)
     }
 
 
-def _within(name: str, thing: Any, kind: type[Value]) -> Iterator[tuple[str, Value]]:
+def names_within(name: str, thing: Any) -> Iterator[tuple[str, Value]]:
     """Yield the Values in a variable as a user would write them: a Value, a list, a neuron, a network."""
-    if isinstance(thing, kind):
+    if hasattr(type(thing), "_slopes"):
         yield name, thing
     elif isinstance(thing, list | tuple) and len(thing) <= _MOST:
         for at, entry in enumerate(thing):
-            yield from _within(f"{name}[{at}]", entry, kind)
+            yield from names_within(f"{name}[{at}]", entry)
     elif hasattr(thing, "parameters") and hasattr(thing, "__dict__") and not isinstance(thing, type):
         for key, entry in vars(thing).items():
             if key != "parts":  # another name for what a layer is made of
-                yield from _within(f"{name}.{key}", entry, kind)
+                yield from names_within(f"{name}.{key}", entry)
 
 
 def _node(value: Value, names: Mapping[Value, str], index: Mapping[Value, int]) -> Node:

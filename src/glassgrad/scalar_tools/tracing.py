@@ -15,6 +15,7 @@ from typing import Any
 
 from glassgrad import errors, scalar
 from glassgrad.scalar import Value, Vector
+from glassgrad.scalar_tools.rules import RULES
 
 Row = list[float | list[float]]  # one sample: a number or a list of numbers per argument
 _COMPARISONS = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -79,6 +80,8 @@ def _flatten(result: Value, columns: list[Value], start: int) -> Program:
             op, number = "constant", value.data
         elif op.startswith("**") and len(args) == 1:
             op, number = "power", float(op[2:])
+        elif op not in RULES:
+            raise errors.SCALAR_OWN_OP(op=op)
         varying = op == "input" or any(instructions[i].varying for i in args)
         active = op == "leaf" or any(instructions[i].active for i in args)
         place[value] = len(instructions)

@@ -6,12 +6,10 @@ itself is `optim.update.update`, which a `GradientAccumulator` uses as well.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import math
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,37 +27,10 @@ from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.randomness import RandomState
-from glassgrad.train.learner import Learner
+from glassgrad.train.learner import MOST_SKIPPED, Learner, NormWindow, StepOptions
 from glassgrad.train.policy import Policy
 
 Array = Any
-
-_MOST_SKIPPED = 100
-"""This many skipped steps in a row end the run with an error."""
-
-
-@dataclass(frozen=True)
-class StepOptions:
-    """Options of a step beyond forward pass, backward pass and optimizer.
-
-    Arguments: compiled, one native program instead of single ops; accumulate, micro-batches per step; max_norm and
-    clip_value, limits of the gradients; skip_nonfinite, skip steps with NaN or inf; norms, record the gradients'
-    norm; dtype, the dtype of the forward pass ("" for that of the model).
-    """
-
-    compiled: bool = False
-    accumulate: int = 1
-    max_norm: float | None = None
-    clip_value: float | None = None
-    skip_nonfinite: bool = False
-    norms: bool = False
-    dtype: str = ""
-
-    @property
-    def plain(self) -> bool:
-        """Whether a step is just forward pass, backward pass and optimizer step."""
-        watched = self.skip_nonfinite or self.norms
-        return self.accumulate == 1 and self.max_norm is None and self.clip_value is None and not watched
 
 
 class EngineLearner(Learner):
@@ -217,8 +188,8 @@ class EngineLearner(Learner):
             return
         self.skipped += 1
         self._skipped_in_a_row += 1
-        if self._skipped_in_a_row == _MOST_SKIPPED:
-            raise errors.RUN_ONLY_SKIPS(count=_MOST_SKIPPED)
+        if self._skipped_in_a_row == MOST_SKIPPED:
+            raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counters."""
@@ -240,7 +211,22 @@ class EngineLearner(Learner):
             found["loss_scale"] = self.scaler.get_scale()
         return found
 
-    # --- for callbacks ---
+    # --- for callbacks and validation ---
+
+    @contextmanager
+    def validating(self) -> Iterator[None]:
+        """Within the block the model is in evaluation mode, with the weights to use; afterwards all is as before."""
+        averaged = self.averages.applied() if self.averages is not None else contextlib.nullcontext()
+        with evaluating(self.model), averaged, untouched(self.model), no_grad():
+            yield
+
+    def check(self, *batch: Any) -> None:
+        """Compute a loss op by op, so that an error names the user's line rather than a traced program."""
+        if self.options.compiled:
+            with untouched(self.model), no_grad():
+                self.loss(*batch)
+
+    target = staticmethod(lambda target: target)  # the form of targets that metrics get
 
     @contextmanager
     def gradients(self, *batch: Any) -> Iterator[float]:
@@ -313,39 +299,6 @@ def untouched(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         before.restore()
-
-
-class NormWindow:
-    """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
-
-    They live in one array that stays the same object: a changing number of the learner would make its program retrace.
-    """
-
-    def __init__(self) -> None:
-        self._sums = array("d", [0.0] * 4)
-
-    def add(self, norm: float) -> None:
-        """Add the norm of a step."""
-        if math.isfinite(norm):
-            count, total, squares, largest = self._sums
-            self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
-
-    def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
-        """Continue from what `values` returned, or reset."""
-        self._sums[:] = array("d", values)
-
-    def values(self) -> list[float]:
-        """Return the sums, for a checkpoint."""
-        return self._sums.tolist()
-
-    def describe(self) -> dict[str, float]:
-        """Return mean, standard deviation and largest; empty if no norm was added."""
-        count, total, squares, largest = self._sums
-        if not count:
-            return {}
-        mean = total / count
-        spread = math.sqrt(max(squares / count - mean * mean, 0.0))
-        return {"norm": mean, "norm_std": spread, "norm_max": largest}
 
 
 class AsArrays:

@@ -9,7 +9,9 @@ All three start with the same weights and share the checkpoint format, so a run 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +24,34 @@ from glassgrad.train.kept.checkpoint import Stateful
 Array = Any
 
 ENGINES = ("eager", "compiled", "manual")
+
+
+MOST_SKIPPED = 100
+"""This many skipped steps in a row end the run with an error."""
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Options of a step beyond forward pass, backward pass and optimizer.
+
+    Arguments: compiled, one native program instead of single ops; accumulate, micro-batches per step; max_norm and
+    clip_value, limits of the gradients; skip_nonfinite, skip steps with NaN or inf; norms, record the gradients'
+    norm; dtype, the dtype of the forward pass ("" for that of the model).
+    """
+
+    compiled: bool = False
+    accumulate: int = 1
+    max_norm: float | None = None
+    clip_value: float | None = None
+    skip_nonfinite: bool = False
+    norms: bool = False
+    dtype: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether a step is just forward pass, backward pass and optimizer step."""
+        watched = self.skip_nonfinite or self.norms
+        return self.accumulate == 1 and self.max_norm is None and self.clip_value is None and not watched
 
 
 class Learner(Protocol):
@@ -105,3 +135,36 @@ def measure(logits: Callable[[Array], Array], examples: HasArrays, chunk: int = 
 def _chunks(examples: HasArrays, chunk: int) -> Iterator[tuple[Array, Array]]:
     for begin in range(0, len(examples.targets), chunk):
         yield examples.inputs[begin : begin + chunk], examples.targets[begin : begin + chunk]
+
+
+class NormWindow:
+    """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
+
+    They live in one array that stays the same object: a changing number of the learner would make its program retrace.
+    """
+
+    def __init__(self) -> None:
+        self._sums = array("d", [0.0] * 4)
+
+    def add(self, norm: float) -> None:
+        """Add the norm of a step."""
+        if math.isfinite(norm):
+            count, total, squares, largest = self._sums
+            self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
+
+    def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
+        """Continue from what `values` returned, or reset."""
+        self._sums[:] = array("d", values)
+
+    def values(self) -> list[float]:
+        """Return the sums, for a checkpoint."""
+        return self._sums.tolist()
+
+    def describe(self) -> dict[str, float]:
+        """Return mean, standard deviation and largest; empty if no norm was added."""
+        count, total, squares, largest = self._sums
+        if not count:
+            return {}
+        mean = total / count
+        spread = math.sqrt(max(squares / count - mean * mean, 0.0))
+        return {"norm": mean, "norm_std": spread, "norm_max": largest}

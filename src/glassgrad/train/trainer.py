@@ -14,20 +14,21 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.amp import GradScaler
 from glassgrad.data.atomic import write_atomically
-from glassgrad.engine.mode import no_grad
+from glassgrad.doctor.library import is_by_hand
 from glassgrad.nn import Module
-from glassgrad.nn.modes import evaluating
 from glassgrad.optim.ema import EMA
 from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.callbacks import Callback, RunState
-from glassgrad.train.engine_learner import AsArrays, EngineLearner, StepOptions, can_compile, size_of, untouched
+from glassgrad.train.engine_learner import AsArrays, EngineLearner, can_compile, size_of
 from glassgrad.train.feed import LoaderFeed, parts_of
+from glassgrad.train.hand_learner import HandLearner
 from glassgrad.train.kept import loggers, rundir
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.metrics import RecordLog, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
+from glassgrad.train.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
@@ -72,9 +73,10 @@ class Trainer(Task):
     """Trains a model: batches, steps, schedule, validation, checkpoints, logs, progress, a clean stop and resume.
 
     Args:
-        model: a module.
-        optimizer: the optimizer of its parameters.
-        loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or last in a tuple.
+        model: a module, or a layer of `glassgrad.manual`.
+        optimizer: the optimizer of its parameters; for a layer by hand one of `glassgrad.manual`.
+        loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or last in a tuple. For a
+            layer by hand a loss of `glassgrad.manual`; its metrics get arrays.
         train_loader: a `DataLoader` or any iterable of (inputs..., targets); arrays of other libraries are taken too.
         val_loader: the same for validation examples.
         scheduler: the optimizer's schedule; the configuration says whether it counts steps or epochs.
@@ -104,7 +106,6 @@ class Trainer(Task):
         (160, True)
     """
 
-    learner: EngineLearner
     save_share = 0.02
     resume_by = "fit(resume=True)"
 
@@ -123,6 +124,8 @@ class Trainer(Task):
         more_loggers: Sequence[RecordLog] = (),
     ) -> None:
         _check_kinds(model, optimizer, loss_fn, scheduler)
+        if is_by_hand(model):
+            _check_by_hand(config or TrainingConfig())
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.config = config = config or TrainingConfig()
         self.metrics = dict(metrics or {})
@@ -131,15 +134,21 @@ class Trainer(Task):
         self._check(config)
         self.feed = LoaderFeed(train_loader, config.accumulate, config.check_data)
         self.scaler = GradScaler(init_scale=config.loss_scale) if config.loss_scale else None
-        self.engine = "compiled" if config.engine == "compiled" and can_compile() else "eager"
-        self.learner = EngineLearner(
-            model,
-            optimizer,
-            loss_fn=loss_fn,
-            options=_step_options(config, self.engine),
-            scaler=self.scaler,
-            averages=EMA(model, config.ema) if config.ema else None,
-        )
+        self.learner: EngineLearner | HandLearner
+        if is_by_hand(model):
+            self.engine = "manual"
+            options = _step_options(config, self.engine)
+            self.learner = HandLearner(model, optimizer, loss_fn=loss_fn, options=options)
+        else:
+            self.engine = "compiled" if config.engine == "compiled" and can_compile() else "eager"
+            self.learner = EngineLearner(
+                model,
+                optimizer,
+                loss_fn=loss_fn,
+                options=_step_options(config, self.engine),
+                scaler=self.scaler,
+                averages=EMA(model, config.ema) if config.ema else None,
+            )
         self._records = loggers.Records()
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
@@ -238,9 +247,7 @@ class Trainer(Task):
         if self.learner.loss_fn is not None and (len(first) < 2 or isinstance(first[0], Mapping)):
             kind = "dictionaries" if isinstance(first[0], Mapping) else "single tensors"
             raise errors.FIT_BATCH(given=kind)
-        if self.engine == "compiled":  # an eager trial names the line; an eager step does so itself
-            with untouched(self.model), no_grad():
-                self.learner.loss(*first)
+        self.learner.check(*first)
 
     # --- validation -----------------------------------------------------------------------------------
 
@@ -252,8 +259,7 @@ class Trainer(Task):
         loader = self.val_loader if loader is None else loader
         totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
         count = 0
-        averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
-        with evaluating(self.model), averaged, untouched(self.model), no_grad():
+        with self.learner.validating():
             for batch in loader:
                 parts = parts_of(batch)
                 size = size_of(parts)
@@ -261,7 +267,7 @@ class Trainer(Task):
                 outputs, loss = self._validation(*parts)
                 totals["loss"] += float(loss) * size
                 for name, metric in self.metrics.items():
-                    totals[name] += float(metric(outputs, parts[-1])) * size
+                    totals[name] += float(metric(outputs, self.learner.target(parts[-1]))) * size
         if not count:
             raise errors.FIT_EMPTY_LOADER(what="val_loader", reason="it ended at once")
         return {name: total / count for name, total in totals.items()}
@@ -413,10 +419,10 @@ def _step_options(config: TrainingConfig, engine: str) -> StepOptions:
 
 def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> None:
     """Check the types, since the order of the arguments is easily confused."""
+    by_hand = is_by_hand(model)
     for name, given, fine, expected in (
-        ("model", model, isinstance(model, Module), "a module of glassgrad.nn"),
-        ("optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"),
-        ("loss_fn", loss_fn, loss_fn is None or callable(loss_fn), "a function of outputs and targets, or None"),
+        ("model", model, by_hand or isinstance(model, Module), "a module of glassgrad.nn, or of glassgrad.manual"),
+        *_own_kinds(by_hand, optimizer, loss_fn),
         ("scheduler", scheduler, scheduler is None or hasattr(scheduler, "step"), "a scheduler with step()"),
     ):
         if not fine:
@@ -424,3 +430,27 @@ def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> No
 
 
 __all__ = ["FitResult", "Trainer"]
+
+
+def _own_kinds(by_hand: bool, optimizer: Any, loss_fn: Any) -> Iterator[tuple[str, Any, bool, str]]:
+    """Yield the checks of optimizer and loss, which belong to the kind of the model."""
+    if by_hand:
+        fits = all(hasattr(optimizer, name) for name in ("parameters", "step", "zero_grad", "param_groups"))
+        yield "optimizer", optimizer, fits, "an optimizer of glassgrad.manual, as the model's layers are by hand"
+        fits = hasattr(loss_fn, "backward")
+        yield (
+            "loss_fn",
+            loss_fn,
+            fits,
+            "a loss of glassgrad.manual, as the layers are by hand",
+        )
+        return
+    yield "optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"
+    yield "loss_fn", loss_fn, loss_fn is None or callable(loss_fn), "a function of outputs and targets, or None"
+
+
+def _check_by_hand(config: TrainingConfig) -> None:
+    """Refuse the options that need the engine."""
+    for option in ("dtype", "ema", "loss_scale"):
+        if getattr(config, option):
+            raise errors.FIT_BY_HAND(option=f"{option}={getattr(config, option)}")

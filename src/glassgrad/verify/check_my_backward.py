@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +24,13 @@ from glassgrad.verify.diagnose import (
     close,
     copied,
     diagnose,
+    kink_at,
     surroundings,
 )
-from glassgrad.verify.edits import all_edits
+from glassgrad.verify.edits import ALIAS, all_edits
+from glassgrad.verify.spy import Spy
 from glassgrad.verify.truth import Gradient, Truth, find_truth
+from glassgrad.verify.words import speaking, words
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,12 @@ class CheckedLine:
     source: str
     comparison: Comparison
     complete: bool
+    kink: str = ""  # where it differs from ours, but is as good
 
 
 def _note(checked: CheckedLine, report: BackwardReport) -> str:
+    if checked.kink:
+        return f"  kink: {checked.kink}"
     if checked.complete:
         return ""
     return "  <- wrong" if checked.line == report.wrong_line else "  (so far)"
@@ -85,10 +92,10 @@ def check_my_backward(
     """Run a hand-written derivation line by line, compare every gradient with the true one, and report.
 
     `forward` is a function of `inputs` that returns the loss; write it one named step per line. The
-    derivation, text or a function, assigns `dNAME` for variables NAME of the forward pass, all of which it
-    can use as NumPy arrays (or as Tensors, if it is spelled like PyTorch). A variable used several
-    times may be assigned first and added to later. Everything runs in float64. The report is printed
-    unless `show` is False.
+    derivation, text or a function, assigns `dNAME` (or `d_NAME`, `dL_dNAME`, `grad_NAME`) for variables NAME of the
+    forward pass, all of which it can use as NumPy arrays, or as Tensors if it is written in PyTorch's words: `torch`
+    and `F` are then ours. A cell of a notebook may be given as it is. A variable used several times may be assigned
+    first and added to later. Everything runs in float64. The report is printed unless `show` is False.
 
         >>> import numpy as np
         >>> def forward(x, w, b):
@@ -105,19 +112,23 @@ def check_my_backward(
         >>> report.wrong_line, report.diagnosis.kind
         (4, 'a missing sum over a broadcast axis')
     """
-    truth = find_truth(forward, inputs)
+    forward = speaking(forward)
+    spy = Spy()
+    truth = find_truth(forward, inputs, spy)
+    truth.applied = spy.applied
     derivation = parse(source_or_function, truth.gradients)
     names = {
         "np": np,
+        **words(),
         **derivation.names,
         **getattr(forward, "__globals__", {}),
         **inspect.getclosurevars(forward).nonlocals,
     }
-    run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=False)})
+    run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=derivation.in_torch)})
     report = run.report
     if run.failed:
         # A line that uses PyTorch's methods fails on arrays; if Tensors get further, that was the reason.
-        again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=True)}).report
+        again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=not derivation.in_torch)}).report
         if len(again.lines) > len(report.lines) or again:
             report = again
     derived = {name for step in derivation.steps for _, name in step.targets}
@@ -150,6 +161,7 @@ class _Run:
         self.report = BackwardReport()
         self.failed = False
         self.history: list[_Past] = []
+        self.finished: dict[str, tuple[Any, int]] = {}  # right gradients, and the lines that made them
         for step in derivation.steps:
             if not self.take(step):
                 break
@@ -171,6 +183,8 @@ class _Run:
             may_grow = bool(rest) and not _overwrites(step, spelling, past.before)
             if error is None and acceptable(mine, gradients, later=may_grow):
                 continue
+            if error is None and not rest and self.at_kink(name, mine):
+                continue
             if error is None and any(_reworks(other, spelling) for other in rest):
                 past.judged = False  # unfinished: judged when the last line of it has run
                 continue
@@ -178,6 +192,36 @@ class _Run:
             self.blame(*_explain(wrong, self.history))
             return False
         self.history.append(past)
+        return self.keeps_others(step)
+
+    def at_kink(self, name: str, mine: Any) -> bool:
+        """Tell whether a gradient differs from ours at kinks only; then what follows is judged by this one."""
+        found = kink_at(self.truth, name, as_array(mine))
+        if found is None or not found.between:
+            return False
+        where = f"{found.entries} entries of {name} are where {', '.join(found.ops)} has no derivative"
+        line = dataclasses.replace(self.report.lines[-1], kink=f"{where}; this slope is as good as ours", complete=True)
+        self.report.lines[-1] = line
+        self.truth.take_over(name, as_array(mine))
+        return True
+
+    def keeps_others(self, step: Step) -> bool:
+        """Tell whether a step has left the gradients of other names alone; blames it if not."""
+        own = {spelling for spelling, _ in step.targets}
+        for spelling, (was, made) in self.finished.items():
+            now = as_array(self.names.get(spelling))
+            if spelling not in own and now.shape == was.shape and not np.array_equal(now, was, equal_nan=True):
+                same = [name for name in own if np.shares_memory(as_array(self.names[name]), now)]
+                names = " and ".join([*same, spelling])
+                words = (
+                    f"it changes {spelling} too, which line {made} had right: {names} are one array; write a copy "
+                    "where the second name is made, with .copy() or .clone()"
+                )
+                self.blame(step, spelling, Diagnosis(ALIAS, words))
+                return False
+        for spelling, name in step.targets:
+            if any(close(self.names[spelling], one.total, one.scale) for one in self.truth.gradients[name]):
+                self.finished[spelling] = np.array(as_array(self.names[spelling])), step.line
         return True
 
     def blame(self, step: Step, name: str | None, diagnosis: Diagnosis) -> None:

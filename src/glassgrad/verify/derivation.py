@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.verify.words import of_import, spoken, translated
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,33 @@ class Derivation:
     file: str
     names: dict[str, Any]
 
+    @property
+    def in_torch(self) -> bool:
+        """Whether it names PyTorch's module or functions."""
+        return spoken(step.node for step in self.steps)
+
+
+_OF_LOSS = ("L", "l", "J", "E", "C", "loss", "cost", "out")
+_SHOWN = {"cmp", "compare", "display"}  # what notebooks call to show something
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Yield how people write the gradient of a variable: dx, d_x, dL_dx, dLdx, grad_x, x_grad, ..."""
+    yield from (f"d{name}", f"d_{name}", f"grad_{name}", f"{name}_grad", f"g_{name}", f"delta_{name}")
+    yield from (f"d{loss}{between}d{name}" for loss in _OF_LOSS for between in ("_", ""))
+
+
+def spelled(variables: Iterable[str]) -> dict[str, str]:
+    """Return the variable that every spelling of a gradient is of; names of variables themselves are none."""
+    variables = list(variables)
+    return {text: name for name in variables for text in spellings(name) if text not in variables}
+
 
 def parse(source: str | Callable[..., Any], variables: Iterable[str]) -> Derivation:
     """Split a derivation, given as text or as a function, into its statements.
 
-    A gradient is an assignment to `dNAME` or `d_NAME` with NAME a variable of the forward pass. A returned
-    value and a docstring are left out.
+    A gradient is an assignment to `dNAME`, or another of the `spellings`, with NAME a variable of the forward pass.
+    Left out are a returned value, a docstring, imports of PyTorch, and calls that only show something.
     """
     names: dict[str, Any] = {}
     file, first_line = "<derivation>", 1
@@ -44,23 +67,59 @@ def parse(source: str | Callable[..., Any], variables: Iterable[str]) -> Derivat
         function = inspect.unwrap(source)
         closure = inspect.getclosurevars(function)
         names = {**getattr(function, "__globals__", {}), **closure.nonlocals}
-        lines, first_line = inspect.getsourcelines(function)
+        try:
+            lines, first_line = inspect.getsourcelines(function)
+        except OSError:
+            raise errors.CHECK_NO_SOURCE(name=function.__name__) from None
         file, text = inspect.getsourcefile(function) or file, textwrap.dedent("".join(lines))
-        body = next(node.body for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     else:
-        text = textwrap.dedent(source)
-        body = ast.parse(text).body
-    known = {spelling: name for name in variables for spelling in (f"d{name}", f"d_{name}")}
+        text = _of_cell(source)
+    body = _parsed(text)
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    if functions and (callable(source) or not any(isinstance(node, ast.Assign | ast.AugAssign) for node in body)):
+        body = functions[0].body
+    known = spelled(variables)
+    if body and isinstance(body[-1], ast.Expr) and isinstance(body[-1].value, ast.Name | ast.Attribute | ast.Tuple):
+        body = body[:-1]  # what a cell shows at its end
     steps: list[Step] = []
     for node in body:
-        if isinstance(node, ast.Return) or _is_docstring(node):
+        bound = of_import(node)
+        names.update(bound or {})
+        if bound is not None or isinstance(node, ast.Return) or _is_docstring(node) or _only_shows(node):
             continue
         targets = tuple(dict.fromkeys((name, known[name]) for name in assigned(node) if name in known))
         segment = ast.get_source_segment(text, node) or ast.unparse(node)
         steps.append(Step(len(steps), node.lineno + first_line - 1, segment.strip(), node, targets))
     if not any(step.targets for step in steps):
         raise errors.CHECK_NOTHING_ASSIGNED(names=", ".join(f"d{name}" for name in variables))
-    return Derivation(steps, file, names)
+    used = {part.id for step in steps for part in ast.walk(step.node) if isinstance(part, ast.Name)}
+    return Derivation(steps, file, translated(names, used))
+
+
+def _of_cell(text: str) -> str:
+    """Return the Python of a notebook cell or of a session: without magics, and without prompts."""
+    lines = [re.sub(r"^(\s*)(?:>>> ?|\.\.\. ?|In \[\d*\]: ?)", r"\1", line) for line in text.splitlines()]
+    lines = ["" if re.match(r"\s*[%!?]", line) else line for line in lines]
+    return textwrap.dedent("\n".join(lines))
+
+
+def _parsed(text: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(text).body
+    except SyntaxError as error:
+        raise errors.CHECK_SYNTAX(line=error.lineno, why=error.msg, text=(error.text or "").strip()) from None
+
+
+def _only_shows(node: ast.stmt) -> bool:
+    """Tell whether a statement is print(...), or a call that a training loop makes beside the derivation."""
+    if not isinstance(node, ast.Expr):
+        return False
+    call = node.value
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Name):
+        return call.func.id in _SHOWN
+    return isinstance(call.func, ast.Attribute) and call.func.attr in {"backward", "retain_grad", "zero_grad"}
 
 
 def _is_docstring(node: ast.stmt) -> bool:

@@ -14,7 +14,8 @@ import numpy as np
 from glassgrad.engine.tensor import Tensor
 from glassgrad.verify import edits
 from glassgrad.verify.compare import as_array
-from glassgrad.verify.derivation import Step, assigned
+from glassgrad.verify.derivation import Step, assigned, spelled
+from glassgrad.verify.kinks import Kink, kink_of
 from glassgrad.verify.truth import Gradient, Share, Truth
 
 RELATIVE = 1e-7  # relative to the terms; everything here is float64
@@ -89,7 +90,16 @@ def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Any]]:
 
 def diagnose(wrong: WrongLine) -> Diagnosis:
     """Diagnose the line, as far as possible."""
-    for finder in (_by_assignment, _by_shares, _by_edit, _by_coefficients, _by_shape, _by_ratio):
+    for finder in (
+        _by_tie,
+        _by_assignment,
+        _by_shares,
+        _by_shape_alone,
+        _by_edit,
+        _by_coefficients,
+        _by_shape,
+        _by_ratio,
+    ):
         found = finder(wrong)
         if found is not None:
             return found
@@ -106,6 +116,49 @@ def _by_assignment(wrong: WrongLine) -> Diagnosis | None:
         if edit.kind != edits.SIGN and _mends(wrong, edit):
             kind = edits.ACCUMULATION if edit.kind == edits.ASSIGNMENT else edit.kind
             return Diagnosis(kind, edit.words)
+    return None
+
+
+def _by_tie(wrong: WrongLine) -> Diagnosis | None:
+    """Find a maximum whose tied entries each got the whole gradient."""
+    found = None if wrong.error is not None else kink_at(wrong.truth, wrong.name, as_array(wrong.mine))
+    if found is None or found.between:
+        return None
+    words = (
+        f"{found.entries} entries of {wrong.name} are tied ({', '.join(found.ops)}), and together they get another "
+        "gradient than the maximum has: give it to one of them, or share it"
+    )
+    return Diagnosis(edits.TIES, words)
+
+
+def kink_at(truth: Truth, name: str, mine: Any) -> Kink | None:
+    """Return the kink that explains why a gradient differs from the true one, entry by entry."""
+    tensor, seen = truth.tensors.get(name), truth.seen
+    if tensor is None or seen is None or len(truth.gradients.get(name, ())) != 1:
+        return None
+    key, gradient = tensor if tensor.node is None else tensor.node, truth.gradients[name][0]
+    uses = [
+        (entry, seen.cotangents_of[entry.node], sum(c for target, c in seen.sent_by[entry.node] if target is key))
+        for entry in truth.applied
+        if entry.node in seen.sent_by and any(parent is key for parent in entry.node.parents)
+    ]
+    return kink_of(mine, gradient.total, truth.values[name], uses, key, gradient.scale)
+
+
+def _by_shape_alone(wrong: WrongLine) -> Diagnosis | None:
+    """Find the right numbers in another shape: a kept axis of size 1, or a flattened array."""
+    if wrong.error is not None:
+        return None
+    mine = as_array(wrong.mine)
+    for gradient in wrong.gradients:
+        total = gradient.total
+        if (
+            mine.shape != total.shape
+            and mine.size == total.size
+            and close(mine.reshape(-1), total.reshape(-1), gradient.scale)
+        ):
+            words = f"the numbers are right, but their shape is {mine.shape} and that of {wrong.name} is {total.shape}"
+            return Diagnosis(edits.SHAPE, f"{words}: a gradient has its variable's shape")
     return None
 
 
@@ -188,14 +241,14 @@ def _by_shape(wrong: WrongLine) -> Diagnosis | None:
     mine, expected = as_array(wrong.mine).shape, wrong.gradients[0].total.shape
     if mine == expected:
         return None
-    kind = UNKNOWN
+    kind = edits.SHAPE
     if mine == expected[::-1]:
         kind = edits.TRANSPOSE
     elif np.prod(mine) > np.prod(expected):
         kind = edits.SUM
     elif np.prod(mine) < np.prod(expected):
         kind = edits.WRONG_SUM
-    words = f"shape {mine}, but {wrong.name} has shape {expected}"
+    words = f"shape {mine}, but {wrong.name} has shape {expected}, and so has its gradient"
     if kind == edits.SUM:
         words += f"; where {wrong.name} was broadcast, its gradient is summed over the axes that it was broadcast along"
     return Diagnosis(kind, words)
@@ -228,8 +281,8 @@ def sizes_of(truth: Truth) -> frozenset[int]:
 
 def surroundings(truth: Truth, before: dict[str, Any]) -> edits.Surroundings:
     """The names that an edit may use at this line: the forward pass, and the gradients found so far."""
-    gradients = {name: as_array(value) for name, value in before.items() if name[1:].lstrip("_") in truth.gradients}
-    gradients = {name: value for name, value in gradients.items() if name.startswith("d")}
+    known = spelled(truth.gradients)
+    gradients = {name: as_array(value) for name, value in before.items() if name in known}
     return edits.Surroundings(truth.values, gradients, sizes_of(truth))
 
 
@@ -238,6 +291,9 @@ def _by_edit(wrong: WrongLine) -> Diagnosis | None:
         if _mends(wrong, edit):
             return Diagnosis(edit.kind, edit.words)
     return None
+
+
+_FINDERS = (_by_tie, _by_assignment, _by_shares, _by_shape_alone, _by_edit, _by_coefficients, _by_shape, _by_ratio)
 
 
 def _mends(wrong: WrongLine, edit: edits.Edit) -> bool:

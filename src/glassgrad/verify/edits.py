@@ -29,6 +29,10 @@ VARIABLE = "a wrong variable"
 FACTOR = "a missing factor"
 EXTRA_FACTOR = "a factor too many"
 MASK = "a wrong mask"
+SHAPE = "a shape other than the value's"
+MINUS = "-= for +="
+TIES = "a tie counted more than once"
+ALIAS = "two names for one array"
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,10 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
         if isinstance(statement.op, ast.Add | ast.Sub):
             other = ast.Sub() if isinstance(statement.op, ast.Add) else ast.Add()
             new = ast.AugAssign(target=statement.target, op=other, value=statement.value)
-            yield Edit(SIGN, "add instead of subtract, or the other way round", _placed(new, statement))
+            if isinstance(statement.op, ast.Sub):
+                yield Edit(MINUS, "a term is added (+=): gradients of all uses are summed", _placed(new, statement))
+            else:
+                yield Edit(SIGN, "subtract (-=) instead of adding", _placed(new, statement))
         elif isinstance(statement.op, ast.Mult | ast.Div):
             divide = isinstance(statement.op, ast.Mult)
             new = ast.AugAssign(target=statement.target, op=ast.Div() if divide else ast.Mult(), value=statement.value)

@@ -12,6 +12,8 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.verify.differences import Tolerance
 from glassgrad.verify.jacobian import Check, as_given, probes
+from glassgrad.verify.pairs import pair_of
+from glassgrad.verify.scalars import ScalarSubject, has_values
 from glassgrad.verify.subjects import SecondOrder, Subject, TensorSubject, WrongShape, subject_of
 from glassgrad.verify.verdict import KINK, NOISE, NONDETERMINISTIC, RIGHT, WRONG, Entry, Row, Verdict
 
@@ -35,9 +37,10 @@ def gradcheck(
     difference is suspicious, the step is varied and both sides are examined, so that a kink is not either.
 
     Args:
-        fn: a function of Tensors that returns Tensors; a module (its parameters are checked too); a layer or
-            hand-written loss with `forward`, `backward(dout)` and `parameters()` on NumPy arrays; a function or module
-            of PyTorch.
+        fn: a function of Tensors that returns Tensors; one of Tensors or arrays that returns a number and its gradient,
+            which is then checked; a module (its parameters are checked too); a layer or
+            hand-written loss with `forward`, `backward(dout)` and `parameters()` on NumPy arrays or Tensors; a function
+            of `scalar.Value`s or a network of them; a function or module of PyTorch.
         *inputs: what to call it with: floating-point tensors and arrays of any shape, and containers of them, are
             varied (only those with `requires_grad`, if any has it); the rest is passed on. One tuple of all of
             them is accepted, as in `torch.autograd.gradcheck`.
@@ -70,7 +73,9 @@ def gradcheck(
         >>> gradcheck(lambda x: x.relu().sum(), np.array([1.0, 0.0])).kind
         'kink here'
     """
-    subject = subject_of(fn, _spread(inputs))
+    given = _spread(inputs)
+    subject: Subject | None = ScalarSubject(fn, given) if has_values(fn, given) else pair_of(fn, given)
+    subject = subject or subject_of(fn, given)
     title = f"gradcheck of {subject.title}"
     verdict = _judge(subject, title, eps, Tolerance(atol, rtol), nondet_tol, samples)
     return _finish(verdict, raise_exception)

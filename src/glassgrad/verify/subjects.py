@@ -8,6 +8,7 @@ precision. Layers and modules are copied first, so that the caller's stay unchan
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import tree
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.provenance import pytorch
 from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
 
@@ -64,9 +66,9 @@ class TensorSubject(Subject):
 
     def __init__(self, engine: Engine, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self.engine = engine
-        self.title = _name_of(function)
+        self.title = name_of(function)
         self.leaves, self.tree = tree.flatten(list(arguments))
-        names = _argument_names(function, arguments)
+        names = argument_names(function, arguments)
         chosen = self._choose()
         self.slots = chosen
         self.variables = [
@@ -195,16 +197,18 @@ class LayerSubject(Subject):
     def __init__(self, layer: Any, arguments: Sequence[Any]) -> None:
         self.title = type(layer).__name__
         self.given = layer
-        self.arguments = [np.asarray(x) if _is_number_like(x) else x for x in arguments]
+        self.arguments = [_plain(x) for x in arguments]
+        self.tensors = any(isinstance(x, Tensor) for x in arguments)  # whether the layer computes with Tensors of ours
         floats = [at for at, x in enumerate(self.arguments) if _is_float_array(x)]
-        names = _argument_names(layer.forward, arguments)
+        names = argument_names(layer.forward, arguments)
         parameters = _layer_parameters(layer)
+        self.tensors |= any(isinstance(parameter.data, Tensor) for _, parameter in parameters)
         self.exact = False
         returned = self._probe()
         self.slots = [at for at in floats if at < len(returned) and returned[at] is not None]
         self.exact = True
         self.variables = [_variable(names[at], self.arguments[at]) for at in self.slots]
-        self.variables += [_variable(name, parameter.data) for name, parameter in parameters]
+        self.variables += [_variable(name, _plain(parameter.data)) for name, parameter in parameters]
         if skipped := [names[at] for at in floats if at not in self.slots]:
             self.unchecked = f"backward returns no gradient of {', '.join(skipped)}"
         if not self.variables:
@@ -213,9 +217,23 @@ class LayerSubject(Subject):
 
     def _probe(self) -> tuple[Any, ...]:
         """Return what `backward` returns, one entry per argument."""
+        try:
+            return self._probed()
+        except AttributeError:
+            if self.tensors or not all(isinstance(x, np.ndarray) for x in self.arguments):
+                raise
+            self.tensors = True  # a method that only Tensors have; if they lack it too, that error is the one to show
+            return self._probed()
+
+    def _probed(self) -> tuple[Any, ...]:
         layer = copy.deepcopy(self.given)
-        results = _listed(layer.forward(*self.arguments))
-        return _listed(_backward(layer, [np.ones_like(np.asarray(y)) for y in results]))
+        results = _listed(layer.forward(*map(self._given, self.arguments)))
+        returned = _listed(_backward(layer, [self._given(np.ones_like(_plain(y))) for y in results]))
+        return tuple(_plain(g) for g in returned)
+
+    def _given(self, array: Any) -> Any:
+        """Return an argument in the form that the layer computes with."""
+        return make(array, None, False) if self.tensors and isinstance(array, np.ndarray) else array
 
     def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any], tuple[Any, ...]]:
         if self.exact not in self._layers:
@@ -230,8 +248,8 @@ class LayerSubject(Subject):
         for at, value in zip(self.slots, cast, strict=False):
             arguments[at] = value
         for parameter, value in zip(parameters, cast[len(self.slots) :], strict=True):
-            parameter.data = value
-        return layer, parameters, _listed(layer.forward(*arguments))
+            parameter.data = make(value, None, False) if isinstance(parameter.data, Tensor) else value
+        return layer, parameters, tuple(_plain(y) for y in _listed(layer.forward(*map(self._given, arguments))))
 
     def evaluate(self, values: Sequence[Array]) -> list[Array]:
         return [np.asarray(y, np.float64) for y in self._run(values)[2]]
@@ -240,10 +258,12 @@ class LayerSubject(Subject):
         layer, parameters, results = self._run(values)
         for parameter in parameters:
             # Some layers add to an array, others start with None.
-            parameter.grad = None if parameter.grad is None else np.zeros_like(parameter.data)
-        given = [np.asarray(c).astype(np.asarray(y).dtype) for c, y in zip(cotangents, results, strict=True)]
+            parameter.grad = None if parameter.grad is None else parameter.data * 0
+        given = [
+            self._given(np.asarray(c).astype(np.asarray(y).dtype)) for c, y in zip(cotangents, results, strict=True)
+        ]
         returned = _listed(_backward(layer, given))
-        found = [returned[at] for at in self.slots] + [parameter.grad for parameter in parameters]
+        found = [_plain(g) for g in (*(returned[at] for at in self.slots), *(one.grad for one in parameters))]
         gradients = []
         for g, variable in zip(found, self.variables, strict=True):
             array = np.zeros_like(variable.value) if g is None else np.asarray(g, np.float64)
@@ -263,7 +283,7 @@ class WrongShape(Exception):  # noqa: N818 - internal: carries a finding to the 
 
 def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
     """Call `backward` with the cotangents, or without if it is a loss's that takes none."""
-    code = getattr(getattr(layer.backward, "__func__", layer.backward), "__code__", None)
+    code = getattr(inspect.unwrap(getattr(layer.backward, "__func__", layer.backward)), "__code__", None)
     takes_none = (
         code is not None and code.co_argcount - hasattr(layer.backward, "__self__") == 0 and not code.co_flags & 4
     )
@@ -271,6 +291,13 @@ def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
         returned = layer.backward()
         return tuple(g if g is None else cotangents[0] * g for g in _listed(returned))
     return layer.backward(*[c if c.ndim else c[()] for c in cotangents])
+
+
+def _plain(value: Any) -> Any:
+    """Return a Tensor's or a list's numbers as an array; anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.array
+    return np.asarray(value) if _is_number_like(value) else value
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
@@ -304,7 +331,8 @@ def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
     return named
 
 
-def _name_of(function: Any) -> str:
+def name_of(function: Any) -> str:
+    """Return what a report calls a function."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, type):  # a classmethod: named after the class it was called on
         return f"{owner.__name__}.{function.__name__}"
@@ -312,10 +340,8 @@ def _name_of(function: Any) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def _argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:
+def argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:
     """Return a name for every leaf of the arguments: the signature's, or the position."""
-    import inspect
-
     try:
         target = getattr(function, "forward", function)
         parameters = inspect.signature(target).parameters.values()

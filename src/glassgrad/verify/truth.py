@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -21,6 +22,7 @@ from glassgrad.engine import tape
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
+from glassgrad.verify.words import array_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,29 @@ class Truth:
     values: dict[str, Any]
     gradients: dict[str, list[Gradient]]
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    named: list[tuple[str, Any]] = field(default_factory=list)  # every variable, in order
+    loss: Any = None
+    seen: Recorder | None = None
+    applied: Sequence[Any] = ()  # the ops with their arguments, where they were watched
+
+    def walk(self) -> None:
+        """Find the gradients by a backward walk; again after `take_over`."""
+        loss = self.loss
+        seen, leaves = walked(loss if loss.node is None else loss.node, np.ones(loss.shape, loss.dtype))
+        self.seen = seen
+        self.gradients.clear()
+        for name, value in self.named:
+            _enter(self, name, value, seen, leaves)
+
+    def take_over(self, name: str, gradient: Any) -> None:
+        """Continue from a gradient that is as good as ours: what follows is computed from it."""
+        tensor = self.tensors[name]
+        if tensor.node is None:
+            self.gradients[name] = [Gradient(np.array(gradient), [])]
+            return
+        given = np.array(gradient, np.float64)
+        tensor.register_hook(lambda _: Tensor(given))
+        self.walk()
 
 
 class Recorder(tape.Observer):
@@ -93,10 +118,14 @@ def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
         return recorder, walk.run()
 
 
-def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence[Any]) -> Truth:
+def find_truth(
+    forward: Callable[..., Any],
+    inputs: Mapping[str, Any] | Sequence[Any],
+    watcher: AbstractContextManager[Any] | None = None,
+) -> Truth:
     """Run `forward` on the inputs (in float64) and return its variables with their gradients.
 
-    Raises if the result is not one number that depends on the inputs.
+    `watcher` is entered around the call. Raises if the result is not one number that depends on the inputs.
     """
     code = getattr(forward, "__code__", None)
     if code is None:
@@ -105,16 +134,14 @@ def find_truth(forward: Callable[..., Any], inputs: Mapping[str, Any] | Sequence
         inputs if isinstance(inputs, Mapping) else dict(zip(inspect.signature(forward).parameters, inputs, strict=True))
     )
     arguments = {name: _as_input(value) for name, value in named.items()}
-    result, local = _run(forward, code, arguments)
+    with watcher or nullcontext():
+        result, local = _run(forward, code, arguments)
     loss = result[0] if isinstance(result, tuple) else result
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise errors.CHECK_NO_LOSS(given=given)
-    seen, leaves = walked(loss if loss.node is None else loss.node, np.ones(loss.shape, loss.dtype))
-    truth = Truth({}, {})
-    for names in (arguments, local):
-        for name, value in names.items():
-            _enter(truth, name, value, seen, leaves)
+    truth = Truth({}, {}, named=[*arguments.items(), *local.items()], loss=loss)
+    truth.walk()
     return truth
 
 
@@ -137,7 +164,7 @@ def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[
 
 def _as_input(value: Any) -> Any:
     """Convert floating-point inputs to float64 leaves, so that a right derivation agrees to many digits."""
-    array = value.detach().numpy() if isinstance(value, Tensor) else value
+    array = array_of(value.detach().numpy() if isinstance(value, Tensor) else value)
     if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind == "f":
         return Tensor(np.array(array, dtype=np.float64), requires_grad=True)
     return array

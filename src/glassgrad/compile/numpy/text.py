@@ -6,6 +6,7 @@ They know their names and indices as well: what differs where a line is repeated
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,9 @@ def number(value: Any) -> Text:
     if isinstance(value, float) and not np.isfinite(value):
         name = "np.nan" if np.isnan(value) else "np.inf"
         return prefix("-", Text(name)) if value < 0 else Text(name)
+    ratio = ratio_of(value)
+    if ratio is not None:
+        return Text(f"{ratio[0]} / {ratio[1]}", level=PRODUCT)
     return Text(repr(value), level=UNARY if isinstance(value, int | float) and repr(value).startswith("-") else ATOM)
 
 
@@ -120,6 +124,15 @@ def count_of(factor: Any) -> int | None:
         return None
     count = round(1 / factor)
     return count if 1 / count == factor and str(count).strip("0") != "1" else None
+
+
+def ratio_of(value: Any) -> tuple[int, int] | None:
+    """Return p and q for a long number that is p / q to the last bit, such as n / (n - 1)."""
+    if not isinstance(value, float) or len(repr(value)) < 10 or not 0.4 <= value < 1000:
+        return None
+    found = Fraction(value).limit_denominator(10_000)
+    p, q = found.numerator, found.denominator
+    return (p, q) if q > 1 and p / q == value else None
 
 
 def scalar(value: Any) -> Text:

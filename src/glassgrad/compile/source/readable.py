@@ -27,6 +27,7 @@ from glassgrad.compile.source.lines import Body, role_of
 from glassgrad.compile.source.listing import input_names_of, named_values
 from glassgrad.compile.source.recognise import Recogniser
 from glassgrad.compile.source.rollup import ENOUGH, Roller
+from glassgrad.compile.source.sizes import name_batch
 from glassgrad.compile.source.source import BodyWriter
 from glassgrad.engine import tree
 from glassgrad.engine.backward import grad
@@ -225,13 +226,18 @@ class _Loss:
         notes = [note if count == 1 else f"{note} ({count} times)" for note, count in counts.items()]
         data.update({name: [data[one] for one in of] for name, of in inputs.items() if of != [name]})
         data.update(self._recorded(names))
-        seed = f"    dloss = np.ones((), np.{self.loss.dtype.name})"
+        first = {"backward": [] if self.simplify else [f"    dloss = np.ones((), np.{self.loss.dtype.name})"]}
+        if self.simplify:
+            given = {name: self.arrays[var] for var, name in names.items()}
+            own = [names[leaf] for leaf in self.leaves if leaf in names]
+            size = name_batch(rolled, given, own, [*body.names.values(), *inputs]) if {*given} <= {*inputs} else ""
+            first["forward"] = [f"    {size}"] if size else []
         title = f"The forward and backward pass of {self.name}, written out in NumPy by glassgrad."
         lines = [
             *document.head(title, notes, body),
             *document.signature(self.entry, [*inputs]),
             '    """Return the loss and its gradients."""',
-            *document.sections(rolled, {"backward": [] if self.simplify else [seed]}),
+            *document.sections(rolled, first),
             *document.dictionary("gradients", now),
             f"    return {roller.now(loss).code}, gradients",
         ]

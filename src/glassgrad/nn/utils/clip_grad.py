@@ -23,6 +23,16 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [parameter._grad for parameter in listed if parameter._grad is not None]
 
 
+def _by_hand(parameters: Any) -> list[Any] | None:
+    """Return the parameters if they are of layers by hand, which have arrays as `data` and `grad`; else None."""
+    listed = parameters if isinstance(parameters, list | tuple) else [parameters]
+    if not listed or hasattr(listed[0], "_grad"):
+        return None
+    from glassgrad import manual
+
+    return list(listed) if all(isinstance(one, manual.Parameter) for one in listed) else None
+
+
 def _norm(x: Array, order: float) -> Array:
     if type(x) is np.ndarray and order == 2:
         flat = x.reshape(-1)
@@ -102,6 +112,12 @@ def clip_grad_norm_(
         >>> gg.nn.utils.clip_grad_norm_([x], 1.0), [round(g, 3) for g in x.grad.tolist()]
         (tensor(5.), [0.6, 0.8])
     """
+    by_hand = _by_hand(parameters)
+    if by_hand is not None:
+        from glassgrad.manual.clipping import clip_grad_norm_ as clip_by_hand
+
+        norm = clip_by_hand(by_hand, max_norm, float(norm_type), error_if_nonfinite)
+        return make(np.asarray(norm, np.float32), None, False)
     gradients = _gradients(parameters)
     total = _checked(_total(gradients, float(norm_type)), error_if_nonfinite)
     if gradients:
@@ -140,6 +156,12 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float, f
         tensor([3., 5.])
     """
     limit = float(clip_value)
+    by_hand = _by_hand(parameters)
+    if by_hand is not None:
+        from glassgrad.manual.clipping import clip_grad_value_ as clip_by_hand
+
+        clip_by_hand(by_hand, limit)
+        return
     for g in _gradients(parameters):
         array = g.lifted()
         if type(array) is np.ndarray:

@@ -28,6 +28,11 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def is_by_hand(optimizer: Any) -> bool:
+    """Tell whether an optimizer is of `glassgrad.manual`: groups with rates, and no tensors."""
+    return all(hasattr(optimizer, name) for name in ("param_groups", "step", "parameters"))
+
+
 class LRScheduler:
     """Sets the rate of every group of an optimizer, once when it is made and then at every `step()`.
 
@@ -50,7 +55,7 @@ class LRScheduler:
             cls.step = _in_every_call(cls.step)  # type: ignore[method-assign]  # the same signature
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
+        if not isinstance(optimizer, Optimizer) and not is_by_hand(optimizer):
             raise errors.NOT_AN_OPTIMIZER(
                 owner=type(self).__name__, kind=type(optimizer).__name__, where=provenance.here()
             )

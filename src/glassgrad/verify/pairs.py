@@ -1,0 +1,164 @@
+"""Functions that return (loss, gradient): the gradient that they return is what is checked.
+
+Books write `def loss(w, x, y): ... return value, dw`, and optimizers take such functions. As a function with two
+results it would be right whatever the second one is: both are differentiated correctly.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.engine import tree
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.verify.derivation import spelled, spellings
+from glassgrad.verify.subjects import Subject, Variable, WrongShape, argument_names, name_of
+
+Array = Any
+
+
+class Pair(Subject):
+    """A function of arrays or Tensors that returns a number and its gradient."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], tensors: bool, named: list[str]) -> None:
+        self.function, self.tensors, self.title = function, tensors, name_of(function)
+        self.leaves, self.tree = tree.flatten(list(arguments))
+        names = argument_names(function, arguments)
+        floats = [at for at, leaf in enumerate(self.leaves) if _is_float(leaf)]
+        asked = [at for at in floats if getattr(self.leaves[at], "requires_grad", False)] or floats
+        if named:
+            asked = [at for at in floats if names[at] in named]
+        self.named = named
+        found = self._call([_array(self.leaves[at]) for at in floats], floats)[1]
+        self.slots = asked[: len(found)]
+        self.variables = [
+            Variable(names[at], np.asarray(_array(self.leaves[at]), np.float64), _array(self.leaves[at]).dtype)
+            for at in self.slots
+        ]
+        if skipped := [names[at] for at in asked[len(found) :]]:
+            self.unchecked = f"no gradient of {', '.join(skipped)} is returned"
+
+    def _call(self, values: Sequence[Array], slots: Sequence[int]) -> tuple[Any, list[Any]]:
+        leaves = [_array(leaf) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        for at, value in zip(slots, values, strict=True):
+            leaves[at] = np.array(value)
+        if self.tensors:
+            leaves = [make(leaf, None, False) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        with no_grad():
+            loss, *rest = self.function(*tree.unflatten(self.tree, leaves))
+        return _array(loss), [_array(part) for part in gradients_in(rest, self.named)]
+
+    def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any]]:
+        cast = [value if self.exact else value.astype(self.variables[at].dtype) for at, value in enumerate(values)]
+        return self._call(cast, self.slots)
+
+    def evaluate(self, values: Sequence[Array]) -> list[Array]:
+        return [np.asarray(self._run(values)[0], np.float64).reshape(())]
+
+    def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        found = []
+        for given, variable in zip(self._run(values)[1], self.variables, strict=False):
+            array = np.asarray(given, np.float64)
+            if array.shape != variable.value.shape:
+                raise WrongShape(variable.name, array.shape, variable.value.shape)
+            found.append(array * float(cotangents[0]))
+        return found
+
+
+def gradients_in(rest: Sequence[Any], named: Sequence[str] = ()) -> list[Any]:
+    """Return the gradients after the loss: one by one, in one tuple, or in a dictionary by name."""
+    if len(rest) == 1 and isinstance(rest[0], Mapping):
+        return [rest[0][_key(rest[0], name)] for name in named] if named else list(rest[0].values())
+    if len(rest) == 1 and isinstance(rest[0], tuple | list) and not all(isinstance(x, int | float) for x in rest[0]):
+        return list(rest[0])
+    return list(rest)
+
+
+def _key(found: Mapping[str, Any], name: str) -> str:
+    return next(key for key in _keys(name) if key in found)
+
+
+def _keys(name: str) -> list[str]:
+    return [name, *spellings(name)]
+
+
+def pair_of(function: Any, arguments: Sequence[Any]) -> Pair | None:
+    """Return a function as a pair if it returns a loss and its gradient; else None.
+
+    It does if the first of its results is one number, the others have the shapes of arguments, and they are either
+    arrays, which no tape leads to, or called like gradients where they are returned (`dw`, `grad`).
+    """
+    if hasattr(function, "forward") or hasattr(function, "named_parameters") or not callable(function):
+        return None
+    floats = [leaf for leaf in tree.flatten(list(arguments))[0] if _is_float(leaf)]
+    if not floats:
+        return None
+    tensors, found = _called(function, arguments)
+    if not isinstance(found, tuple) or len(found) < 2 or np.size(_array(found[0])) != 1:
+        return None
+    names = argument_names(function, arguments)
+    named: list[str] = []
+    if len(found) == 2 and isinstance(found[1], Mapping):
+        named = [name for name in names if any(key in found[1] for key in _keys(name))]
+        if not named:
+            return None
+    parts = gradients_in(found[1:], named)
+    asked = [leaf for leaf in floats if getattr(leaf, "requires_grad", False)] or floats
+    if not parts or len(parts) > len(asked) or not all(_is_float(part) for part in parts):
+        return None
+    if not named and [np.size(_array(part)) for part in parts] != [np.size(_array(x)) for x in asked[: len(parts)]]:
+        return None
+    traced = any(isinstance(part, Tensor) and part.requires_grad for part in parts)
+    if traced and not named and not _called_gradients(function, names):
+        return None
+    return Pair(function, arguments, tensors, named)
+
+
+def _called(function: Any, arguments: Sequence[Any]) -> tuple[bool, Any]:
+    """Call a function with Tensors, or with arrays if it does not take those; return which, and its result."""
+    leaves, shape = tree.flatten(list(arguments))
+    for tensors in (True, False):
+        given = [_given(leaf, tensors) for leaf in leaves]
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return tensors, function(*tree.unflatten(shape, given))
+        except Exception:  # noqa: BLE001, S112 - the other form may do; otherwise the check itself raises
+            continue
+    return True, None
+
+
+def _given(leaf: Any, tensors: bool) -> Any:
+    if not isinstance(leaf, Tensor | np.ndarray):
+        return leaf
+    array = np.array(_array(leaf))
+    return Tensor(array, requires_grad=array.dtype.kind == "f") if tensors else array
+
+
+def _called_gradients(function: Any, names: Sequence[str]) -> bool:
+    """Tell whether the names after the first in `return loss, dw, db` are those of gradients."""
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    returned = [node.value for node in ast.walk(body) if isinstance(node, ast.Return)]
+    tuples = [value.elts for value in returned if isinstance(value, ast.Tuple) and len(value.elts) > 1]
+    found = [part.id for parts in tuples for one in parts[1:] for part in ast.walk(one) if isinstance(part, ast.Name)]
+    known = spelled(names)
+    like = [name in known or name.startswith("grad") or name.endswith(("grad", "grads", "gradient")) for name in found]
+    return bool(like) and all(like)
+
+
+def _is_float(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor | np.ndarray | np.floating) and leaf.dtype.kind == "f"
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.detach().numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)

@@ -22,7 +22,7 @@ from sitegen.html import frame, render, style  # noqa: E402 - as above
 GUIDE = (
     "index.md", "install.md", "quickstart.md", "from_pytorch.md", "training.md", "data.md", "models.md", "report.md",
     "doctor.md", "watching_gradients.md", "drawing.md", "autograd.md", "transforms.md", "verification.md",
-    "checking_a_derivation.md", "architecture.md", "compiler.md", "glossary.md",
+    "checking_a_derivation.md", "bugs_in_tutorials.md", "architecture.md", "compiler.md", "glossary.md",
 )  # fmt: skip  # a table
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}

@@ -125,8 +125,8 @@ def _by_tie(wrong: WrongLine) -> Diagnosis | None:
     if found is None or found.between:
         return None
     words = (
-        f"{found.entries} entries of {wrong.name} are tied ({', '.join(found.ops)}), and together they get another "
-        "gradient than the maximum has: give it to one of them, or share it"
+        f"{found.entries} entries of {wrong.name} are tied for {', '.join(found.ops)}, and each gets the whole"
+        " gradient; give it to one of them, or share it"
     )
     return Diagnosis(edits.TIES, words)
 

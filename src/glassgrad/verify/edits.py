@@ -345,7 +345,27 @@ def _variables(part: ast.expr, around: Surroundings) -> Changes:
             yield VARIABLE, f"{name} instead of {part.id}", ast.Name(name, ast.Load())
 
 
+def _chain(part: ast.expr) -> list[tuple[ast.operator | None, ast.expr]]:
+    """Return the factors of a product with the sign in front of each: a * b / c."""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div):
+        return [*_chain(part.left), (part.op, part.right)]
+    return [(None, part)]
+
+
+def _two_fewer(part: ast.expr) -> Changes:
+    """Leave out two neighbouring factors: the slope of a sigmoid, p * (1 - p), that was there already."""
+    chain = _chain(part)
+    for at in range(1, len(chain) - 1):
+        rest = chain[0][1]
+        for op, factor in chain[1:at] + chain[at + 2 :]:
+            rest = ast.BinOp(rest, op or ast.Mult(), factor)
+        if all(isinstance(op, ast.Mult) for op, _ in chain[at : at + 2]):
+            gone = ast.unparse(ast.BinOp(chain[at][1], ast.Mult(), chain[at + 1][1]))
+            yield EXTRA_FACTOR, f"{ast.unparse(rest)} without the factors {gone}", rest
+
+
 def _factors(part: ast.expr, around: Surroundings) -> Changes:
+    yield from _two_fewer(part)
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div):
         yield EXTRA_FACTOR, f"{ast.unparse(part.left)} alone instead of {ast.unparse(part)}", part.left
         if isinstance(part.op, ast.Mult):

@@ -12,7 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import doctor, errors, nn
 from glassgrad.doctor.nans.state import look
-from glassgrad.engine.mode import MODE
+from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.nn import functional as F
 
 HERE = Path(__file__).name
@@ -108,26 +108,62 @@ def test_a_healthy_loop_is_the_same_bit_for_bit(compiled: bool) -> None:
             loss.backward()
 
 
-def test_a_compiled_step_is_found_again_among_those_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that turn NaN in a step whose loss is fine: seen calls later, traced back, restored to before it."""
-    monkeypatch.setattr("glassgrad.doctor.nans.compiled_steps._FIRST", 0)
-    monkeypatch.setattr("glassgrad.doctor.nans.compiled_steps._SHARE", 0.0)
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_compiled_step_tells_of_weights_that_its_loss_does_not_show(backend: str) -> None:
+    """Weights that turn NaN in a step whose loss is fine are seen in that step, after others that were fine."""
     loop = Loop(True, eps=0.0)
-    x, y = loop.batches[3]
-    loop.batches[3] = (gg.zeros_like(x), y)
+    step = gg.compile(loop.step.function, backend=backend)
     states = []
 
     def run() -> None:
-        for batch in [loop.batches[3], *loop.batches]:
+        for at, (x, y) in enumerate(loop.batches):
+            x[:, 0] = 0.0  # the gradient of these weights is 0 throughout, and so are its averages
+            loop.optimizer.param_groups[0]["eps"] = 0.0 if at == 2 else 1e-8
             states.append(loop.everything())
-            loop.step(*batch)
+            step(x, y)
 
     watched = doctor.watch(loop.model, loop.optimizer, nan=True, report=False)
     with np.errstate(all="ignore"), watched, pytest.raises(errors.AutogradError) as info:
         run()
-    assert str(info.value).startswith("step 0: NaN in the step of Adam")
-    assert "It was noticed 1 calls later" in str(info.value)
-    assert loop.everything() == states[0]
+    assert str(info.value).startswith("step 2: NaN in the step of Adam")
+    assert loop.everything() == states[2]
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_the_check_in_a_compiled_step_changes_no_bit(optimizer: str) -> None:
+    """A sum over new weights joins their loops, which must add up nothing in another order for it."""
+
+    def weights(flags: int) -> tuple[list[bytes], Any]:
+        gg.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Linear(600, 3))
+        used = getattr(gg.optim, optimizer)(model.parameters(), lr=0.1)
+
+        @gg.compile(threads=1)
+        def step(x: Any, y: Any) -> Any:
+            loss = F.cross_entropy(model(x), y)
+            used.zero_grad()
+            loss.backward()
+            used.step()
+            return loss
+
+        x, y = gg.randn(4, 1, 12, 12), gg.randint(0, 3, (4,))
+        before, MODE.finite = MODE.flags, None
+        MODE.flags |= flags
+        try:
+            for _ in range(2):
+                step(x, y)
+            found = [p.detach().numpy().tobytes() for p in model.parameters()]
+            model[0].weight.detach()[5, 0, 1, 2] = float("nan") if flags else 0.0
+            told = MODE.finite
+            step(x, y)
+        finally:
+            MODE.flags = before
+        assert step.traces == 1
+        return found, None if told is None else (told.item(), np.isnan(MODE.finite))
+
+    plain, checked = weights(0), weights(FINITE)
+    assert plain == (checked[0], None)
+    assert checked[1] == (0.0, True)
 
 
 def test_arguments_that_were_overwritten_are_told() -> None:
@@ -142,7 +178,7 @@ def test_arguments_that_were_overwritten_are_told() -> None:
     watched = doctor.watch(loop.model, loop.optimizer, nan=True, report=False)
     with np.errstate(all="ignore"), watched as seen, pytest.raises(errors.AutogradError, match="overwritten"):
         run()
-    assert seen.findings[0].rule == "NaN in a compiled step"
+    assert seen.findings[0].rule == "NaN in the data"
 
 
 def test_a_loop_that_catches_the_error_goes_on() -> None:
@@ -192,10 +228,66 @@ def _meant(function: Callable[[Any], Any], scores: Any) -> Any:
         return function(scores)
 
 
-def test_only_loops_of_ours_are_guarded() -> None:
+# What is done to a loop of PyTorch's, the step that is bad, its title, and words of the report.
+TORCH: dict[str, tuple[int, str, tuple[str, ...]]] = {
+    "data": (2, "NaN in the data", ("input 1 of the model", "first at [3, 1]")),
+    "loss": (2, "NaN in the forward pass of the loss", ("mul at", "from log", "log_softmax", "mul -> sum -> mean")),
+    "branch": (2, "NaN in the backward pass", ("where() does not take", "loss by add -> sum -> where -> sqrt", HERE)),
+    "optimizer": (0, "NaN in the step of Adam", ("gradient 0", "eps=1e-8")),
+    "nothing": (-1, "", ()),
+}
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_a_loop_of_pytorch_is_guarded(name: str) -> None:
     torch = pytest.importorskip("torch", reason="the model is PyTorch's")
-    with pytest.raises(errors.KindError, match=r"given torch\.nn.*Linear\.\nNext: doctor\.nan_origin"):
-        doctor.watch(torch.nn.Linear(2, 1), nan=True)
+    functional, layers = torch.nn.functional, torch.nn
+    torch.manual_seed(0)
+    model = layers.Sequential(layers.Linear(4, 6), layers.BatchNorm1d(6), layers.ReLU(), layers.Linear(6, 3))
+    optimizer = torch.optim.Adam(model.parameters(), eps=0.0 if name == "optimizer" else 1e-8)
+    bad, title, words = TORCH[name]
+    before: list[Any] = []
+
+    def run() -> None:
+        for at in range(4):
+            x, y = torch.randn(5, 4), torch.randint(0, 3, (5,))
+            x = x * 0 if name == "optimizer" else x
+            if at == bad and name == "data":
+                x[3, 1] = float("nan")
+            before[:] = [part.clone() for part in model.state_dict().values()]
+            optimizer.zero_grad()
+            out = model(x)
+            if at == bad and name == "loss":
+                p = (out * 1e6).softmax(1)
+                loss = (p * p.log()).sum(1).mean()
+            elif at == bad and name == "branch":
+                square = (out - out) ** 2
+                loss = torch.where(square > 0, square.sqrt(), 0.0).sum() + functional.cross_entropy(out, y)
+            else:
+                loss = functional.cross_entropy(out, y)
+            loss.backward()
+            optimizer.step()
+
+    with doctor.watch(model, optimizer, nan=True, report=False) as seen:
+        if bad < 0:
+            run()
+            assert not any("NaN" in one.rule for one in seen.findings)
+            return
+        with pytest.raises(errors.AutogradError) as info:
+            run()
+    text = str(info.value)
+    assert text.startswith(f"step {bad}: {title}")
+    assert [word for word in words if word not in text] == []
+    assert all(torch.equal(one, part) for one, part in zip(model.state_dict().values(), before, strict=True))
+    assert seen.findings[0].rule.startswith(title)
+    assert torch.overrides._get_current_function_mode() is None
+
+
+def test_layers_by_hand_are_not_guarded() -> None:
+    from glassgrad import manual
+
+    with pytest.raises(errors.KindError, match="layers by hand"):
+        doctor.watch(manual.Net(manual.Linear(2, 1)), nan=True)
 
 
 def test_gradients_under_a_scaler_are_its_own_business() -> None:

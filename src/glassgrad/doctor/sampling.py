@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,8 @@ class Preset:
 
     Attributes:
         share: of the time that it may take; steps are sampled as often as that allows.
-        early: so many steps at the beginning are sampled whatever they cost.
+        early: so many steps at the beginning are sampled if the time allows.
+        free: seconds that it may take beyond its share, so that small loops are seen from the start.
         statistics: means, deviations and shares of zeros; without them norms alone.
         activations: what the modules put out.
         directions: the gradient against that of the step before.
@@ -34,6 +36,7 @@ class Preset:
     name: str
     share: float
     early: int
+    free: float
     statistics: bool
     activations: bool
     directions: bool
@@ -43,57 +46,87 @@ class Preset:
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("economy", 0.02, 2, False, False, False, False),
-        Preset("standard", 0.07, 6, True, True, True, False),
-        Preset("full", math.inf, 6, True, True, True, True),
+        Preset("economy", 0.02, 2, 0.02, False, False, False, False),
+        Preset("standard", 0.07, 6, 0.1, True, True, True, False),
+        Preset("full", math.inf, 6, math.inf, True, True, True, True),
     )
 }
 
 
+_clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
+_ALWAYS = 2
+"""So many steps are sampled whatever they cost: with the first comes what is made once."""
+
+
 class Schedule:
-    """Which steps are sampled: the first ones, then as often as the time allows, or each K-th if that was asked for."""
+    """Which steps are sampled: as many as the time allows, most at the beginning; or each K-th if that was asked for.
+
+    The first two steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
+    stays within the share. Time is that of the processor in this thread: a machine that is busy with something else
+    changes nothing.
+    """
 
     def __init__(self, preset: Preset, every: int | None) -> None:
         self._preset = preset
         self._every = every
-        self._began = time.perf_counter()
+        self._began = _clock()
         self._spent = 0.0
         self._entered = 0.0
         self._depth = 0
         self._since = 0
         self._pair = False
+        self._before: float | None = None
+        self._cost = 0.0
 
     def __enter__(self) -> None:
         """Begin to count time as the watch's own."""
         if not self._depth:
-            self._entered = time.perf_counter()
+            self._entered = _clock()
         self._depth += 1
 
     def __exit__(self, *raised: object) -> None:
         """Cease to."""
         self._depth -= 1
         if not self._depth:
-            self._spent += time.perf_counter() - self._entered
+            self._spent += _clock() - self._entered
 
     @property
     def spent(self) -> bool:
         """Whether the time that may be taken is."""
-        return self._spent > self._preset.share * (time.perf_counter() - self._began)
+        return not self._affords(0)
+
+    def _affords(self, samples: int) -> bool:
+        """Tell whether there is time for so many samples like the last one."""
+        allowed = self._preset.free + self._preset.share * (_clock() - self._began)
+        return self._spent + samples * self._cost <= allowed
 
     def due(self, step: int) -> bool:
         """Tell whether a step, counted from 0, is to be sampled; called once for each."""
         if self._every is not None:
             return step % self._every == 0
-        if step < self._preset.early or math.isinf(self._preset.share):
+        if self._before is not None:  # the step before was one
+            self._cost, self._before = self._now() - self._before, None
+        if step < _ALWAYS or math.isinf(self._preset.share) or self._is_time(step):
+            self._before = self._now()
             return True
+        return False
+
+    def _is_time(self, step: int) -> bool:
+        """Tell whether it is a sample's turn, and there is time for it."""
+        if step < self._preset.early:
+            return self._affords(1)
         if self._pair:  # the step after a sampled one, for what compares two
             self._pair = False
             return True
         self._since += 1
-        if self._since < 4 or self.spent:
+        if self._since < 4 or not self._affords(2 if self._preset.directions else 1):
             return False
         self._since, self._pair = 0, self._preset.directions
         return True
+
+    def _now(self) -> float:
+        """Return the time spent, with what is being spent."""
+        return self._spent + (_clock() - self._entered if self._depth else 0.0)
 
 
 def flat_norm(array: Array) -> float:

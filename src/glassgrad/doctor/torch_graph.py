@@ -53,7 +53,7 @@ class Recorder:
 
     def stop(self) -> None:
         """Cease, unless another mode was entered since; then go on until that one is left."""
-        if self._mode is not None and _top_mode() is self._mode:
+        if self._mode is not None and top_mode() is self._mode:
             self._mode.__exit__(None, None, None)
             self._mode = None
             self._clear()
@@ -145,7 +145,8 @@ def _low(name: str, operands: list[Any]) -> float:
     return float((value.abs() if name == "divide" else value).min())
 
 
-def _top_mode() -> Any:
+def top_mode() -> Any:
+    """Return the innermost mode that sees calls of functions now."""
     overrides = sys.modules["torch.overrides"]
     return overrides._get_current_function_mode()
 

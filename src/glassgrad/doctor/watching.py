@@ -96,6 +96,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._held_out: list[tuple[int, float]] = []
         self._sample: Sample | None = None
         self._used = self._zeroed = False
+        self._hooked = False
         self._leftover: float | None = None
         self._batch = float("nan")
         self._inputs: tuple[Facts, ...] | None = None
@@ -235,6 +236,8 @@ class Watch(AbstractContextManager["Watch"]):
     def _commit(self) -> None:
         """Take the last loss before a step for that of the step; those before it may be of other models."""
         loss, graph = self._pending_loss, self._pending_graph
+        if loss is None and graph is None:
+            return
         self._pending_loss = self._pending_graph = None
         if loss is not None:
             self._losses.append((self.calls.steps, loss))
@@ -308,11 +311,14 @@ class Watch(AbstractContextManager["Watch"]):
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
         """A compiled program is about to be called."""
-        self._look_at_inputs(args[:1])
-        self._unhook()
+        if self._inputs is None:
+            self._look_at_inputs(args[:1])
+        if self._hooked:
+            self._unhook()
 
     def _unhook(self) -> None:
         """Take the hooks off the model."""
+        self._hooked = False
         self._wire.sampled(False)
         for one in (self._forward, self._dead):
             if one is not None:
@@ -322,6 +328,7 @@ class Watch(AbstractContextManager["Watch"]):
     def beside(self) -> Iterator[None]:
         """A compiled program that trains is run eagerly inside, aside from the training."""
         with self._schedule:
+            self._hooked = True
             self._wire.sampled(True)
             if self._forward is not None:
                 self._forward.take()
@@ -351,6 +358,11 @@ class Watch(AbstractContextManager["Watch"]):
 
     def compiled(self, before: bool, result: Any) -> None:
         """A compiled program that trains is about to run, or has."""
+        if self._sample is None and self._used and not before:
+            self._commit()
+            self._note_result(result)
+            self._end_step(compiled=True)
+            return
         with self._schedule:
             if before:
                 if self._sample is not None:
@@ -378,9 +390,10 @@ class Watch(AbstractContextManager["Watch"]):
         self._look_ahead(compiled)
 
     def _note_result(self, result: Any) -> None:
-        value = library.numbers(library.first_tensor(result))
+        array = getattr(result, "array", None)  # a loss of ours, as a rule
+        value = array if type(array) is np.ndarray else library.numbers(library.first_tensor(result))
         if value is not None and value.size == 1:
-            self._losses.append((self.calls.steps, float(value.reshape(()))))
+            self._losses.append((self.calls.steps, float(value.item())))
 
     # --- inside ---
 
@@ -398,6 +411,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._batch = float("nan")
         if compiled:
             return  # no module is called: hooks would only make the program be traced anew
+        self._hooked = True
         self._wire.sampled(due)
         if self._forward is not None and self._dead is not None:
             if due:

@@ -36,8 +36,9 @@ def backward(
         roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        kept: Any = [] if witness is not None and not retain and witness.holds() else None
-        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
+        look = witness.holds() if witness is not None and not retain else None
+        kept: Any = None if look is None else []
+        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept, look=look)
         for leaf, g in found.items():
             if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
                 leaf._grad = make(g, None, False)

@@ -15,6 +15,7 @@ RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
 WATCHED = 4  # watchers decide what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
 ANOMALY = 8  # every op and every cotangent is looked at (see anomaly.py)
+FINITE = 16  # compiled steps tell whether the weights they write are finite (see compile/front/finite.py)
 
 
 class _Mode(threading.local):
@@ -27,6 +28,7 @@ class _Mode(threading.local):
     replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
     observer: Any = None  # a `tape.Observer` of the backward walks of a trace
+    finite: Any = None  # what the latest step under FINITE told: an array of one number, NaN if one of them was not
     witness: Any = None  # is told of backward passes and of optimizers' steps
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first

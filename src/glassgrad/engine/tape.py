@@ -8,7 +8,7 @@ jvp rules. `mode.py` says whether ops are recorded, `writes.py` guards saved val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -78,7 +78,7 @@ class Walk:
     """
 
     __slots__ = (
-        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer", "owned",
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "look", "observer", "owned",
         "retain", "wanted",
     )  # fmt: skip  # a table
 
@@ -101,6 +101,7 @@ class Walk:
         self.given: set[int] = set()
         self.freed: Freed | None = None
         self.kept: list[Node] | None = None
+        self.look: Callable[[Any], None] | None = None
         if not retain:
             frame = provenance.user_frame(2)
             self.freed = Freed(frame.f_code, frame.f_lasti)
@@ -221,6 +222,8 @@ class Walk:
         if self.batched:
             c = _without_batches(target, c)
         is_node = type(target) is Node
+        if self.look is not None and not is_node:
+            self.look(c)
         like = target if is_node else target.array  # the properties of a Tensor would cost a call each
         if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
             c = match_cotangent(c, target)
@@ -330,13 +333,14 @@ def backward(
     create_graph: bool,
     wanted: Sequence[Any] | None = None,
     kept: list[Node] | None = None,
+    look: Callable[[Any], None] | None = None,
 ) -> dict[Any, Any]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}.
 
-    With a list in `kept`, the nodes that would be freed come there instead.
+    With a list in `kept`, the nodes that would be freed come there instead; `look` is shown what leaves are sent.
     """
     walk = Walk(retain_graph, create_graph, wanted, MODE.observer)
-    walk.kept = kept
+    walk.kept, walk.look = kept, look
     before, walk.batched = MODE.flags, bool(MODE.levels)
     # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
     plain = wanted is None and not (create_graph or walk.batched or before & TRACING or walk.observer)

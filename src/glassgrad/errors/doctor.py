@@ -46,9 +46,8 @@ NAN_ALLOW = Message(
 NAN_IN_STEP = Message(AutogradError, "step {step}: {rule}: {what}.\n{kept}\nNext: {advice}")
 WATCH_NAN = Message(
     KindError,
-    "watch(nan=True) guards loops of glassgrad's modules; given {given}.\n"
-    "Next: doctor.nan_origin(model, batch, loss_fn, optimizer) takes one step and names the op; the loop can be watched "
-    "without nan=True.",
+    "watch(nan=True) guards loops of modules, of glassgrad's or of PyTorch's; given layers by hand, {given}.\n"
+    "Next: doctor.watch(model, optimizer) watches them without nan=True.",
 )
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
 WATCH_OPTIMIZER = Message(

@@ -17,7 +17,7 @@ from glassgrad.compile.front.refusal import RefusedError
 from glassgrad.compile.front.result_gradients import connect
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine import tree
-from glassgrad.engine.mode import MODE, RECORDING
+from glassgrad.engine.mode import FINITE, MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.writes import Writer
 
@@ -44,7 +44,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
         MOVING if at in moving and type(leaf) is float else _kind(leaf, first.setdefault(id(leaf), at))
         for at, leaf in enumerate(leaves)
     )
-    return (structure, kinds, MODE.flags & RECORDING), leaves
+    return (structure, kinds, MODE.flags & (RECORDING | FINITE)), leaves
 
 
 def _kind(leaf: Any, first: int) -> Any:
@@ -71,7 +71,9 @@ def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
     if before[0] != now[0]:
         return _structures(before[0], now[0])
     if before[2] != now[2]:
-        return f"gradients are recorded: was {bool(before[2])}, now {bool(now[2])}"
+        if before[2] ^ now[2] == FINITE:
+            return f"new weights are looked at for NaN: was {bool(before[2] & FINITE)}, now {bool(now[2] & FINITE)}"
+        return f"gradients are recorded: was {bool(before[2] & RECORDING)}, now {bool(now[2] & RECORDING)}"
     for at, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
         if old != new:
             name = names[at] if at < len(names) else f"argument {at}"
@@ -248,7 +250,7 @@ class TraceCall:
 
     # --- running --------------------------------------------------------------------------------------
 
-    def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:
+    def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:  # noqa: C901 - a list of what follows a call
         """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
         capture = self.capture
         self.used = True
@@ -269,6 +271,8 @@ class TraceCall:
         results = self.program(*arrays)
         if capture.written:
             self.writer.wrote([self._arrays[at] for at in capture.written])
+        if capture.finite is not None:
+            MODE.finite = results[capture.finite]
         for leaf, grad in capture.grads:
             leaf._grad = grad
         for at, number in capture.argument_grads.items():

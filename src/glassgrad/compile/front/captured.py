@@ -90,6 +90,7 @@ class Capture:
         effects: what every call does to Python objects.
         moved: places whose tensors are read, and replaced by others.
         undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
+        finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
     """
 
     graph: Graph
@@ -117,6 +118,7 @@ class Capture:
     effects: list[Effect] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
     undo: Callable[[], bool] | None = None
+    finite: int | None = None
 
 
 def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
-from glassgrad.engine.mode import MODE, RECORDING
+from glassgrad.engine.mode import FINITE, MODE, RECORDING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
@@ -24,7 +24,7 @@ MISS = object()
 Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-def quick_call(
+def quick_call(  # noqa: C901 - the lines of a call, one kind after the other
     capture: Capture,
     guards: Guards,
     program: Any,
@@ -74,6 +74,8 @@ def quick_call(
         space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
         lines += ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
         lines.append("writer.seq = MUTATIONS.latest = next_sequence()")
+    if capture.finite is not None:
+        lines.append(f"MODE.finite = results[{capture.finite}]")
     for number, (leaf, grad) in enumerate(capture.grads):
         space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
         lines.append(f"leaf{number}._grad = grad{number}")
@@ -119,7 +121,7 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchec
     """
     count, kinds, recording = key
     lines = [
-        f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING} != {recording}:",
+        f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING | FINITE} != {recording}:",
         "    return MISS",
     ]
     if count:

@@ -14,6 +14,7 @@ from glassgrad.compile.front.captured import Capture, Given, Output, State
 from glassgrad.compile.front.edges import is_constant
 from glassgrad.compile.front.effects import Kept, Moved, Sorted, must_hold
 from glassgrad.compile.front.feeds import Feed
+from glassgrad.compile.front.finite import zero_if_finite
 from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.compile.front.places import Places
 from glassgrad.compile.front.reach import Reach, reach
@@ -22,6 +23,7 @@ from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Lifted, Tracer
 from glassgrad.compile.ir.graph import Graph, Operand, Var
 from glassgrad.engine import tree
+from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.node import Freed, Node
 from glassgrad.engine.tensor import Tensor, make
 
@@ -65,6 +67,7 @@ class Finish:
                 self._update(entry.var, target.array, entry.path or "a tensor")
         for var, holder in arguments.holders.items():
             self._update(var, holder.array if isinstance(holder, Tensor) else holder, var.name or "an argument")
+        self.finite = self._finite() if MODE.flags & FINITE else None
         self.continuation = Continuation(tracer, list(self.tracked.values())) if self.tracked and follow else None
 
     # --- results --------------------------------------------------------------------------------------
@@ -212,6 +215,17 @@ class Finish:
             raise errors.TRACE_STATE_CHANGED(what=what, before=before, after=after)
         self.updates.setdefault(var, value)
 
+    def _finite(self) -> int | None:
+        """Return the output that tells whether new weights, and gradients of weights that stay, are finite."""
+        weights = {entry.var for entry in self.tracer.lifted if entry.tracks} | set(self.arguments.holders)
+        values = [value for var, value in self.updates.items() if var in weights]
+        values += [gradient for var, gradient in self.found if var not in self.updates]
+        total = zero_if_finite(self.tracer.builder, values)
+        if total is None:
+            return None
+        self.outputs.append(total)
+        return len(self.outputs) - 1
+
     # --- after everything is put back -----------------------------------------------------------------
 
     def capture(self, function: Callable[..., Any], statics: Mapping[str, Any], before: Reach) -> Capture:
@@ -269,6 +283,7 @@ class Finish:
             changed=changed,
             effects=self.sorted.effects,
             moved=moved,
+            finite=self.finite,
         )
 
     def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:

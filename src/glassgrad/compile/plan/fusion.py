@@ -7,6 +7,9 @@ over the outer ones only, and every reduction of the group reduces exactly the i
 batch norm or an optimizer's update so become one nest each. What a group computes and others need is stored.
 
 Groups whose instruction is not a loop (a matrix product, a scatter) stay alone.
+
+What only follows from new state, as a norm of the new weights, joins last, and no nest in which a sum could then run in
+another order: the state is the same bit for bit whether somebody looks at it or not.
 """
 
 from __future__ import annotations
@@ -161,6 +164,8 @@ class Fusion:
         self.views = views
         self.hosts = hosts
         self.alone = alone
+        self.late = _late(graph)
+        self._finishing = False
         self.producer = graph.producers()
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
@@ -246,6 +251,13 @@ class Fusion:
 
     def run(self) -> list[Group]:
         """Merge what can be merged; return the groups in order."""
+        self._merge_all()
+        if self.late:
+            self._finishing = True
+            self._merge_all()
+        return self.ordered()
+
+    def _merge_all(self) -> None:
         for instr in reversed(self.graph.instrs):
             if instr not in self.views:
                 self._merge_into_readers(self.group_of[instr])
@@ -255,7 +267,6 @@ class Fusion:
             for group in self.ordered():
                 if self.group_of[group.members[0]] is group:  # not merged away in this round
                     changed |= self._merge_into_readers(group)
-        return self.ordered()
 
     def _merge_into_readers(self, group: Group) -> bool:
         if group.solid or not self._may_share(group):
@@ -266,11 +277,19 @@ class Fusion:
         for reader in readers:
             if reader.solid or not self._may_share(reader) or self.depends_otherwise(reader, group):
                 continue
+            if self.late and not self._is_time(group, reader):
+                continue
             merged = merge(self, group, reader)
             if merged is not None:
                 self._put(merged, (group, reader))
                 return True
         return False
+
+    def _is_time(self, maker: Group, reader: Group) -> bool:
+        """Tell whether what is late may join now."""
+        if self.late.isdisjoint(reader.members):
+            return True
+        return self._finishing and (not maker.has_reduction or self.late.issuperset(maker.members))
 
     def _may_share(self, group: Group) -> bool:
         return group.members[0] not in self.alone  # who is alone is the only member
@@ -313,6 +332,21 @@ class Fusion:
                     indices = None
                 found.append((base, indices))
         return found
+
+
+def _late(graph: Graph) -> set[Instr]:
+    """Return the instructions that follow from new values of inputs and from which none of these follows."""
+    new = {value for _, value in graph.updates}
+    needed = set(new)
+    for instr in reversed(graph.instrs):
+        if not needed.isdisjoint(instr.outputs):
+            needed.update(instr.reads())
+    late: set[Instr] = set()
+    for instr in graph.instrs:
+        if needed.isdisjoint(instr.outputs) and not new.isdisjoint(instr.reads()):
+            late.add(instr)
+            new.update(instr.outputs)
+    return late
 
 
 def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:

@@ -48,7 +48,8 @@ def can_overwrite(nest: Nest, root: Var, store: Store) -> bool:
     """
     inner = set(nest.inner)
     if store.access.index.axes & inner:
-        passes = [reduction.value.stage for reduction in nest.reductions] + [other.value.stage for other in nest.stores]
+        passes = [reduction.value.stage for reduction in nest.reductions]
+        passes += [other.value.stage for other in nest.stores if (other.value.axes | other.access.index.axes) & inner]
         if store.value.stage < max(passes):
             return False
     for access, is_store in nest.accesses():

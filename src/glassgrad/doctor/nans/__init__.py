@@ -13,10 +13,14 @@ def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collect
     """Return who looks for NaN in the steps of a model.
 
     Raises:
-        KindError: for a model of PyTorch's, or with layers by hand.
+        KindError: for a model with layers by hand.
     """
-    if library.is_torch(model) or library.is_by_hand(model):
+    if library.is_by_hand(model):
         raise errors.WATCH_NAN(given=f"{type(model).__module__}.{type(model).__name__}")
+    if library.is_torch(model):
+        from glassgrad.doctor.nans.torch_guard import TorchGuard
+
+        return TorchGuard(model, optimizers, inf=inf, allow=allow)
     from glassgrad.doctor.nans.guard import Guard
 
     return Guard(model, optimizers, inf=inf, allow=allow)

@@ -1,8 +1,9 @@
 """Looking for NaN in compiled steps: a log of the calls since a state that was good, to be made again.
 
-The loss that a call returns is looked at each time. The weights are looked at, and then copied, as often as the time
-allows. When something is bad the copies are put back and the calls repeated until the first bad one; its function then
-runs once more, as it was written, op by op.
+While a loop is guarded its steps are compiled with one number more, which is NaN where a new weight is not finite (see
+`compile.front.finite`); it and the loss that a call returns are looked at each time. When one is bad, a copy of the
+state is put back and the calls since then are made again, the last one as it was written, op by op. The state is copied
+as often as the time allows.
 """
 
 from __future__ import annotations
@@ -15,25 +16,33 @@ import numpy as np
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.nans.state import is_good
-from glassgrad.doctor.step_aside import StepAside, written_as
+from glassgrad.doctor.nans.state import put_back
+from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
-from glassgrad.engine.mode import MODE
+from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
 
-_SHARE = 0.01
-_FIRST = 8
-"""So many calls are looked at whatever it costs: most faults show there."""
+_SHARE = 0.005
 _BETWEEN = 8
-"""So many calls lie between two questions whether it is time for a look."""
+"""So many calls lie between two questions whether it is time for a copy."""
 _SMALL = 16
 _MOST_CALLS = 2048
 _MOST_BYTES = 1 << 28
-"""Calls and bytes of arguments that the log holds before the weights are copied in any case."""
+"""Calls and bytes of arguments that the log holds before the state is copied in any case."""
+
+
+def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a compiled function that tells, in `MODE.finite`, whether what it writes into weights is finite."""
+    flags, MODE.finite = MODE.flags, None
+    MODE.flags = flags | FINITE
+    try:
+        return run(program, *args, **kwargs)
+    finally:
+        MODE.flags = flags
 
 
 class _Call(NamedTuple):
@@ -47,7 +56,7 @@ class _Call(NamedTuple):
     result: Any
 
     def make(self) -> list[Any]:
-        return tree.every_leaf(self.run(self.program, *self.args, **self.kwargs))
+        return tree.every_leaf(run_checked(self.program, self.run, self.args, self.kwargs))
 
 
 class CompiledSteps:
@@ -62,6 +71,7 @@ class CompiledSteps:
         self._log: list[_Call] = []
         self._taken: dict[int, StepAside] = {}
         self._since = 0
+        self._given: list[tuple[Any, Any]] = []
         self._began, self._spent = time.perf_counter(), 0.0
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -71,7 +81,8 @@ class CompiledSteps:
             self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
             self._spent += time.perf_counter() - began
         options = [tuple(group.values()) for optimizer in self._guard.optimizers for group in optimizer.param_groups]
-        result = run(program, *args, **kwargs)
+        result = run_checked(program, run, args, kwargs)
+        told = MODE.finite
         if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
             numbers = result.array.item()
             bad = numbers != numbers or (self._guard.inf and numbers - numbers != 0)  # noqa: PLR0124 - true of NaN
@@ -79,14 +90,9 @@ class CompiledSteps:
             leaves = tree.every_leaf(result)
             numbers, bad = _numbers(leaves), self._is_bad(leaves)
         self._log.append(_Call(program, run, args, kwargs, options, numbers))
-        if bad:
+        if bad or (told is not None and told.item() != 0 and not self._guard.is_good()):
             self._look()
-        elif (self._since + len(self._log) <= _FIRST or not len(self._log) % _BETWEEN) and self._is_due(args):
-            began = time.perf_counter()
-            good = is_good((tensor.array for tensor in self._guard.named.values()), self._guard.inf)
-            self._spent += time.perf_counter() - began
-            if not good:
-                self._look()
+        elif not len(self._log) % _BETWEEN and self._is_due(args):
             self._forget()
         return result
 
@@ -97,32 +103,30 @@ class CompiledSteps:
         return [group for optimizer in self._guard.optimizers for group in optimizer.param_groups]
 
     def _is_due(self, args: tuple[Any, ...]) -> bool:
-        """Tell whether the weights are to be looked at and copied."""
+        """Tell whether the state is to be copied."""
         count = len(self._log)
         held = count * sum(arg.nbytes for arg in args if isinstance(arg, Tensor | np.ndarray))
-        if self._since + count <= _FIRST or count >= _MOST_CALLS or held > _MOST_BYTES:
+        if count >= _MOST_CALLS or held > _MOST_BYTES:
             return True
         return self._spent <= _SHARE * (time.perf_counter() - self._began)
 
     def _forget(self) -> None:
         """Begin anew with the next call: the state is good now."""
         self._since += len(self._log)
-        self._log, self._taken = [], {}
+        self._log, self._taken, self._given = [], {}, []
 
     # --- when something was bad ---
 
     def _look(self) -> None:
         guard, witness = self._guard, MODE.witness
+        bad = self._log[-1]
+        self._given = [(array, array.copy()) for array in arrays_in((*bad.args, *bad.kwargs.values()))]
         guard.busy, MODE.witness = True, None
         try:
-            at = self._first_bad()
-            found, kept = self._lost() if at is None else self._again(at)
+            found, kept = self._found(self._repeats())
         finally:
             guard.busy, MODE.witness = False, witness
-        last = len(self._log) - 1
-        step = self._since + (last if at is None else at)
-        if at is not None and at < last:
-            kept = f"{kept} (It was noticed {last - at} calls later.)"
+        step = self._since + len(self._log) - 1
         self._forget()
         guard.report(found, step, kept)
 
@@ -134,45 +138,40 @@ class CompiledSteps:
         for group, values in zip(self._groups(), call.options, strict=True):
             group.update(zip(group, values, strict=True))
 
-    def _first_bad(self) -> int | None:
-        """Make the calls again; return the number of the first that is bad, None if they do not repeat."""
+    def _repeats(self) -> bool:
+        """Go to the state before the last call; tell whether the calls before it came to what they had come to."""
         self._restore()
-        for at, call in enumerate(self._log):
+        for call in self._log[:-1]:
             self._prepare(call)
-            leaves = call.make()
-            if not _same(leaves, call.result):
-                return None
-            weights = (tensor.array for tensor in self._guard.named.values())
-            if self._is_bad(leaves) or not is_good(weights, self._guard.inf):
-                return at
-        return None
+            if not _same(call.make(), call.result):
+                return False
+        return True
 
-    def _lost(self) -> tuple[Finding, str]:
-        self._restore()
-        what = (
-            f"one of the last {len(self._log)} calls made a NaN, and they came to something else when they were made "
-            "again: their arguments, or what else they read, were overwritten"
-        )
-        advice = "Give each call arrays of its own, or call the step as it was written for a while."
-        return Finding("NaN in a compiled step", "error", what, advice), f"Everything is as before step {self._since}."
-
-    def _again(self, at: int) -> tuple[Finding, str]:
-        """Go to the state before a call and run its function as it was written."""
-        self._restore()
-        for call in self._log[:at]:
-            self._prepare(call)
-            call.make()
-        bad = self._log[at]
+    def _found(self, repeats: bool) -> tuple[Finding, str]:
+        """Run the last call as it was written, from the state before it; from the last copy where that is lost."""
+        if not repeats:
+            self._restore()
+        bad = self._log[-1]
         self._prepare(bad)
+        for array, content in self._given:
+            put_back(array, content)  # a copy of the state knows what was in it then
         before = StepAside(bad.program, (*bad.args, *bad.kwargs.values()))
         function = written_as(bad.program)
         again = Again(self._guard.model, inf=self._guard.inf, allow=self._guard.allow)
         found = again.run(lambda: function(*bad.args, **bad.kwargs))
         before.restore()
-        if found is None:
+        if repeats:
+            kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
             what = "the compiled program makes a NaN that the function as it was written does not make"
-            found = Finding("NaN in a compiled step", "error", what, "Compile it with verify=True to see where.")
-        return found, "Weights, optimizer, running statistics and random numbers are as they were before the step."
+            advice = "Compile it with verify=True to see where."
+        else:
+            kept = (
+                f"The {len(self._log) - 1} calls before it came to something else when they were made again: their "
+                f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
+            )
+            what = "a call made a NaN that it does not make from the state that is left"
+            advice = "Give each call arrays of its own, or call the step as it was written for a while."
+        return found or Finding("NaN in a compiled step", "error", what, advice), kept
 
 
 def _numbers(leaves: list[Any]) -> str:

@@ -1,9 +1,10 @@
 """Looking for NaN while a loop of ours runs: one cheap look a step, and what is done when it fails.
 
 In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
-untouched then. Only a step of an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers
-(a divisor without eps, a rate or gradients beyond all bounds) are preceded by a copy, others as often as the time
-allows. Compiled steps are kept in a log and made again: see `compiled_steps`.
+untouched then. Gradients are looked at as the walk finds them, while they are in the processor's cache. Only a step of
+an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers (a divisor without eps, a rate
+or gradients beyond all bounds) are preceded by a copy, others as often as the time allows. Compiled steps are kept in a
+log and made again: see `compiled_steps`.
 """
 
 from __future__ import annotations
@@ -14,44 +15,64 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors, provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
+from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
-from glassgrad.doctor.nans.compiled_steps import CompiledSteps
+from glassgrad.doctor.nans.compiled_steps import CompiledSteps, run_checked
 from glassgrad.doctor.nans.state import Beginning, Copies, is_good, look
 from glassgrad.doctor.nans.tape_search import Tape
+from glassgrad.doctor.step_aside import written_as
 from glassgrad.engine.anomaly import Backward
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 
-SHARE = 0.01
-"""Part of the time that copies of eager steps, and of compiled ones copies and looks at the weights, may take."""
+SHARE = 0.005
+"""Part of the time that copies before harmless steps may take."""
 _IN_A_ROW = 10
 """After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""
 _HUGE, _NEAR_OVERFLOW = 1e9, 1e28
 """Options, and sums of squared gradients, beyond which a product may leave single precision."""
 
 
-class Guard:
-    """Looks at each step of a training loop, and raises where one makes a NaN.
-
-    Args:
-        model, optimizers: of the loop.
-        inf: infinities count as well.
-        allow: names of ops and modules whose NaN and infinities are meant.
+class Reports:
+    """Keeps what was found and raises it.
 
     Attributes:
         found: what was found, one entry for each kind and place.
         busy: whether a step is being taken again.
     """
 
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
-        self.model, self.optimizers, self.inf = model, list(optimizers), inf
-        self.allow = checked(model, allow)
+    def __init__(self) -> None:
         self.found: list[Finding] = []
         self.busy = False
+
+    def report(self, found: Finding, step: int, kept: str) -> None:
+        """Keep a finding and raise it."""
+        if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
+            self.found.append(found)  # a loop that goes on meets it again
+        advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
+        what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
+        raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
+
+
+class Guard(Reports):
+    """Looks at each step of a training loop, and raises where one makes a NaN.
+
+    Args:
+        model, optimizers: of the loop.
+        inf: infinities count as well.
+        allow: names of ops and modules whose NaN and infinities are meant.
+    """
+
+    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+        super().__init__()
+        self.model, self.optimizers, self.inf = model, list(optimizers), inf
+        self.allow = checked(model, allow)
         self.steps = 0
         self.named = dict(model.named_parameters())
         self.names = {id(tensor): name for name, tensor in self.named.items()}
@@ -59,6 +80,8 @@ class Guard:
         self._copies: Copies | None = None
         self._left_out, self._squares = 0, 0.0
         self._looks = False
+        self._options: Any = None
+        self._divides = True
         self._last: Any = None
         self._began, self._spent = time.perf_counter(), 0.0
         self._compiled = CompiledSteps(self)
@@ -71,7 +94,11 @@ class Guard:
 
     def backward(self, loss: Any) -> None:
         """A backward pass begins: the loss is looked at."""
-        if self._sleeps or not isinstance(loss, Tensor) or not has_bad(loss, self.inf):
+        if self._sleeps or not isinstance(loss, Tensor):
+            return
+        if loss.array.size == 1 and loss.array.dtype.kind == "f" and math.isfinite(loss.array.item()):
+            return
+        if not has_bad(loss, self.inf):
             return
         self._fail(lambda: self._of_loss(loss))
 
@@ -82,12 +109,26 @@ class Guard:
             return self._of_update(self._last, "")
         return found
 
-    def holds(self) -> bool:
-        """Tell whether the graph of a backward pass is to be kept until its gradients were looked at."""
-        return not self._sleeps
+    def holds(self) -> Callable[[Any], None] | None:
+        """Return what the gradients of a backward pass are shown to, whose graph is kept meanwhile."""
+        if self._sleeps:
+            return None
+        self._squares = 0.0
+        return self._saw
+
+    def _saw(self, g: Any) -> None:
+        """Look at a gradient, or a part of one, that the walk has found."""
+        if type(g) is np.ndarray and g.dtype.char in "fd" and g.flags.c_contiguous:
+            flat = g if g.ndim == 1 else g.ravel()
+            self._squares += flat.dot(flat).item()
+        else:
+            self._squares += look((g,))
 
     def walked(self, again: Callable[[], Any], loss: Any) -> None:
-        """A backward pass is over, and can be walked again: the gradients are looked at."""
+        """A backward pass is over, and can be walked again if a gradient holds a NaN."""
+        if math.isfinite(self._squares):
+            self._left_out = 0
+            return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
         self._squares = look(held, self.inf)
         if not math.isnan(self._squares):
@@ -137,15 +178,12 @@ class Guard:
 
     def _is_dangerous(self, optimizer: Any) -> bool:
         """Tell whether a step can make a NaN of finite numbers."""
-        if not self._squares < _NEAR_OVERFLOW or not type(optimizer).__module__.startswith("glassgrad.optim"):
+        if not self._squares < _NEAR_OVERFLOW:
             return True
-        for group in optimizer.param_groups:
-            numbers = [value for value in group.values() if isinstance(value, int | float)]
-            eps = group.get("eps", 1.0)
-            eps = min(eps) if isinstance(eps, tuple | list) else eps
-            if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
-                return True
-        return False
+        options = [value for group in optimizer.param_groups for value in group.values() if type(value) is not list]
+        if self._options != (optimizer, options):
+            self._options, self._divides = (optimizer, options), divides(optimizer)
+        return self._divides
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step: the weights are looked at."""
@@ -153,7 +191,7 @@ class Guard:
             return
         if self._looks:
             began = time.perf_counter()
-            good = is_good((tensor.array for tensor in self.named.values()), self.inf)
+            good = self.is_good()
             self._spent += time.perf_counter() - began
             if not good:
                 self._fail(lambda: self._of_update(optimizer, str(provenance.here())))
@@ -175,6 +213,12 @@ class Guard:
             return found
         return findings.of_update(optimizer, name, now[name], gradient, place, self.inf)
 
+    def is_good(self) -> bool:
+        """Tell whether the weights and their gradients hold no NaN."""
+        gradients = (tensor._grad.array for tensor in self.named.values() if tensor._grad is not None)
+        weights = (tensor.array for tensor in self.named.values())
+        return is_good(weights, self.inf) and is_good(gradients, self.inf)
+
     # --- a compiled step ---
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -182,6 +226,19 @@ class Guard:
         if self._sleeps:
             return run(program, *args, **kwargs)
         return self._compiled.call(program, run, args, kwargs)
+
+    def call_beside(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a compiled function that makes no step: the gradients that it may leave are looked at."""
+        if self._sleeps:
+            return run(program, *args, **kwargs)
+        result = run_checked(program, run, args, kwargs)
+        if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
+            function = written_as(program)
+            again = Again(self.model, inf=self.inf, allow=self.allow)
+            what = "the compiled program makes a NaN that the function as it was written does not make"
+            nothing = Finding("NaN in a compiled step", "error", what, "Compile it with verify=True to see where.")
+            self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or nothing)
+        return result
 
     # --- when something was found ---
 
@@ -201,13 +258,18 @@ class Guard:
             )
         self.report(found, self.steps, kept)
 
-    def report(self, found: Finding, step: int, kept: str) -> None:
-        """Keep a finding and raise it."""
-        if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
-            self.found.append(found)  # a loop that goes on meets it again
-        advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
-        what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
-        raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
+
+def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:
+    """Tell whether an optimizer divides by what may be 0, or has a number beyond all bounds, or is not of `known`."""
+    if not type(optimizer).__module__.startswith(known):
+        return True
+    for group in optimizer.param_groups:
+        numbers = [value for value in group.values() if isinstance(value, int | float)]
+        eps = group.get("eps", 1.0)
+        eps = min(eps) if isinstance(eps, tuple | list) else eps
+        if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
+            return True
+    return False
 
 
-__all__ = ["Guard"]
+__all__ = ["SHARE", "Guard", "Reports", "divides"]

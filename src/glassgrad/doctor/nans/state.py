@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad._undo import same_bits
 from glassgrad.engine.random import GENERATORS, Generator, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
@@ -101,7 +102,7 @@ class Copies:
 
 def put_back(array: Any, before: Any) -> None:
     """Write an earlier content into an array; nothing where it is the same."""
-    if array.tobytes() != before.tobytes():
+    if not same_bits(array, before):
         array[...] = before
         MUTATIONS.record(array)
 

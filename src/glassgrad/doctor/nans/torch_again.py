@@ -6,6 +6,7 @@ import linecache
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from glassgrad import provenance
@@ -16,6 +17,7 @@ from glassgrad.doctor.nans import findings
 from glassgrad.engine.nonfinite import ADVICE, ALLOWED, place_in
 from glassgrad.provenance import pytorch
 
+_MOST_LINKS = 6
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
 """Ops whose results hold whatever was in memory."""
 
@@ -35,14 +37,19 @@ class TorchAgain:
         self._phase = "forward pass"
         self._path: list[str] = []
         self._behind: dict[int, str] = {}
+        self._place: provenance.Place | None = None
+        self._places: list[tuple[int, int, provenance.Place]] = []
+        self._loss: Any = None
+        self._made = -1
+        self._infinity: tuple[str, str] | None = None
 
     def run(self, forward: Callable[[], Any], optimizer: Any = None) -> Finding | None:
         """Compute a loss, its gradients and an optimizer's step; return what was found."""
         lines = pytorch().autograd.set_detect_anomaly(True, check_nan=False)  # its nodes know where they were made
         with lines, self._modules(), _mode(self):
-            loss = forward()
+            loss = self._loss = forward()
             if self.finding is not None and self._bad(loss):
-                return self.finding
+                return self._with_chain(self.finding, self._made)
             if not self.inf:
                 self.finding = None  # a NaN that does not reach the loss
             self._phase = "backward pass"
@@ -52,6 +59,26 @@ class TorchAgain:
                 self._phase = f"step of {type(optimizer).__name__}"
                 optimizer.step()
         return self.finding
+
+    @contextmanager
+    def at(self, place: provenance.Place) -> Iterator[None]:
+        """Take what is called inside for calls of a line of the user's that was run before."""
+        first, self._place = _next_node(), place
+        try:
+            yield
+        finally:
+            self._places.append((first, _next_node(), place))
+            self._place = None
+
+    def _with_chain(self, found: Finding, number: int) -> Finding:
+        """Say by which ops what one made reaches the loss."""
+        path = _path(self._loss, number)
+        if len(path) < 2:
+            return found
+        names = [_plain(node) for node in path]
+        if len(names) > _MOST_LINKS:
+            names = [*names[:3], f"({len(names) - 5} more)", *names[-2:]]
+        return replace(found, what=f"{found.what}. To the loss: {' -> '.join(names)}")
 
     def _bad(self, value: Any) -> bool:
         if not library.is_torch(value) or not (value.is_floating_point() or value.is_complex()):
@@ -64,6 +91,13 @@ class TorchAgain:
         if self.finding is not None or ALLOWED.depth or name.startswith(_UNWRITTEN) or canonical(name) in self.allow:
             return
         made = list(_leaves(result)) or list(_leaves(args[0][:1]))  # an op in place on a list returns nothing
+        if (
+            self._phase == "forward pass"
+            and not self._infinity
+            and any(bool(one.isinf().any()) for one in _floats(made))
+        ):
+            here = self._place or provenance.here()
+            self._infinity = canonical(name), f"{name} at {here} ({here.source})"
         results = [one for one in made if self._bad(one)]
         given = list(_leaves(args))
         written = {id(one) for one in made}
@@ -73,13 +107,15 @@ class TorchAgain:
         bad = results[0]
         where = ~bad.isfinite() if self.inf else bad.isnan()
         index = tuple(int(at) for at in where.nonzero()[0].tolist())
+        op_name = name
         operands = ", ".join(f"{_element(one, index, bad.shape):.6g}" for one in given if _fits(one, bad.shape))
         if self._phase == "backward pass":
             site, place = self._recorded()
             name = f"the backward pass of {_plain(pytorch()._C._current_autograd_node())}, in {name},"
         else:
-            site = str(provenance.here())
-            place = f" at {site} ({provenance.here().source})" + (f" in {self._path[-1]}" if self._path else "")
+            here = self._place or provenance.here()
+            site, self._made = str(here), _next_node() - 1
+            place = f" at {site} ({here.source})" + (f" in {self._path[-1]}" if self._path else "")
         kind = "NaN" if bool(bad.isnan().any()) else "infinite"
         what = (
             f"{name}{place} made {int(where.sum())} of {bad.numel()} elements {kind}, the first at "
@@ -87,20 +123,50 @@ class TorchAgain:
         )
         of = "" if self._phase != "forward pass" else " of the model" if self._path else " of the loss"
         rule = f"{'NaN' if kind == 'NaN' else 'inf'} in the {self._phase}{of}"
-        advice = findings.RATE if self._phase.startswith("step") else "Keep what goes in finite."
-        remedy = ADVICE.get(canonical(name), "")
-        if self._phase == "backward pass":
-            advice = "If where() hides that place, mask the input of the op, not its result."
-            remedy = ADVICE.get(canonical(_plain(pytorch()._C._current_autograd_node())), "")
-        if self._phase.startswith("step"):
-            remedy = "raise eps, or lower the rate"
+        values = [_element(one, index, bad.shape) for one in given if _fits(one, bad.shape)]
+        more, advice, remedy = self._why(canonical(op_name), kind, values)
+        what += more
         self.finding = Finding(rule, "error", what, advice, site, remedy=remedy)
+
+    def _why(self, name: str, kind: str, values: list[float]) -> tuple[str, str, str]:
+        """Return what is to be said of a NaN besides its place, the advice and the remedy.
+
+        Args:
+            name: of the op.
+            kind: "NaN" or "infinite".
+            values: of the operands, at the first that is bad.
+        """
+        if self._phase.startswith("step"):
+            return "", findings.RATE, "raise eps, or lower the rate"
+        advice, remedy = "Keep what goes in finite.", ADVICE.get(name, "")
+        if self._phase == "forward pass":
+            if kind == "NaN" and self._infinity is not None:
+                return f"; an infinity comes from {self._infinity[1]}", advice, ADVICE.get(self._infinity[0], remedy)
+            return "", advice, remedy
+        node = pytorch()._C._current_autograd_node()
+        rule = "" if node is None else _plain(node)
+        more, remedy = "", ADVICE.get(canonical(rule), "")
+        if kind == "NaN" and 0.0 in values:
+            more = (
+                "; its cotangent is 0 there, as that of a branch that where() does not take, and 0 times an infinite "
+            )
+            more += "slope is NaN"
+            advice = "Mask the input of the op, not its result."
+            remedy = f"torch.where(mask, {rule}(torch.where(mask, x, 1.0)), 0.0)"
+        path = [] if node is None else _path(self._loss, node._sequence_nr())
+        if len(path) > 1:
+            more += f". The cotangent came from the loss by {' -> '.join(_plain(one) for one in path[::-1])}"
+        return more, advice, remedy
 
     def _recorded(self) -> tuple[str, str]:
         """Return the user's line, and the module, of the op whose backward pass is being computed."""
         node = pytorch()._C._current_autograd_node()
         if node is None:
             return "", ""
+        number = node._sequence_nr()
+        for first, last, known in self._places:
+            if first <= number < last:
+                return str(known), f" at {known} ({known.source})"
         found = [
             (file, line)
             for text in node.metadata.get("traceback_", ())
@@ -162,6 +228,30 @@ def _mode(again: TorchAgain) -> Any:
     return Look()
 
 
+def _next_node() -> int:
+    """Return the number that the next node of PyTorch's gets."""
+    return int(pytorch()._C._autograd._get_sequence_nr())
+
+
+def _path(loss: Any, number: int) -> list[Any]:
+    """Return the nodes from one, by its number, to that of the loss; nothing where it does not lead there."""
+    root = getattr(loss, "grad_fn", None)
+    users: dict[Any, Any] = {}
+    waiting = [] if root is None else [root]
+    while waiting:
+        node = waiting.pop()
+        if node._sequence_nr() == number and not hasattr(node, "variable"):
+            path = [node]
+            while path[-1] in users:
+                path.append(users[path[-1]])
+            return path
+        for before, _ in node.next_functions:
+            if before is not None and before not in users and before is not root:
+                users[before] = node
+                waiting.append(before)
+    return []
+
+
 def _plain(node: Any) -> str:
     """Return the op that a node of PyTorch's differentiates."""
     return re.sub(r"Backward\d*$", "", node.name()).lower()
@@ -175,6 +265,10 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(part)
     elif isinstance(value, dict):
         yield from _leaves(list(value.values()))
+
+
+def _floats(values: list[Any]) -> list[Any]:
+    return [one for one in values if one.is_floating_point()]
 
 
 def _fits(value: Any, shape: Any) -> bool:

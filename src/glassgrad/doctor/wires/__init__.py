@@ -13,7 +13,7 @@ def wire(listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: Any
     if library.is_torch(model):
         from glassgrad.doctor.wires.pytorch import TorchWire
 
-        return TorchWire(listener, model, optimizers)
+        return TorchWire(listener, model, optimizers, guard)
     if hasattr(model, "register_forward_hook"):
         from glassgrad.doctor.wires.ours import OurWire
 

@@ -49,9 +49,9 @@ class OurWire:
         if self._guard is not None:
             self._guard.backward(root)
 
-    def holds(self) -> bool:
-        """Tell whether the graph is to be kept until the gradients were looked at."""
-        return self._guard is not None and self._guard.holds()
+    def holds(self) -> Callable[[Any], None] | None:
+        """Return what is to be shown the gradients as they come, if the graph is to be kept until then."""
+        return None if self._guard is None or self._aside else self._guard.holds()
 
     def walked(self, again: Callable[[], Any]) -> None:
         """A backward pass has ended whose graph was kept."""
@@ -138,6 +138,13 @@ class OurWire:
     def call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled program, and tell if it trains the model."""
         known = self._trains.get(id(program))
+        if known and not self._listener.sampling:  # as most steps are: nothing but the call and its result
+            self._listener.hands_off(args)
+            result = (
+                run(program, *args, **kwargs) if self._guard is None else self._guard.call(program, run, args, kwargs)
+            )
+            self._listener.compiled(False, result)
+            return result
         before = self._fingerprint() if known is None else None
         if known:
             if self._listener.wants_beside:
@@ -146,8 +153,10 @@ class OurWire:
         self._listener.hands_off(args)  # hooks would be part of the program
         self._running.append(id(program))
         try:
-            if self._guard is None or known is False:
+            if self._guard is None:
                 result = run(program, *args, **kwargs)
+            elif known is False:
+                result = self._guard.call_beside(program, run, args, kwargs)
             else:
                 result = self._guard.call(program, run, args, kwargs)
         finally:
@@ -194,8 +203,14 @@ class _Both:
         for one in self._all:
             one.backward(roots)
 
-    def holds(self) -> bool:
-        return any(one.holds() for one in self._all)
+    def holds(self) -> Callable[[Any], None] | None:
+        looks = [look for one in self._all if (look := one.holds()) is not None]
+
+        def look_all(g: Any) -> None:
+            for look in looks:
+                look(g)
+
+        return look_all if looks else None
 
     def walked(self, again: Any) -> None:
         for one in self._all:

@@ -5,19 +5,25 @@ The loss and the ops behind it are seen in sampled steps alone, by a mode of `to
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.torch_graph import Recorder
 from glassgrad.doctor.wires.listener import Listener
 
+if TYPE_CHECKING:
+    from glassgrad.doctor.nans.torch_guard import TorchGuard
+
 
 class TorchWire:
     """A connection to a module and optimizers of PyTorch's."""
 
-    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+    def __init__(
+        self, listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: TorchGuard | None = None
+    ) -> None:
         self._listener = listener
+        self._guard = guard
         self._model = model
         self._optimizers = optimizers
         self._handles: list[Any] = []
@@ -47,6 +53,8 @@ class TorchWire:
 
     def disconnect(self) -> None:
         """Remove the hooks."""
+        if self._guard is not None:
+            self._guard.disconnect()
         self._recorder.stop()
         for handle in self._handles:
             handle.remove()
@@ -55,15 +63,21 @@ class TorchWire:
     # --- the hooks ---
 
     def _entered(self, _module: Any, _args: Any) -> None:
+        if self._guard is not None:
+            self._guard.entered()
         if self._inner is not self._model:
             self._recorder.stop()  # a mode would be compiled with the model
 
     def _forward(self, _module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        if self._guard is not None and self._guard.busy:
+            return
         if self._inner is not self._model and self._listener.sampling:
             with aside(self._inner):
                 self._inner(*args, **kwargs)  # for the hooks inside, which the compiled one does not call
             self._recorder.start()
         self._listener.forward(output, args)
+        if self._guard is not None:
+            self._guard.forward(args, kwargs, output)
         result = library.first_tensor(output)
         if self._listener.sampling and result is not None and result.requires_grad:
             result.register_hook(self._arrived)
@@ -85,6 +99,10 @@ class TorchWire:
     def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         # A closure makes its forward and backward pass between this and the update, which no hook is called before.
         self._listener.before_step(optimizer, closure=bool(len(args) > 1 or kwargs.get("closure")))
+        if self._guard is not None:
+            self._guard.stepping(optimizer)
 
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self._listener.after_step(optimizer)
+        if self._guard is not None:
+            self._guard.stepped(optimizer)

@@ -1,0 +1,39 @@
+"""One number more from a training step: whether all that it writes into weights is finite.
+
+Each new weight times 0 is 0, and NaN where the weight is NaN or infinite. The sum of these is part of the loops that
+write the weights, so that nothing is read once more for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import GraphBuilder, Var
+
+
+def zero_if_finite(builder: GraphBuilder, values: Iterable[Var]) -> Var | None:
+    """Append the sum of 0 times each value: 0, or NaN where one of them is not finite. None where there is none."""
+    total = None
+    for value in values:
+        if value.dtype.kind not in "fc" or not value.size:
+            continue
+        term = builder.apply("multiply", (value, 0.0), value.shape, value.dtype)
+        # Rows first, for they can be shared by threads, and then these.
+        if len(value.shape) > 1:
+            term = _sum(builder, term, range(1, len(value.shape)))
+        if term.shape:
+            term = _sum(builder, term, (0,))
+        if term.dtype.kind == "c":
+            term = builder.apply("abs", (term,), (), np.empty(0, term.dtype).real.dtype)
+        if term.dtype != np.float32:
+            term = builder.apply("astype", (term,), (), np.float32, {"dtype": np.dtype(np.float32)})
+        total = term if total is None else builder.apply("add", (total, term), (), np.float32)
+    return total
+
+
+def _sum(builder: GraphBuilder, value: Var, axes: Iterable[int]) -> Var:
+    axis = tuple(axes)
+    kept = tuple(extent for at, extent in enumerate(value.shape) if at not in axis)
+    return builder.apply("sum", (value,), kept, value.dtype, {"axis": axis, "keepdims": False})

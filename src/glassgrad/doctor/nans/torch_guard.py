@@ -1,0 +1,242 @@
+"""Looking for NaN while a loop of PyTorch's runs: the loss before its backward pass, the gradients before the step.
+
+Nothing but hooks is on the model. A mode of `torch.overrides` is entered when the model has put something out, and
+notes the few calls from there to the loss; when the loss or a gradient is bad, the model and these calls are made
+again, with the same arguments, running statistics and random numbers, under a dispatch mode that sees every op.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.nans import findings
+from glassgrad.doctor.nans.allowed import checked
+from glassgrad.doctor.nans.guard import SHARE, Reports, divides
+from glassgrad.doctor.nans.torch_again import TorchAgain
+from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
+from glassgrad.provenance import pytorch
+
+_SMALL = 1 << 14
+"""Buffers of up to so many elements are kept at the beginning of each step: running statistics, not tables."""
+_MOST_CALLS = 4096
+
+
+class _Call(NamedTuple):
+    """A call, of the model or of a function between it and the loss, and what it returned."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+    frame: tuple[Any, int] | None = None
+
+
+class TorchGuard(Reports):
+    """Looks at each step of a loop of PyTorch's, and raises where one makes a NaN.
+
+    Args:
+        model, optimizers: of the loop.
+        inf: infinities count as well.
+        allow: names of ops and modules whose NaN and infinities are meant.
+    """
+
+    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+        super().__init__()
+        self.model, self.optimizers, self.inf = library.uncompiled(model), list(optimizers), inf
+        self.allow = checked(self.model, allow)
+        self.steps = 0
+        self._named = dict(self.model.named_parameters())
+        self._mode: Any = None
+        self._calls: list[_Call] = []
+        self._notes = False
+        self._before: list[tuple[Any, Any]] = []
+        self._random: Any = None
+        self._copies: tuple[dict[str, Any], dict[str, Any]] | None = None
+        self._began, self._spent = time.perf_counter(), 0.0
+
+    # --- what the wire tells ---
+
+    def entered(self) -> None:
+        """The model is about to be called."""
+        if self.busy or not pytorch().is_grad_enabled():
+            return
+        self._leave()
+        if not self._calls:
+            small = [one for one in self.model.buffers() if one.numel() <= _SMALL]
+            self._before = [(one, one.detach().clone()) for one in small]
+            self._random = pytorch().get_rng_state()
+
+    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call one of PyTorch's functions and note it."""
+        name = getattr(function, "__name__", "")
+        if not self._notes or self.busy or name in NOTHING:
+            return function(*args, **kwargs)
+        if name == "backward" and args and library.is_torch(args[0]):
+            self._notes = False
+            if args[0].numel() == 1 and self._bad(args[0]):
+                self._fail(args[0])
+            self._loss = args[0]
+            return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if len(self._calls) < _MOST_CALLS:
+            frame = provenance.user_frame()
+            self._calls.append(_Call(function, args, kwargs, result, (frame.f_code, frame.f_lasti)))
+        return result
+
+    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """The model has put something out: what is made of it is noted."""
+        if self.busy or not pytorch().is_grad_enabled():
+            return
+        self._calls.append(_Call(self.model, args, kwargs, output))
+        self._notes = True
+        if self._mode is None:
+            self._mode = mode_of(self)
+            self._mode.__enter__()
+
+    def stepping(self, optimizer: Any) -> None:
+        """An optimizer is about to step: the gradients are looked at, and at times the weights are copied."""
+        self._leave()
+        if self.busy:
+            return
+        held = [one.grad for one in self._named.values() if one.grad is not None and not one.grad.is_sparse]
+        fine = not held or bool(pytorch().stack(pytorch()._foreach_norm(held)).sum().isfinite())
+        if not fine and any(self._bad(one) for one in held):
+            self._fail(self._loss)
+        began = time.perf_counter()
+        self._copies = None
+        if divides(optimizer, "torch.optim") or self._spent <= SHARE * (began - self._began):
+            weights = {name: one.detach().clone() for name, one in self._named.items()}
+            self._copies = weights, copy.deepcopy(optimizer.state_dict())
+            self._spent += time.perf_counter() - began
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made its step: where there are copies, the weights are looked at."""
+        if self.busy:
+            return
+        self._calls, self._loss = [], None
+        copies, self._copies = self._copies, None
+        bad = [name for name, one in self._named.items() if self._bad(one)] if copies is not None else []
+        if copies is not None and bad:
+            weights, state = copies
+            parameter, name = self._named[bad[0]], bad[0]
+            known = {"the parameter": library.numbers(weights[name])}
+            if parameter.grad is not None:
+                known["gradient"] = library.numbers(parameter.grad)
+            kept = {at: value for entry in state["state"].values() for at, value in entry.items()}
+            known |= {at: library.numbers(v) for at, v in kept.items() if getattr(v, "shape", None) == parameter.shape}
+            place = str(provenance.here())
+            after = np.array(library.numbers(parameter))
+            found = findings.of_update(optimizer, name, after, known, place, self.inf)
+            with pytorch().no_grad():
+                for one, before in weights.items():
+                    self._named[one].copy_(before)
+            optimizer.load_state_dict(state)
+            self._undo()
+            self.report(found, self.steps, _ALL_BACK)
+        self.steps += 1
+
+    def disconnect(self) -> None:
+        """Cease to look."""
+        self._leave()
+        self._calls = []
+
+    # --- inside ---
+
+    _loss: Any = None
+
+    def _leave(self) -> None:
+        if self._mode is not None and top_mode() is self._mode:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def _bad(self, value: Any) -> bool:
+        value = value.detach()
+        return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
+
+    def _fail(self, loss: Any) -> None:
+        """Make the step again, op by op, and raise what is found."""
+        self.busy = True
+        try:
+            self._undo()
+            again = TorchAgain(self.model, inf=self.inf, allow=self.allow)
+            found = again.run(lambda: self._made_again(again, loss)) if self._calls else None
+            found = found or self._of_data()
+        finally:
+            self.busy = False
+        self._undo()
+        self._calls = []
+        self.report(found, self.steps, _ALL_BACK)
+
+    def _undo(self) -> None:
+        with pytorch().no_grad():
+            for one, before in self._before:
+                if not pytorch().equal(one, before):
+                    one.copy_(before)
+        if self._random is not None:
+            pytorch().set_rng_state(self._random)
+        for one in self._named.values():
+            one.grad = None
+
+    def _made_again(self, again: TorchAgain, loss: Any) -> Any:
+        """Make the calls again; return what became of the loss."""
+        made: dict[int, Any] = {}
+        for call in self._calls:
+            with nullcontext() if call.frame is None else again.at(provenance.resolve(*call.frame)):
+                result = call.function(*_mapped(call.args, made), **_mapped(call.kwargs, made))
+            for old, new in zip(_tensors(call.result), _tensors(result), strict=False):
+                made[id(old)] = new
+        return made.get(id(loss), result)
+
+    def _of_data(self) -> Finding:
+        """Say what was bad before any op."""
+        for call in self._calls:
+            for at, tensor in enumerate(_tensors((call.args, call.kwargs))):
+                if tensor.is_leaf and tensor.is_floating_point() and self._bad(tensor):
+                    what = (
+                        f"operand {at + 1} of {getattr(call.function, '__name__', type(call.function).__name__)} holds"
+                    )
+                    what = f"input {at + 1} of the model holds" if call.function is self.model else what
+                    return findings.held("NaN in the data", what, library.numbers(tensor), findings.DATA, self.inf)
+        for name, one in self._named.items():
+            if self._bad(one):
+                return findings.held(
+                    "NaN in a parameter", f"{name} holds", library.numbers(one), findings.CHECKPOINT, self.inf
+                )
+        what = "the loss or a gradient is bad, and the step, made again from the model's arguments, made none"
+        return Finding("NaN in a step", "error", what, "autograd.detect_anomaly of PyTorch's names the function.")
+
+
+_ALL_BACK = "Weights, optimizer, running statistics and random numbers are as they were before the step."
+
+
+def _tensors(value: Any) -> list[Any]:
+    if library.is_torch(value):
+        return [value] if hasattr(value, "is_leaf") else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return [one for part in value for one in _tensors(part)]
+    return [] if not hasattr(value, "logits") else _tensors(value.logits)
+
+
+def _mapped(value: Any, made: dict[int, Any]) -> Any:
+    """Return arguments with the tensors that were made again in place of those of the first time."""
+    if library.is_torch(value):
+        return made.get(id(value), value)
+    if isinstance(value, dict):
+        return {name: _mapped(part, made) for name, part in value.items()}
+    if type(value) in {tuple, list}:
+        return type(value)(_mapped(part, made) for part in value)
+    return value
+
+
+__all__ = ["TorchGuard"]

@@ -105,6 +105,21 @@ def test_eval_gives_the_numbers_of_the_end_of_the_run(runs: Path, capsys: pytest
     assert {"train_loss", "validation_loss", "test_loss"} <= set(answers(capsys, "eval", runs / "names")[0])
 
 
+def test_a_resumed_run_may_be_longer_and_quiet(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs / "longer"
+    assert run(["train", "xor", "--steps", "20", "--engine", "manual", "--quiet", "--out", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    for steps, code in ((50, 0), (40, 2)):
+        assert run(["train", "xor", "--resume", str(path), "--steps", str(steps), "--quiet"]) == code
+    assert "--steps of a run can only grow: it began with 50, given 40" in capsys.readouterr().err
+    assert "steps = 50" in (path / "config.toml").read_text()
+    records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    assert [one["step"] for one in records if one["event"] == "train"] == [10, 20, 30, 40, 50]
+    assert [one["step"] for one in records if one["event"] == "final"] == [50]
+    assert run(["train", "xor", "--resume", str(path), "--rate", "1", "--quiet"]) == 2
+    assert "--rate of a run cannot change" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -82,6 +83,10 @@ _WATCHING = (
         help="Words that `glassgrad runs --tag` finds the run by, separated by commas.",
     ),
     _watching(
+        "quiet", bool | None, "--quiet/--no-quiet", metavar="",
+        help="Print the run directory at the end and nothing else; errors still go to standard error.",
+    ),
+    _watching(
         "monitor", bool | None, "--monitor/--no-monitor", metavar="",
         help="Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for "
         "bit.",
@@ -110,7 +115,7 @@ def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | No
 
 
 @contextmanager
-def _watched(watching: Monitoring | None, doctor: bool) -> Iterator[list[int]]:
+def _watched(watching: Monitoring | None, doctor: bool, quiet: bool) -> Iterator[list[int]]:
     """Keep the record however the run ends; draw and diagnose it when the run is done or has failed."""
     codes: list[int] = []
     try:
@@ -123,18 +128,20 @@ def _watched(watching: Monitoring | None, doctor: bool) -> Iterator[list[int]]:
             with suppress(OSError):  # a full disk was already reported
                 watching.close()
                 if codes == [0]:
-                    _tell_of_pictures(watching.directory)
+                    _tell_of_pictures(watching.directory, quiet)
                     if doctor:
                         from glassgrad.train.show.diagnosis import diagnosis
 
                         print("\n".join(diagnosis(watching.directory)))
 
 
-def _tell_of_pictures(directory: Path) -> None:
+def _tell_of_pictures(directory: Path, quiet: bool) -> None:
     try:
         pictures = draw(directory)
     except (ImportError, OSError) as error:
-        print(f"gradients  no pictures: {error}")
+        print(f"gradients  no pictures: {error}", file=sys.stderr)
+        return
+    if quiet:
         return
     for place, path in enumerate([directory / RECORD, *pictures]):
         print("gradients " if place == 0 else "          ", path)
@@ -151,14 +158,15 @@ def train_or_resume(
     from glassgrad.tasks import runner
 
     doctor, tag = bool(options.get("doctor")), options.pop("tag", None) or ""
+    quiet = bool(options.pop("quiet", None))
     watching = _monitoring(options, resume)
     callbacks = [] if watching is None else [watching]
-    with _watched(watching, doctor) as codes:
+    with _watched(watching, doctor, quiet) as codes:
         if resume is None:
-            codes.append(runner.start(kind, options, config, run_dir, callbacks, tag))
+            codes.append(runner.start(kind, options, config, run_dir, callbacks, tag, quiet))
         else:
             for option, value in (("--config", config), ("--run-dir", run_dir)):
                 if value is not None:
                     raise errors.OPTIONS_EXCLUDE(first="--resume", second=option, reason="a run keeps its own")
-            codes.append(runner.resume(kind, options, resume, callbacks, tag))
+            codes.append(runner.resume(kind, options, resume, callbacks, tag, quiet))
     return codes[0]

@@ -62,6 +62,9 @@ RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
 RUN_CHANGED = Message(
     InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"
 )
+RUN_SHORTENED = Message(
+    InputError, "{name} of a run can only grow: it began with {before}, given {after}; start a new run instead"
+)
 RUN_OTHER_DATA = Message(
     InputError, "{path} does not hold the {what} this run was begun with; give that file with --data"
 )

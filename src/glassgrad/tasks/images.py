@@ -51,7 +51,7 @@ class ImagesConfig:
     channels: int = option(
         16, "channels of the cnn's first convolution; the second has twice as many", low=1, high=10_000
     )
-    epochs: int = option(20, "how often each image is trained on", low=1, high=1e6)
+    epochs: int = option(20, "how often each image is trained on", low=1, high=1e6, grows=True)
     batch: int = option(64, "images per step", low=1, high=1_000_000)
     rate: float = option(0.0005, "highest learning rate of RMSprop", above=0, high=1e6)
     final_rate: float = option(0.00001, "learning rate at the end", above=0, high=1e6)
@@ -72,7 +72,7 @@ class MnistConfig(ImagesConfig):
 
     hidden: int = option(1024, "units of each hidden layer (128 for the cnn)", low=1, high=1_000_000)
     layers: int = option(3, "hidden layers of the mlp", low=1, high=100)
-    epochs: int = option(20, "how often each image is trained on (10 for the cnn)", low=1, high=1e6)
+    epochs: int = option(20, "how often each image is trained on (10 for the cnn)", low=1, high=1e6, grows=True)
     batch: int = option(512, "images per step (128 for the cnn)", low=1, high=1_000_000)
     rate: float = option(0.0001, "highest learning rate of RMSprop (0.0005 for the cnn)", above=0, high=1e6)
     data: str = option("", "folder with idx files, gzipped or not; empty to fetch MNIST into a cache", resumable=True)

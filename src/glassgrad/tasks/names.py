@@ -62,7 +62,7 @@ class NamesConfig:
     heads: int = option(4, "heads of attention of the gpt", low=1, high=1_000)
     dropout: float = option(0.2, "probability of dropout in rnn, lstm, gru and gpt", low=0, high=0.99)
     norm_momentum: float = option(0.01, "momentum of the running batch-norm statistics", above=0, high=1)
-    steps: int = option(200_000, "training steps (8,000 for rnn, lstm, gru and gpt)", low=1, high=1e12)
+    steps: int = option(200_000, "training steps (8,000 for rnn, lstm, gru and gpt)", low=1, high=1e12, grows=True)
     batch: int = option(32, "examples per step, which are words for rnn, lstm, gru and gpt", low=1, high=1_000_000)
     rate: float = option(
         0.1, "highest learning rate: of SGD for mlp and bigram (10), of AdamW for the others (0.003)", above=0, high=1e6

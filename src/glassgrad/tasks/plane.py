@@ -36,7 +36,7 @@ class PlaneConfig:
     noise: float = option(0.3, "standard deviation of the points around where they belong", low=0, high=1e6)
     hidden: int = option(8, "units of each hidden layer", low=1, high=1_000_000)
     layers: int = option(1, "hidden layers", low=1, high=100)
-    steps: int = option(1_000, "training steps", low=1, high=1e12)
+    steps: int = option(1_000, "training steps", low=1, high=1e12, grows=True)
     batch: int = option(32, "points per step", low=1, high=1_000_000)
     rate: float = option(0.02, "learning rate of SGD", above=0, high=1e6)
     momentum: float = option(0.9, "momentum of SGD", low=0, high=1)

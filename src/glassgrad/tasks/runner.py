@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.data.atomic import write_atomically
 from glassgrad.tasks.task import CommandTask, TaskKind, with_data_in
 from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Layer, command_line, flag, read_toml, rules, to_toml
@@ -22,6 +23,7 @@ from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.show import choose_display
+from glassgrad.train.show.display import NoDisplay
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
@@ -34,10 +36,12 @@ def start(
     path: Path | None,
     callbacks: Sequence[Callback] = (),
     tag: str = "",
+    quiet: bool = False,
 ) -> int:
     """Begin a run and train it to its end; return the exit code.
 
-    `options` are those of the command line (None if not given); `callbacks` get the run's events.
+    `options` are those of the command line (None if not given); `callbacks` get the run's events; `quiet` prints
+    the path of the run alone.
     Raises `errors.InputError` before anything is written, `errors.RunError` if training cannot continue.
     """
     if path is not None:
@@ -45,14 +49,19 @@ def start(
     layers = [command_line(options)]
     if config_file is not None:
         layers.insert(0, with_data_in(read_toml(config_file, kind.config, kind.name), config_file.parent))
-    session = _Session(kind, kind.build(kind.configure(layers)), callbacks, tag)
+    session = _Session(kind, kind.build(kind.configure(layers)), callbacks, tag, quiet)
     run = session.start(path)
     with run.lock():
         return session.train(run, "")
 
 
 def resume(
-    kind: TaskKind, options: Mapping[str, Any], path: Path, callbacks: Sequence[Callback] = (), tag: str = ""
+    kind: TaskKind,
+    options: Mapping[str, Any],
+    path: Path,
+    callbacks: Sequence[Callback] = (),
+    tag: str = "",
+    quiet: bool = False,
 ) -> int:
     """Resume a run from its last checkpoint, as if it had never stopped; return the exit code.
 
@@ -63,17 +72,19 @@ def resume(
         stored = read_toml(run.config, kind.config, kind.name)
         given = command_line(options)
         _refuse_changes(kind, kind.configure([stored]), given)
-        changed = {key: value for key, value in given.values.items() if rules(kind.config)[key][1].resumable}
-        session = _Session(kind, kind.build(kind.configure([stored, Layer(changed, flag)])), callbacks, tag)
+        session = _Session(kind, kind.build(kind.configure([stored, Layer(given.values, flag)])), callbacks, tag, quiet)
         session.loop.load(run)
+        session.lengthen(run, stored)
         return session.train(run, f", going on at step {session.loop.step:,}")
 
 
 def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
     for key, value in given.values.items():
         before = getattr(stored, key)
-        if not rules(kind.config)[key][1].resumable and value != before:
-            raise errors.RUN_CHANGED(name=given.name(key), before=before, after=value)
+        rule = rules(kind.config)[key][1]
+        if not rule.allows(before, value):
+            refusal = errors.RUN_SHORTENED if rule.grows else errors.RUN_CHANGED
+            raise refusal(name=given.name(key), before=before, after=value)
 
 
 class _Session:
@@ -81,17 +92,29 @@ class _Session:
 
     run: RunDirectory
 
-    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback], tag: str) -> None:
+    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback], tag: str, quiet: bool) -> None:
         self.kind, self.task, self.loop = kind, task, Loop(task, callbacks)
         self.loop.tags = tags_of(tag)
         self.stop = StopSignals()
-        self.display = choose_display(lambda: self.stop.request(_closed_output()))
+        self.display = NoDisplay() if quiet else choose_display(lambda: self.stop.request(_closed_output()))
+        self._quiet = quiet
 
     def start(self, path: Path | None) -> RunDirectory:
         """Make the directory of a new run."""
-        name, config, models = self.kind.name, self.task.config, self.kind.models
-        without = models[config.model].without if models else ()
-        return self.loop.start(path, name, to_toml(config, name, leave_out=without))
+        return self.loop.start(path, self.kind.name, self._toml())
+
+    def lengthen(self, run: RunDirectory, stored: Layer) -> None:
+        """Write down that a resumed run is to be longer, so that it stays so when it is resumed again."""
+        config, before = self.task.config, self.kind.configure([stored])
+        if any(
+            getattr(config, key) != getattr(before, key) for key, (_, rule) in rules(type(config)).items() if rule.grows
+        ):
+            with self.loop.saving(run):
+                write_atomically(run.config, self._toml().encode())
+
+    def _toml(self) -> str:
+        config, models = self.task.config, self.kind.models
+        return to_toml(config, self.kind.name, leave_out=models[config.model].without if models else ())
 
     def train(self, run: RunDirectory, going_on: str) -> int:
         """Print the introduction, train and finish; return the exit code."""
@@ -153,6 +176,8 @@ class _Session:
         say(f"           {self._report()}")
         for line in task.farewell(run.path):
             say(line)
+        if self._quiet:
+            print(run.path)  # noqa: T201 - for the script that started the run
 
     def _keep_samples(self) -> None:
         samples = self.task.samples()

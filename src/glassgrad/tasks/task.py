@@ -45,7 +45,7 @@ class CommandTask(Task, ABC):
         with named_as_damaged(run.state):
             before = dict(facts["config"])
         for key, value in settled(self.config).items():
-            if before.get(key) != value:
+            if not rules(type(self.config))[key][1].allows(before.get(key), value):
                 raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
         with named_as_damaged(run.state):
             self.check_data(facts)

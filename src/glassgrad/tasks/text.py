@@ -47,7 +47,7 @@ class TextConfig:
     heads: int = option(4, "heads of attention; they divide the width", low=1, high=1_000)
     layers: int = option(4, "transformer blocks", low=1, high=1_000)
     dropout: float = option(0.0, "probability of dropout", low=0, high=0.99)
-    steps: int = option(5_000, "training steps", low=1, high=1e12)
+    steps: int = option(5_000, "training steps", low=1, high=1e12, grows=True)
     batch: int = option(12, "windows of the text per step", low=1, high=1_000_000)
     rate: float = option(0.001, "highest learning rate of AdamW", above=0, high=1e6)
     final_rate: float = option(0.0001, "learning rate at the end", above=0, high=1e6)

@@ -34,6 +34,7 @@ class Rule:
     high: float | None = None
     choices: tuple[str, ...] = ()
     resumable: bool = False
+    grows: bool = False
     unit: str = ""
 
     def describe(self, kind: type) -> str:
@@ -49,6 +50,10 @@ class Rule:
         if self.high is not None:
             bounds.append(f"at most {self.high:,g}" if self.high < 1e6 else f"at most {self.high:.0e}")
         return " ".join([noun, " and ".join(bounds)]).strip()
+
+    def allows(self, before: Any, after: Any) -> bool:
+        """Tell whether a resumed run may have another value than the one it began with."""
+        return self.resumable or before == after or (self.grows and after > before)
 
     def admits(self, value: Any) -> bool:
         """Tell whether a value of the right type is within bounds; NaN and infinity never are."""
@@ -70,13 +75,15 @@ class Bounds(TypedDict, total=False):
     high: float | None
     choices: Sequence[str]
     resumable: bool
+    grows: bool
     unit: str
 
 
 def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
-    Arguments: low, above, high (bounds), choices, resumable (may change when a run is resumed), unit.
+    Arguments: low, above, high (bounds), choices, resumable (may change when a run is resumed), grows (may
+    be raised then, for a longer run), unit.
     """
     return field(default=default, metadata={"rule": Rule(help, **rule)})  # type: ignore[arg-type]  # a list of choices is kept as it is
 

@@ -88,6 +88,9 @@ def floor_of(name: str) -> int | None:
     return floor
 
 
+_NAMED = re.compile(r"""["']glassgrad\.""")
+
+
 def imports_of(name: str, source: str, known: Mapping[str, object] | None = None) -> list[Import]:
     """Return the imports of a module, each with the file that it reaches."""
     known = modules() if known is None else known
@@ -99,9 +102,10 @@ def imports_of(name: str, source: str, known: Mapping[str, object] | None = None
         for target in _targets(node, package, known)
         if target != name
     ]
-    return [*found, *_in_strings(name, tree, known)]
+    return [*found, *(_in_strings(name, tree, known) if _NAMED.search(source) else ())]
 
 
+@cache
 def all_imports() -> list[Import]:
     """Return every import within the package."""
     return [one for name, file in modules().items() for one in imports_of(name, file.read_text(encoding="utf-8"))]
@@ -117,9 +121,10 @@ def _nodes(node: ast.AST, form: str) -> Iterator[tuple[ast.Import | ast.ImportFr
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield node, form
     children = node.orelse if isinstance(node, ast.If) and _is_type_checking(node.test) else ast.iter_child_nodes(node)
-    inner = "lazy" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) else form
+    inner = "lazy" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else form
     for child in children:
-        yield from _nodes(child, inner)
+        if not isinstance(child, ast.expr):  # expressions hold no statements
+            yield from _nodes(child, inner)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

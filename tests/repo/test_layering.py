@@ -20,8 +20,6 @@ from tools.structure import (
     picture,
 )
 
-IMPORTS = all_imports()
-
 # What may point up all the same, each with its reason. Both ends are files; a test below keeps the list from growing
 # stale.
 ALLOWED_UP: dict[tuple[str, str], str] = {
@@ -72,7 +70,7 @@ def test_the_tower_names_only_what_exists() -> None:
 
 def climbing() -> set[tuple[str, str]]:
     found = set()
-    for one in IMPORTS:
+    for one in all_imports():
         above, below = floor_of(one.importer), floor_of(one.target)
         if one.importer != FRONT and above is not None and below is not None and below > above:
             found.add((one.importer, one.target))
@@ -81,7 +79,7 @@ def climbing() -> set[tuple[str, str]]:
 
 def test_imports_point_down() -> None:
     new = climbing() - set(ALLOWED_UP)
-    lines = [str(one) for one in IMPORTS if (one.importer, one.target) in new]
+    lines = [str(one) for one in all_imports() if (one.importer, one.target) in new]
     assert not lines, "these point up:\n" + "\n".join(lines)
 
 
@@ -94,7 +92,7 @@ def test_nothing_is_allowed_that_nobody_does() -> None:
 
 def found_circles() -> list[list[str]]:
     arrows: dict[str, set[str]] = {}
-    for one in IMPORTS:
+    for one in all_imports():
         if FRONT not in (one.importer, one.target):
             arrows.setdefault(one.importer, set()).add(one.target)
     return circles(arrows)
@@ -110,13 +108,13 @@ def test_only_programs_import_the_front() -> None:
     lowest = floor_of("train")
     assert lowest is not None
     hidden = [
-        str(one) for one in IMPORTS if one.target == FRONT and one.importer and (floor_of(one.importer) or 0) < lowest
+        str(one) for one in all_imports() if one.target == FRONT and one.importer and (floor_of(one.importer) or 0) < lowest
     ]
     assert not hidden, "import from the module that defines the name:\n" + "\n".join(hidden)
 
 
 def test_kernels_import_nothing_of_the_ops_but_their_core() -> None:
-    inside = [one for one in IMPORTS if one.importer.startswith("ops.kernels")]
+    inside = [one for one in all_imports() if one.importer.startswith("ops.kernels")]
     wrong = [
         one for one in inside if top_of(one.target) == "ops" and not one.target.startswith(("ops.kernels", "ops.core"))
     ]
@@ -124,13 +122,13 @@ def test_kernels_import_nothing_of_the_ops_but_their_core() -> None:
 
 
 def test_doctor_never_imports_report() -> None:
-    assert not [str(one) for one in IMPORTS if top_of(one.importer) == "doctor" and top_of(one.target) == "report"]
+    assert not [str(one) for one in all_imports() if top_of(one.importer) == "doctor" and top_of(one.target) == "report"]
 
 
 def test_what_stands_apart_imports_no_engine() -> None:
     leaks = [
         str(one)
-        for one in IMPORTS
+        for one in all_imports()
         if top_of(one.importer) in APART
         and one.target != FRONT
         and top_of(one.target) not in ALLOWED_FOR_APART

@@ -26,7 +26,7 @@ ONE_OF: dict[str, int] = {
     "compile/llvm/test_registry_native.py::test_no_call_of_the_host_is_silent": 6,
     "compile/llvm/test_registry_native.py::test_samples": 3,
     "compile/source/test_numbers_without_dimensions.py::test_a_number_can_be_written_to": 4,
-    "compile/source/test_printed_brackets.py::test_brackets_are_where_they_must_be": 3,
+    "compile/source/test_printed_brackets.py::test_brackets_are_where_they_must_be": 5,
     "func/test_nesting_against_torch.py::test_nested_transforms_agree_with_torch": 4,
     "func/test_registry_transforms.py": 3,
     "func/test_registry_transforms.py::test_derivatives_inside_vmap_agree_with_a_loop": 6,

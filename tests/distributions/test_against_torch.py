@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import glassgrad as gg
 from glassgrad import distributions
@@ -125,6 +124,8 @@ def test_samples_follow_the_distribution_function(case: Case) -> None:
     gg.manual_seed(5)
     torch.manual_seed(5)
     mine, other, _, _ = both(case)
+    from scipy import stats  # takes a second, in each worker that collects this file
+
     drawn = mine.sample((1500,)).numpy().reshape(1500, -1).astype(float)
     reference = other.sample((1500,)).numpy().reshape(1500, -1).astype(float)
     for ours, theirs in zip(drawn.T, reference.T, strict=True):

@@ -108,7 +108,9 @@ def test_only_programs_import_the_front() -> None:
     lowest = floor_of("train")
     assert lowest is not None
     hidden = [
-        str(one) for one in all_imports() if one.target == FRONT and one.importer and (floor_of(one.importer) or 0) < lowest
+        str(one)
+        for one in all_imports()
+        if one.target == FRONT and one.importer and (floor_of(one.importer) or 0) < lowest
     ]
     assert not hidden, "import from the module that defines the name:\n" + "\n".join(hidden)
 
@@ -122,7 +124,9 @@ def test_kernels_import_nothing_of_the_ops_but_their_core() -> None:
 
 
 def test_doctor_never_imports_report() -> None:
-    assert not [str(one) for one in all_imports() if top_of(one.importer) == "doctor" and top_of(one.target) == "report"]
+    assert not [
+        str(one) for one in all_imports() if top_of(one.importer) == "doctor" and top_of(one.target) == "report"
+    ]
 
 
 def test_what_stands_apart_imports_no_engine() -> None:

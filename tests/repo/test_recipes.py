@@ -199,6 +199,7 @@ def test_a_task_is_a_command(copy: Path) -> None:
     assert (copy / "run" / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_the_generic_tests_of_ops_and_layers_find_what_was_added(copy: Path) -> None:
     files = (
         "tests/ops/test_primitives.py", "tests/func/test_registry_transforms.py", "tests/nn/test_layers_everywhere.py",

@@ -73,6 +73,7 @@ def test_a_step_takes_less_than_six_tenths_of_micrograds_time():
     assert seconds(Value, MLP) < 0.6 * seconds(*micrograd())
 
 
+@pytest.mark.slow
 def test_moons_are_learnt():
     inputs, labels = two_moons(60)
     history = micrograd_demo(Value, MLP, inputs, labels, 60)

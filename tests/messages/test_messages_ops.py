@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
+from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,13 @@ def message(kind: type[Exception], action: Callable[[], Any]) -> str:
     text = str(caught.value)
     assert "test_messages_ops.py:" in text
     return text
+
+
+def test_no_name_stands_for_two_messages() -> None:
+    areas = [import_module(f"glassgrad.errors.{area.name}") for area in pkgutil.iter_modules(errors.__path__)]
+    owned = Counter(name for area in areas for name, one in vars(area).items() if isinstance(one, errors.kinds.Message))
+    assert len(owned) > 100
+    assert [name for name, times in owned.items() if times > 1] == []
 
 
 def test_shapes_that_do_not_broadcast() -> None:

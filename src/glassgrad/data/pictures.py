@@ -36,7 +36,7 @@ def read_digit(path: Path, size: tuple[int, int], brightest: int) -> Array:
     edge = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
     ink = np.abs(grey - np.median(edge))
     if not ink.max() > 0:
-        raise errors.PICTURE_EMPTY(path=path)
+        raise errors.PICTURE_BLANK(path=path)
     if ink.shape == size and ink.max() <= brightest and not np.median(edge):  # as the data set has it
         return ink.astype(np.float32)
     ink /= ink.max()

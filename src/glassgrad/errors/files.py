@@ -57,7 +57,7 @@ POINT_UNREADABLE = Message(
     InputError, "{given!r} is no point: expected two numbers such as 0.5,-1, or a file with one on a line"
 )
 PICTURE_UNREADABLE = Message(InputError, "cannot read {path} as a picture: {reason}")
-PICTURE_EMPTY = Message(InputError, "{path} is one even area: there is no digit on it")
+PICTURE_BLANK = Message(InputError, "{path} is one even area: there is no digit on it")
 DATA_OTHER_SIZE = Message(InputError, "{path} has images of {given}; the model was trained on {expected}")
 DATA_OTHER_ALPHABET = Message(
     InputError,

@@ -54,6 +54,10 @@ class PReLU(Module):
         da = sum of dy · x where x <= 0                      over all places that share the a: a was broadcast
 
     Source: He et al., "Delving Deep into Rectifiers" (2015).
+
+        >>> layer = PReLU()
+        >>> layer(np.array([-2.0, 4.0])), layer.backward(np.ones(2)), layer.weight.grad
+        (array([-0.5,  4. ]), array([0.25, 1.  ]), array([-2.]))
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = np.float32) -> None:
@@ -83,6 +87,10 @@ class ELU(Module):
         dx = dy where x > 0, dy · (y + alpha) elsewhere
 
     For alpha = 1 both sides have the slope 1 at 0. Source: Clevert, Unterthiner, Hochreiter (2016).
+
+        >>> layer = ELU()
+        >>> layer(np.array([-1.0, 2.0])).round(3), layer.backward(np.ones(2)).round(3)
+        (array([-0.632,  2.   ]), array([0.368, 1.   ]))
     """
 
     def __init__(self, alpha: float = 1.0) -> None:

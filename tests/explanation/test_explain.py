@@ -10,7 +10,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn
-from glassgrad.explanation import explain, formulas
+from glassgrad.explanation import explain
+from glassgrad.ops import formulas
 
 
 def f(x, y):

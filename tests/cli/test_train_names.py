@@ -158,6 +158,7 @@ def test_pytorch_reads_the_weights_under_its_own_names(folder: Path, glassgrad: 
     hidden.load_state_dict({"weight": state["hidden.weight"], "bias": state["hidden.bias"]})
     norm = torch.nn.BatchNorm1d(8)
     norm.load_state_dict({name[5:]: value for name, value in state.items() if name.startswith("norm.")})
+    assert torch.equal(norm.weight, state["norm.weight"])
 
 
 # --- stopping and going on ---

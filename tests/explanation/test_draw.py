@@ -370,6 +370,23 @@ def test_proxies_around_the_drawing_are_left_alone():
     assert len(gg.draw(twice, 2.0).graph.nodes) == 3
 
 
+def test_modules_of_pytorch_around_the_drawing_are_left_alone():
+    class Theirs:
+        """What a module and an optimizer of PyTorch look like."""
+
+        register_forward_hook = add_param_group = named_buffers = named_modules = __call__ = lambda self, *_: []
+
+        def named_parameters(self):
+            return [("weight", np.ones(2))]
+
+    Theirs.__module__ = "torch.nn.modules.module"
+    theirs, x = Theirs(), gg.tensor(2.0, requires_grad=True)
+    assert len(gg.draw(x * 3).graph.nodes) == 3
+    assert len(gg.draw(lambda x: x * 2 if theirs else x, 2.0).graph.nodes) == 3
+    with pytest.raises(errors.KindError, match=r"given torch\.nn\.modules\.module\..*Theirs, expected"):
+        gg.draw(theirs, 2.0)
+
+
 NUMBERS = {
     "infinite": lambda x: (x * np.inf) * 2,
     "complex": lambda x: (x * (1 + 2j)).abs(),

@@ -69,7 +69,7 @@ class Scope:
             self.arrays.setdefault(id(value), name)
         elif _is_module(value):
             self._look_module(name, value)
-        elif hasattr(type(value), "add_param_group"):
+        elif hasattr(type(value), "add_param_group") and hasattr(type(value), "limits"):
             self.optimizers.append(value)
         else:
             for inner, entry in _entries(name, value):
@@ -106,9 +106,9 @@ def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _is_module(value: Any) -> bool:
-    # Of the type, since a user's __getattr__ may do or raise anything.
+    # Of the type, since a user's __getattr__ may do or raise anything; PyTorch's modules keep their hooks elsewhere.
     kind = type(value)
-    return hasattr(kind, "named_modules") and hasattr(kind, "register_forward_hook")
+    return hasattr(kind, "named_modules") and hasattr(kind, "_hooks")
 
 
 def _is_unbound(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassgrad import errors, provenance
 from glassgrad.compile.api import Compiled
+from glassgrad.compile.source.torch_fx import is_foreign
 from glassgrad.drawing import Drawing, Graph
 from glassgrad.drawing.graph import Path
 from glassgrad.drawing.scene import paths_of
@@ -111,8 +112,9 @@ def _graph(what: Any, inputs: Sequence[Any], options: dict[str, Any], view: str)
             raise errors.DRAW_SWEEPS(shape=list(what.shape))
         ops = of_tensor(what, Scope.of_frame(provenance.user_frame(2)))
         return graph_of_neurons(ops) if view == "neurons" else graph_of(ops)
-    if not callable(what):
-        raise errors.DRAW_KIND(given=type(what).__name__)
+    if not callable(what) or is_foreign(what):
+        kind = type(what)
+        raise errors.DRAW_KIND(given=f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))
     function = getattr(what, "__compiled_function__", what)
     ops, call = of_call(function, inputs, options)
     if view == "neurons":

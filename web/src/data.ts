@@ -1,6 +1,8 @@
 // What the page is given, as src/glassgrad/train/show/run_data.py writes it.
 
 export interface Packed {
+  /** Numbers that came later, put together with those before. */
+  raw?: Float32Array | Float64Array | Uint16Array;
   f4?: string;
   f8?: string;
   u2?: string;
@@ -94,6 +96,8 @@ export interface Changing {
   results: Record<string, Num>;
   findings: Finding[];
   curves: PackedCurve[];
+  layers?: Layers | null;
+  histograms?: Histograms | null;
 }
 
 export interface Run extends Changing {
@@ -134,6 +138,7 @@ function bytes(text: string): ArrayBuffer {
 
 /** Every machine with a browser is little-endian, as the packed numbers are. */
 export function unpack(packed: Packed): Float32Array | Float64Array | Uint16Array {
+  if (packed.raw !== undefined) return packed.raw;
   if (packed.f4 !== undefined) return new Float32Array(bytes(packed.f4));
   if (packed.f8 !== undefined) return new Float64Array(bytes(packed.f8));
   return new Uint16Array(bytes(packed.u2 ?? ""));

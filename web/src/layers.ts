@@ -32,6 +32,7 @@ export class LayersView {
     add(this.root, h("h2", { id: "layers-title" }, "Layers"), this.body);
     state.onChange(() => this.build());
     state.layerShown = (name) => this.showOnly(name);
+    state.layersGrew = () => this.grew();
     this.build();
   }
 
@@ -45,6 +46,13 @@ export class LayersView {
     if (!fits && other) this.quantity = other.name;
     this.built = undefined;
     this.build();
+  }
+
+  private grew(): void {
+    const layers = this.state.focus?.data.layers;
+    if (!layers) return;
+    this.draw(layers);
+    if (this.state.focus?.data.histograms) this.histograms.redraw();
   }
 
   private build(): void {
@@ -182,6 +190,10 @@ class HistogramsView {
       h("div", { class: "controls" }, labelled("histograms of", kind), labelled("layer", this.picker)),
       h("div", { class: "grid wide" }, this.map.root, h("div", {}, this.bars, this.caption)),
     );
+    this.draw();
+  }
+
+  redraw(): void {
     this.draw();
   }
 

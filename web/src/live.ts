@@ -1,7 +1,8 @@
 // A page that follows its run: asks the server that it came from for what is new, and can ask the run to stop.
 
 import type { Curves } from "./curves";
-import { curveOf, type Changing, type Run } from "./data";
+import { appendHistograms, appendLayers, lastStep } from "./append";
+import { curveOf, type Changing, type Histograms, type Layers, type Run } from "./data";
 import { clear, h } from "./dom";
 import type { State } from "./state";
 
@@ -10,6 +11,8 @@ export class Live {
   private readonly said = h("output", { "aria-live": "polite" });
   private readonly button = h("button", { type: "button", class: "small", click: () => void this.stop() }, "stop the run");
   private asked = false;
+  /** The last step that was watched when layers were first shown: histograms stay as wide as they were then. */
+  private first = 0;
 
   constructor(
     private readonly state: State,
@@ -18,9 +21,9 @@ export class Live {
     private shown: HTMLElement,
     private readonly seconds: number,
   ) {
-    const again = h("button", { type: "button", class: "small", click: () => location.reload() }, "load again");
     this.root = h("div", { class: "live", role: "region", "aria-label": "The run" }, this.said, this.button,
-      h("span", { class: "note" }, "Layers are as they were when the page was opened: ", again));
+      h("span", { class: "note" }, "Layers follow with each checkpoint."));
+    if (this.run?.layers) this.first = lastStep(this.run.layers);
     this.tell();
     this.later();
   }
@@ -37,7 +40,8 @@ export class Live {
     const run = this.run;
     if (!run) return;
     try {
-      const answer = await fetch(`data?after=${run.records}`, { cache: "no-store" });
+      const watched = run.layers ? `&first=${this.first}&last=${lastStep(run.layers)}` : "";
+      const answer = await fetch(`data?after=${run.records}${watched}`, { cache: "no-store" });
       if (!answer.ok) throw new Error(answer.statusText);
       this.take(run, (await answer.json()) as Changing);
     } catch {
@@ -51,8 +55,9 @@ export class Live {
       location.reload(); // the run was resumed from an earlier step
       return;
     }
-    const { curves, ...rest } = news;
+    const { curves, layers, histograms, ...rest } = news;
     Object.assign(run, rest);
+    this.watch(run, layers, histograms);
     const shown = this.state.runs[0];
     if (shown && curves.length) this.curves.extend(shown, curves.map(curveOf));
     const tiles = this.tiles(run);
@@ -60,6 +65,20 @@ export class Live {
     this.shown = tiles;
     this.state.changed();
     this.tell();
+  }
+
+  /** Put what was watched since behind what is there; the first samples of all are taken as they are. */
+  private watch(run: Run, layers: Layers | null | undefined, histograms: Histograms | null | undefined): void {
+    if (!layers) return;
+    if (!run.layers) {
+      run.layers = layers;
+      run.histograms = histograms ?? null;
+      this.first = lastStep(layers);
+      return;
+    }
+    appendLayers(run.layers, layers);
+    if (run.histograms && histograms) appendHistograms(run.histograms, histograms);
+    this.state.layersGrew();
   }
 
   private tell(): void {

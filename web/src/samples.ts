@@ -22,8 +22,8 @@ export class SamplesView {
     if (this.built === samples && this.body.firstChild) return;
     this.built = samples;
     clear(this.body);
-    this.root.hidden = samples === null;
-    if (samples) add(this.body, h("p", {}, samples.title), samples.texts ? texts(samples.texts) : images(samples));
+    if (!samples) add(this.body, h("p", { class: "empty" }, "No samples were kept: they are texts that a model makes up, or what a classifier gets wrong."));
+    else add(this.body, h("p", {}, samples.title), samples.texts ? texts(samples.texts) : images(samples));
   }
 }
 

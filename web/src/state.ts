@@ -21,6 +21,9 @@ export class State {
   /** Have the part about layers show one of a run; set by that part. */
   layerShown: (name: string) => void = () => undefined;
 
+  /** Draw layers again that have more steps than before; set by the part that draws them. */
+  layersGrew: () => void = () => undefined;
+
   showLayer(run: Shown, name: string): void {
     this.focus = run;
     this.changed();

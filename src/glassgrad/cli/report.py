@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Kind(StrEnum):
+    """How figures are written."""
+
+    png = "png"
+    svg = "svg"
+    pdf = "pdf"
 
 
 def report(
@@ -19,9 +28,21 @@ def report(
             help="Where to write it (default: report.html in the run, or here for several).",
         ),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Draw figures for a paper into this folder instead of the page."),
+    ] = None,
+    kind: Annotated[Kind, typer.Option("--format", help="The format of the figures.")] = Kind.png,
 ) -> int:
     """Write one HTML file about runs, to look at in a browser without a network: findings, curves, layers, settings."""
     from glassgrad.train.show.run_page import write_report
 
+    if figures is not None:
+        from glassgrad.train.show.figures import write_figures
+
+        for run in runs:
+            for path in write_figures(run, figures / run.resolve().name if len(runs) > 1 else figures, format=kind):
+                print(path)
+        return 0
     print(write_report(*runs, path=out))
     return 0

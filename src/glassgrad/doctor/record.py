@@ -113,7 +113,13 @@ class MonitorData:
 
     def before(self, step: int) -> MonitorData:
         """Return the samples of the steps before `step`."""
-        keep = self.steps < step
+        return self._only(self.steps < step)
+
+    def after(self, step: int) -> MonitorData:
+        """Return the samples of the steps after `step`."""
+        return self._only(self.steps > step)
+
+    def _only(self, keep: Array) -> MonitorData:
         arrays = {entry.name: getattr(self, entry.name)[keep] for entry in FIELDS}
         return MonitorData(**{**vars(self), **arrays, "steps": self.steps[keep]})
 

@@ -52,6 +52,8 @@ LIVE_PORT = Message(InputError, "cannot serve on port {port}: {reason}")
 REPORT_NO_RUNS = Message(InputError, "{owner}: no runs to report on; name at least one run directory")
 REPORT_NOT_WRITTEN = Message(InputError, "cannot write the report {path}: {reason}")
 PAGE_NOT_WRITTEN = Message(InputError, "cannot write the page {path}: {reason}")
+FIGURE_FORMAT = Message(ArgumentError, "write_figures: format={given!r}, expected one of: {known}.")
+FIGURE_NOT_WRITTEN = Message(InputError, "cannot write figures to {path}: {reason}")
 REPORT_NO_DIRECTORY = Message(
     InputError,
     "{owner}: a report is made from a run directory, and this run keeps none; train with TrainingConfig(run_dir=...)",

@@ -16,6 +16,7 @@ from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy, softmax
 from glassgrad.tasks.task import CommandTask, Prediction, TaskKind, learners_of, likeliest, settled
 from glassgrad.train.config import Layer, option, resolve
+from glassgrad.train.kept.samples import mistakes
 from glassgrad.train.learner import Learner
 
 Array = Any
@@ -91,6 +92,12 @@ class PlaneTask(CommandTask):
     def assess(self) -> dict[str, float]:
         """Return losses and accuracies on the training and the test points."""
         return final_measures(loss_and_accuracy(self.learner.logits, self._train, _CHUNK), self.evaluate())
+
+    def samples(self) -> dict[str, Any]:
+        """Return the test points that are put into the wrong class."""
+        points = self._test.inputs
+        logits = [self.learner.logits(points[at : at + _CHUNK]) for at in range(0, len(points), _CHUNK)]
+        return mistakes(np.concatenate(logits), points, self._test.targets)
 
     def probability(self, points: Array) -> Array:
         """Return the probability (n,) that the model gives class 1 at points (n, 2)."""

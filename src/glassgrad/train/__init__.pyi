@@ -16,6 +16,7 @@ from glassgrad.train.loop import Loop as Loop
 from glassgrad.train.meters import AverageMeter as AverageMeter
 from glassgrad.train.meters import accuracy as accuracy
 from glassgrad.train.rate_finder import find_rate as find_rate
+from glassgrad.train.show.figures import write_figures as write_figures
 from glassgrad.train.show.monitoring import Monitoring as Monitoring
 from glassgrad.train.show.run_page import write_report as write_report
 from glassgrad.train.signals import StopSignals as StopSignals

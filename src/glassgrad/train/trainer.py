@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
 from glassgrad.amp import GradScaler
 from glassgrad.data.atomic import write_atomically
@@ -27,6 +29,7 @@ from glassgrad.train.kept import loggers, rundir
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.metrics import RecordLog, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.kept.samples import mistakes, write_samples
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
 from glassgrad.train.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
@@ -39,6 +42,7 @@ from glassgrad.train.training_config import TASK, TrainingConfig
 from glassgrad.train.transaction import named_as_damaged
 
 _NEVER = 10**18
+_LOOKED_AT = 5_000  # validation examples among which mistakes are looked for
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class FitResult:
     records: Sequence[Mapping[str, Any]] = field(repr=False)
     best: Sequence[tuple[float, int]] = ()
     directory: Path | None = None
+
+    def _repr_html_(self) -> str:
+        from glassgrad.train.show.notebook import result_html
+
+        return result_html(self)
 
 
 class Trainer(Task):
@@ -302,6 +311,8 @@ class Trainer(Task):
             stack.callback(self.feed.pause)
             finished = self.loop.run(self.run, display, stop, taking, until)
             self._save_weights()
+            if finished:
+                self._keep_samples()
         if stop.requested:
             kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
             print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
@@ -371,6 +382,32 @@ class Trainer(Task):
             return
         with self.loop.saving(self.run):
             write_weights(self.run.model, self.learner.best_weights(), {"step": self.loop.step})
+
+    def _keep_samples(self) -> None:
+        """Write what a classifier gets wrong among the first validation examples."""
+        found = None if self.run is None or self.val_loader is None else self._mistakes()
+        if self.run is not None and found is not None:
+            with self.loop.saving(self.run):
+                write_samples(self.run.path, found)
+
+    def _mistakes(self) -> dict[str, Any] | None:
+        """Return what is put into a wrong class; None where the model is no classifier of single inputs."""
+        kept: list[tuple[Any, ...]] = []
+        averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
+        with evaluating(self.model), averaged, untouched(self.model), no_grad():
+            for batch in self.val_loader:
+                parts = parts_of(batch)
+                outputs, _ = self._validation(*parts)
+                arrays = [np.asarray(part) for part in (outputs, parts[0], parts[-1])]
+                logits, inputs, labels = arrays
+                if len(parts) != 2 or logits.ndim != 2 or labels.ndim != 1 or labels.dtype.kind not in "iu":
+                    return None
+                if len(logits) != len(labels) or logits.shape[1] < 2 or inputs.dtype.kind not in "fiub":
+                    return None
+                kept.append((logits, inputs, labels))
+                if sum(len(one[2]) for one in kept) >= _LOOKED_AT:
+                    break
+        return mistakes(*map(np.concatenate, zip(*kept, strict=True))) if kept else None
 
     def _result(self, finished: bool) -> FitResult:
         loop = self.loop

@@ -124,6 +124,11 @@ class Graph:
     def __str__(self) -> str:
         return format_graph(self)
 
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.text(str(self))
+
     def key(self) -> str:
         """Return a hash of the structure: equal for two graphs that compute the same program."""
         return structural_hash(self)

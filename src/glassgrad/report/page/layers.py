@@ -63,22 +63,30 @@ def _chosen(count: int, most: int) -> list[int]:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist() if count else []
 
 
-def histograms_of(data: MonitorData) -> dict[str, Any] | None:
+def histograms_of(data: MonitorData, like: MonitorData | None = None) -> dict[str, Any] | None:
     """Return the histograms of gradients and weights over the steps, in shares of the entries; None if there are none.
 
-    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`.
+    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; those of samples `like` which
+    they are to be shown are as far.
     """
     rows = [at for at in range(len(data.parameters)) if data.dims[at] > 1] or list(range(len(data.parameters)))
     if len(data.parameters) <= _HISTOGRAMS:
         rows = list(range(len(data.parameters)))
     rows = [rows[at] for at in _chosen(len(rows), _HISTOGRAMS)]
     chosen = np.array(_chosen(len(data), _COLUMNS), int)
+    like = data if like is None else like
+    scale = np.array(_chosen(len(like), _COLUMNS), int)
     found: dict[str, Any] = {}
     for kind in ("gradient", "parameter"):
         counts, mean, std = (getattr(data, f"{kind}_{name}") for name in ("signed", "mean", "std"))
         if not counts.any():
             continue
-        parts = [_shares(counts[chosen, at], mean[chosen, at], std[chosen, at]) for at in rows]
+        wide, deep = (getattr(like, f"{kind}_{name}")[scale] for name in ("mean", "std"))
+        edges = [common_edges(wide[:, at], deep[:, at]) for at in rows]
+        parts = [
+            _shares(counts[chosen, at], mean[chosen, at], std[chosen, at], reach)
+            for at, reach in zip(rows, edges, strict=True)
+        ]
         shares = np.stack([np.ceil(share * 65535) for share, _ in parts])
         found[kind] = {"reach": packed([reach for _, reach in parts], "f8"), "shares": packed(shares, "u2")}
     if not found:
@@ -87,8 +95,7 @@ def histograms_of(data: MonitorData) -> dict[str, Any] | None:
     return {**found, "steps": steps, "parameters": [data.parameters[at] for at in rows], "bins": 2 * SIGNED_BINS}
 
 
-def _shares(counts: Array, mean: Array, std: Array) -> tuple[Array, float]:
+def _shares(counts: Array, mean: Array, std: Array, edges: Array) -> tuple[Array, float]:
     """Return one parameter's shares, (bins, steps), and how far the bins reach."""
-    edges = common_edges(mean, std)
     shares = [shared_out(one, signed_edges(*each), edges) for one, *each in zip(counts, mean, std, strict=True)]
     return np.clip(np.stack(shares, axis=1), 0, 1), float(edges[-1])

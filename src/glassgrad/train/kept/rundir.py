@@ -86,6 +86,11 @@ class RunDirectory:
         self.state = path / STATE
         self.picture = path / PICTURE
 
+    def _repr_html_(self) -> str:
+        from glassgrad.train.show.notebook import directory_html
+
+        return directory_html(self.path)
+
     @classmethod
     def existing(cls, path: str | Path) -> RunDirectory:
         """Open a run to continue it. Raises `errors.InputError` if there is none."""

@@ -21,6 +21,7 @@ Array = Any
 SAMPLES = "samples.json"
 
 _MOST, _LONGEST, _LARGEST = 60, 4_000, 64 * 64
+_FIRST = 8  # numbers of an example that is no picture
 
 
 def texts(title: str, found: Iterable[str]) -> dict[str, Any]:
@@ -64,6 +65,43 @@ def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
             for at, picture in zip(kept, grey, strict=True)
         ],
     }
+
+
+def mistakes(logits: Array, inputs: Array, labels: Array) -> dict[str, Any]:
+    """Return the examples that a classifier of anything puts into a wrong class, the surest mistakes first.
+
+    Pictures are shown as such, (n, height, width) or with one channel; others by their numbers.
+
+    Args:
+        logits: (n, classes).
+        inputs: (n, ...).
+        labels: (n,) the right classes.
+
+    Example:
+        >>> import numpy as np
+        >>> logits = np.array([[2.0, 0.0], [0.0, 1.0]])
+        >>> mistakes(logits, np.array([[0.5, -1.0], [2.0, 3.0]]), np.array([1, 1]))["texts"]
+        ['(0.5, -1) is of class 1, taken for 0 with 88 %']
+    """
+    images = inputs[:, 0] if inputs.ndim == 4 and inputs.shape[1] == 1 else inputs
+    if images.ndim == 3 and min(images.shape[1:]) > 3:
+        return wrong_images(logits, images, labels)
+    shifted = np.exp(logits - logits.max(1, keepdims=True))
+    probability = (shifted / shifted.sum(1, keepdims=True)).max(1)
+    predicted = logits.argmax(1)
+    wrong = np.flatnonzero(predicted != labels)
+    sure = wrong[np.argsort(-probability[wrong], kind="stable")]
+    found = (
+        f"{_numbers(inputs[at])} is of class {labels[at]}, taken for {predicted[at]} with {probability[at]:.0%}"
+        for at in sure[:_MOST]
+    )
+    title = f"{len(wrong):,} of {len(labels):,} examples put into the wrong class, the surest mistakes first"
+    return texts(title, (text.replace("%", " %") for text in found))
+
+
+def _numbers(example: Array) -> str:
+    shown = [f"{number:.4g}" for number in example.reshape(-1)[:_FIRST]]
+    return f"({', '.join(shown)}{', ...' if example.size > _FIRST else ''})"
 
 
 def write_samples(path: Path, samples: dict[str, Any]) -> None:

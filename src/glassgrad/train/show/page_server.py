@@ -64,9 +64,13 @@ class PageServer(ThreadingHTTPServer):
         data = page_data([run_data(self.run)])
         return html_page(self.run.resolve().name, {**data, "live": {"seconds": SECONDS}}, live=True)
 
-    def news(self, after: int) -> str:
-        """Return what was recorded after so many records, and what changes besides."""
-        return json.dumps(run_data(self.run, after=after), allow_nan=False)
+    def news(self, after: int, watched: tuple[int, int] | None) -> str:
+        """Return what was recorded after so many records, layers watched since, and what changes besides."""
+        return json.dumps(run_data(self.run, after=after, watched=watched), allow_nan=False)
+
+
+def _count(given: str) -> int | None:
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 12 else None
 
 
 class _Handler(BaseHTTPRequestHandler):

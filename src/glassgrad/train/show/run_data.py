@@ -30,10 +30,11 @@ POINTS = 1_500
 _PLACES = frozenset({"event", "step", "seconds"})
 
 
-def run_data(directory: str | Path, after: int | None = None) -> dict[str, Any]:
+def run_data(directory: str | Path, after: int | None = None, watched: tuple[int, int] | None = None) -> dict[str, Any]:
     """Return a run as the page takes it. Raises `errors.InputError` where there is none.
 
-    With `after` only what changes while a run goes on, and of the curves only what came after so many records.
+    With `after` only what changes while a run goes on, and of the curves only what came after so many records; of the
+    layers what was watched after the second step of `watched`, histograms as wide as those up to the first.
     """
     path = Path(directory)
     found = run_of(path)
@@ -50,9 +51,9 @@ def run_data(directory: str | Path, after: int | None = None) -> dict[str, Any]:
         "findings": [finding_data(one) for one in apply(RUN_RULES, found)],
         "curves": curves_of([*new, *_norms(found.data, known)], records),
     }
-    if after is not None:
-        return changing
     data = found.data
+    if after is not None:
+        return changing | _new_layers(data, watched)
     config, helps = read_config(path)
     return {
         "name": path.resolve().name,
@@ -67,6 +68,18 @@ def run_data(directory: str | Path, after: int | None = None) -> dict[str, Any]:
         "sessions": told.get("sessions", []),
         "command": command_of(path, config, told),
     }
+
+
+def _new_layers(data: MonitorData | None, watched: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what was watched since; nothing where nothing was."""
+    if data is None or not len(data):
+        return {}
+    first, last = watched or (int(data.steps[-1]), -1)
+    new = data.after(last)
+    like = data.before(first + 1)
+    if not len(new):
+        return {}
+    return {"layers": layers_of(new), "histograms": histograms_of(new, like if len(like) else new)}
 
 
 def state_of(path: Path, told: Mapping[str, Any], records: Iterable[Record]) -> str:

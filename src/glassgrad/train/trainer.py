@@ -393,16 +393,17 @@ class Trainer(Task):
     def _mistakes(self) -> dict[str, Any] | None:
         """Return what is put into a wrong class; None where the model is no classifier of single inputs."""
         kept: list[tuple[Any, ...]] = []
-        averaged = self.learner.averages.applied() if self.learner.averages is not None else contextlib.nullcontext()
-        with evaluating(self.model), averaged, untouched(self.model), no_grad():
+        with self.learner.validating():
             for batch in self.val_loader:
                 parts = parts_of(batch)
                 outputs, _ = self._validation(*parts)
-                arrays = [np.asarray(part) for part in (outputs, parts[0], parts[-1])]
-                logits, inputs, labels = arrays
-                if len(parts) != 2 or logits.ndim != 2 or labels.ndim != 1 or labels.dtype.kind not in "iu":
+                found = (outputs, parts[0], parts[-1])
+                if len(parts) != 2 or not all(hasattr(one, "shape") for one in found):
                     return None
-                if len(logits) != len(labels) or logits.shape[1] < 2 or inputs.dtype.kind not in "fiub":
+                logits, inputs, labels = map(np.asarray, found)
+                if logits.ndim != 2 or labels.shape != logits.shape[:1] or labels.dtype.kind not in "iu":
+                    return None
+                if logits.shape[1] < 2 or labels.min(initial=0) < 0 or labels.max(initial=0) >= logits.shape[1]:
                     return None
                 kept.append((logits, inputs, labels))
                 if sum(len(one[2]) for one in kept) >= _LOOKED_AT:

@@ -222,11 +222,6 @@ class Graph:
         found["modules"] = [{"path": list(path), "kind": kind} for path, kind in self.modules.items()]
         return _sayable(found)  # type: ignore[no-any-return]  # a dictionary as before
 
-    def _repr_html_(self) -> str:
-        from glassgrad.drawing.picture import Drawing
-
-        return Drawing(self)._repr_html_()
-
     def place_leaves(self) -> None:
         """Move parameters and constants into the innermost module that all of their readers are in."""
         readers: dict[int, list[Path]] = {}

@@ -89,7 +89,7 @@ class RunDirectory:
     def _repr_html_(self) -> str:
         from glassgrad.train.show.notebook import directory_html
 
-        return directory_html(self.path)
+        return directory_html(self.path, self.metrics)
 
     @classmethod
     def existing(cls, path: str | Path) -> RunDirectory:

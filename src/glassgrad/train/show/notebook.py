@@ -11,7 +11,6 @@ import numpy as np
 
 from glassgrad.engine import notebook
 from glassgrad.train.kept.metrics import is_number, read_metrics
-from glassgrad.train.kept.rundir import METRICS
 from glassgrad.train.show.progress import duration
 
 _WIDTH, _HEIGHT = 360, 90
@@ -29,10 +28,10 @@ def result_html(result: Any) -> str:
     return f"<div>{notebook.table('run', rows)}{losses_svg(result.records)}</div>"
 
 
-def directory_html(path: Path) -> str:
+def directory_html(path: Path, metrics: Path) -> str:
     """Return a run directory by what it recorded."""
     try:
-        records = read_metrics(path / METRICS)
+        records = read_metrics(metrics)
     except OSError:
         records = []
     latest: dict[str, object] = {}

@@ -259,7 +259,7 @@ class Search:
         ends = list(bracket)
         low, stuck = _lower(ends), False
         while self.rounds < self.allowed and abs(ends[1].step - ends[0].step) * self.size >= 1e-9:
-            step, stuck = self._trial(*ends, stuck)
+            step, stuck = self._trial(ends[0], ends[1], stuck)
             point = self._look(step)
             self.rounds += 1
             if self._too_high(point) or point.loss >= ends[low].loss:

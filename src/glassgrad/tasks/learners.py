@@ -9,7 +9,8 @@ from glassgrad.engine.random import Generator, manual_seed
 from glassgrad.models import GPT, Bigram, CharRNN, NamesMLP
 from glassgrad.nn import functional as F
 from glassgrad.tasks.classify import image_layers, mlp
-from glassgrad.train.engine_learner import EngineLearner, StepOptions, can_compile
+from glassgrad.train.engine_learner import EngineLearner, can_compile
+from glassgrad.train.learner import StepOptions
 
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig

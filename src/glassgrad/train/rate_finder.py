@@ -17,8 +17,9 @@ from glassgrad import errors
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import modes_kept
-from glassgrad.train.engine_learner import EngineLearner, StepOptions
+from glassgrad.train.engine_learner import EngineLearner
 from glassgrad.train.feed import LoaderFeed
+from glassgrad.train.learner import StepOptions
 
 _SMOOTHING = 0.9
 _FAR = 4.0

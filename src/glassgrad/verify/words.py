@@ -100,8 +100,8 @@ def speaking(function: Callable[..., Any]) -> Callable[..., Any]:
         types.CellType(_tensor(inside[name])) if name in closer else cell
         for name, cell in zip(code.co_freevars, closed, strict=True)
     )
-    made = types.FunctionType(code, own, function.__name__, function.__defaults__, cells)  # type: ignore[attr-defined]  # it has a code
-    made.__kwdefaults__ = function.__kwdefaults__  # type: ignore[attr-defined]  # as above
+    made = types.FunctionType(code, own, function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 

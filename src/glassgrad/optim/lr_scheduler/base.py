@@ -55,7 +55,7 @@ class LRScheduler:
             cls.step = _in_every_call(cls.step)  # type: ignore[method-assign]  # the same signature
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer) and not is_by_hand(optimizer):
+        if not is_by_hand(optimizer) and not isinstance(optimizer, Optimizer):
             raise errors.NOT_AN_OPTIMIZER(
                 owner=type(self).__name__, kind=type(optimizer).__name__, where=provenance.here()
             )

@@ -110,6 +110,8 @@ def test_a_network_as_layers_as_neurons_and_as_ops():
     assert weights == [p.data for layer in net.layers for neuron in layer.neurons for p in neuron.w]
     hidden = [float(graph.nodes[at].value.text) for at in graph.columns[1]]
     assert hidden == pytest.approx([neuron(x).data for neuron in net.layers[0].neurons], rel=1e-2)
+    alone = gg.draw(scalar.Neuron(2), x, view="neurons").graph
+    assert [len(column) for column in alone.columns] == [2, 1]
     with pytest.raises(errors.ArgumentError, match="needs linear layers"):
         draw(x[0] * x[1], view="neurons")
     with pytest.raises(errors.ArgumentError, match="view='circles'"):

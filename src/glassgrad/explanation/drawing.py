@@ -75,9 +75,7 @@ def draw(
 
     called: Any = what
     if callable(called) and (isinstance(called, scalar.Module) or _has_values(inputs)):
-        what = called(*inputs)
-        if not isinstance(what, scalar.Value):
-            raise errors.SCALAR_RESULT(owner="draw", given=type(what).__name__)
+        return _of_values(called, inputs, max_nodes, view)
     if isinstance(what, scalar.Value):
         return scalar.draw(what, max_nodes, view)
     graph = _graph(what, inputs, options, view)
@@ -93,6 +91,19 @@ def draw(
     if count > max_nodes:
         raise errors.DRAW_TOO_MANY(name=graph.name, count=count, limit=max_nodes, next=_next(paths, count))
     return Drawing(graph, shown)
+
+
+def _of_values(called: Any, inputs: Sequence[Any], max_nodes: int, view: str) -> Drawing:
+    """Draw what a function or a network makes of Values; a network need not be a variable of the caller's."""
+    from glassgrad import scalar
+    from glassgrad.scalar_tools.drawing import drawn
+
+    result = called(*inputs)
+    if not isinstance(result, scalar.Value):
+        raise errors.SCALAR_RESULT(owner="draw", given=type(result).__name__)
+    frame = provenance.user_frame(2)
+    given = {type(called).__name__.lower(): called} if isinstance(called, scalar.Module) else {}
+    return drawn(result, max_nodes, view, {**given, **frame.f_globals, **frame.f_locals})
 
 
 def _has_values(inputs: Any) -> bool:

@@ -39,12 +39,16 @@ def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
         >>> [(node.name, node.value.text, node.gradient.text) for node in draw(loss).graph.nodes]
         [('a', '2', '-3'), ('b', '-3', '2'), ('loss', '-6', '1')]
     """
+    frame = user_frame()
+    return drawn(value, max_values, view, {**frame.f_globals, **frame.f_locals})
+
+
+def drawn(value: Value, max_values: int, view: str, variables: Mapping[str, Any]) -> Drawing:
+    """Draw a graph with the names of the given variables; see `draw`."""
     from glassgrad.drawing import Drawing, Edge, Graph
 
     if view not in VIEWS:
         raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
-    frame = user_frame()
-    variables = {**frame.f_globals, **frame.f_locals}
     names = _names(variables)
     values = _nearest(value, max_values)
     calls = calls_of(values, variables)

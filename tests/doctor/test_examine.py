@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import manual
+from glassgrad import errors, manual
 from glassgrad.doctor import check_up, examine, examine_data
 
 torch = pytest.importorskip("torch", reason="PyTorch's modules are examined as well")
@@ -178,3 +178,23 @@ def test_the_report_of_data_is_printed() -> None:
     text = io.StringIO()
     examine_data((gg.tensor(X), gg.tensor(Y)), (X[:4], Y[:4]), file=text)
     assert "WARNING  examples in both splits: 4 of 4 examples set aside" in text.getvalue()
+
+
+@LIBRARIES
+def test_what_is_no_batch_is_refused_before_work_starts(lib: Any) -> None:
+    model, x = net(lib), lib.tensor(X)
+    loss_fn = lib.nn.functional.cross_entropy
+    wrong = {
+        "given str": "some text",
+        "given generator": (part for part in [x]),
+        "part 2 is set": (x, {1, 2}),
+        "an empty one": (),
+    }
+    for words, batch in wrong.items():
+        with pytest.raises(errors.KindError, match=words):
+            examine(model, batch, loss_fn)
+    for alone in (x, (x,)):
+        with pytest.raises(errors.ArgumentError, match="holds inputs alone"):
+            examine(model, alone, loss_fn)
+    found = examine(model, (x, None), lambda output, targets: output.square().mean(), seconds=0.01, report=False)
+    assert not found.check_up.failure

@@ -54,7 +54,7 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
     """
     if not hasattr(model, "named_parameters"):
         raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)
-    given = Batch(model, batch)
+    given = Batch(model, batch, loss_fn)
     with np.errstate(all="ignore"), aside(model):  # overflow is among the findings
         found = _examined(model, given, loss_fn)
     findings = rules.findings(found)
@@ -66,9 +66,18 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
 
 
 class Batch:
-    """A batch in the form of a call: positional inputs or keywords, and targets."""
+    """A batch in the form of a call: positional inputs or keywords, and targets.
 
-    def __init__(self, model: Module, batch: Any) -> None:
+    Raises:
+        KindError: what is no batch, or holds what is neither a tensor nor an array.
+        ArgumentError: a batch without targets for a loss function.
+    """
+
+    def __init__(self, model: Module, batch: Any, loss_fn: Any = None) -> None:
+        _check(batch)
+        alone = not isinstance(batch, Mapping) and (not isinstance(batch, Sequence) or len(batch) == 1)
+        if alone and loss_fn is not None and not library.is_by_hand(model):
+            raise errors.CHECK_TARGETS(given=type(batch).__name__)
         self.keywords: dict[str, Any] = {}
         self.inputs: tuple[Any, ...] = ()
         self.targets: Any = None
@@ -99,6 +108,25 @@ class Batch:
             if array is not None and array.size:
                 found.append(Facts.of(name, array))
         return tuple(found)
+
+
+def _check(batch: Any) -> None:
+    """Refuse what a model cannot be called with."""
+    if isinstance(batch, Mapping):
+        return  # its own keywords, whatever they are
+    parts = batch if isinstance(batch, Sequence) and not isinstance(batch, str | bytes) else (batch,)
+    if not parts:
+        raise errors.CHECK_BATCH(given="given an empty one", remedy="give it some examples.")
+    for at, part in enumerate(parts):
+        known = library.is_tensor(part) or hasattr(part, "shape") or part is None
+        if not known and not isinstance(part, int | float | list | tuple | dict):
+            given = f"given {type(part).__name__}" if part is batch else f"part {at + 1} is {type(part).__name__}"
+            remedy = (
+                "next(iter(loader)) is a batch of a loader." if hasattr(part, "__iter__") else "see doctor.examine."
+            )
+            if isinstance(part, str | bytes):
+                remedy = "turn text into numbers first, as the training does."
+            raise errors.CHECK_BATCH(given=given, remedy=remedy)
 
 
 def _cut(value: Any, rows: slice) -> Any:

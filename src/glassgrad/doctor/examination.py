@@ -107,7 +107,7 @@ def examine(
         raise errors.MONITOR_MODEL(owner="examine", given=type(model).__name__)
     frame = provenance.user_frame()
     found = check_up(model, batch, loss_fn)
-    given = Batch(model, batch)
+    given = Batch(model, batch, loss_fn)
     optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,) if optimizer else ()
     setup = setup_of(model, optimizers, frame) if optimizers else None
     extra: dict[str, Any] = {}

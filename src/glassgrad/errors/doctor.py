@@ -49,6 +49,16 @@ WATCH_NAN = Message(
     "watch(nan=True) guards loops of modules, of glassgrad's or of PyTorch's; given layers by hand, {given}.\n"
     "Next: doctor.watch(model, optimizer) watches them without nan=True.",
 )
+CHECK_BATCH = Message(
+    KindError,
+    "A batch to check is (inputs, targets), tensors or arrays, or a mapping of the model's keywords; {given}.\n"
+    "Next: {remedy}",
+)
+CHECK_TARGETS = Message(
+    ArgumentError,
+    "The batch holds inputs alone (given {given}), and the loss function is called with the output and targets.\n"
+    "Next: give (inputs, targets); (inputs, None) for a loss that looks at the output alone.",
+)
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
 WATCH_OPTIMIZER = Message(
     KindError,

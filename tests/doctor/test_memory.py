@@ -158,3 +158,35 @@ def test_a_step_of_pytorch_keeps_what_its_hooks_on_saved_tensors_see() -> None:
 
     assert memory(learns, report=False).total > 0
     assert model.weight.grad is None
+
+
+@pytest.mark.parametrize("way", ["sum", "list", "number"])
+def test_graphs_of_pytorch_that_grow_are_told_by_variable_and_line(way: str) -> None:
+    torch = pytest.importorskip("torch", reason="the steps are PyTorch's")
+    model, x = torch.nn.Linear(4, 2), torch.randn(3, 4)
+    total: Any = 0.0
+    history: list[Any] = []
+
+    def step() -> None:
+        nonlocal total
+        loss = model(x).square().mean()
+        loss.backward()
+        if way == "sum":
+            total = total + loss
+        elif way == "list":
+            history.append(loss)
+        else:
+            total += loss.item()
+
+    found = memory(step, steps=3, report=False)
+    assert (total, history) == (0.0, [])
+    assert model.weight.grad is None
+    if way == "number":
+        assert (found.growth, found.findings) == ((), ())
+        return
+    (finding,) = found.findings
+    assert found.growth[0] < found.growth[1] < found.growth[2]
+    assert finding.what.startswith("total is kept" if way == "sum" else "history is kept")
+    line = step.__code__.co_firstlineno + (5 if way == "sum" else 7)
+    assert finding.where.endswith(f"test_memory.py:{line}")
+    assert finding.remedy.startswith("total += loss.item()" if way == "sum" else "history.append(loss.item())")

@@ -86,8 +86,8 @@ def memory(
     variables. A compiled step runs eagerly, without its program.
 
     Args:
-        step: a function that trains, or only computes a loss; it may be compiled, or PyTorch's, of which one
-            step is run and no growth is looked for.
+        step: a function that trains, or only computes a loss; it may be compiled, or PyTorch's, whose global
+            and enclosing variables are then looked through for growth.
         args: its arguments.
         steps: with two or more, ops of one step that are alive after the next one are a graph that grows.
         report: print the results, to `file` or standard output.
@@ -103,7 +103,7 @@ def memory(
         (8000, [('tanh', 8000)], True)
     """
     if is_torch_run(step, args):
-        found = _of_torch(step, args)
+        found = _of_torch(step, args, max(1, steps))
         if report:
             print(found, file=file or sys.stdout)
         return found
@@ -140,12 +140,15 @@ def memory(
     return found
 
 
-def _of_torch(step: Callable[..., Any], args: Sequence[Any]) -> Memory:
+def _of_torch(step: Callable[..., Any], args: Sequence[Any], steps: int) -> Memory:
     from glassgrad.doctor.torch_memory import kept_by
 
-    rows, held, tensors = kept_by(step, args)
+    (rows, held, tensors), variables = kept_by(step, args, steps)
     kept = tuple(sorted((Kept(*row) for row in rows), key=lambda row: -row.bytes))
-    return Memory(kept, sum(row.bytes for row in kept), held, tensors)
+    growing, finding = variables.growth(), variables.finding()
+    growth = () if growing is None else growing[1]
+    findings = () if finding is None else (finding,)
+    return Memory(kept, sum(row.bytes for row in kept), held, tensors, steps=steps, growth=growth, findings=findings)
 
 
 def _planned(step: Any) -> int | None:

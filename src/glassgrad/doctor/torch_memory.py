@@ -10,26 +10,38 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.torch_graph import mode_of
+from glassgrad.doctor.torch_growth import Variables
 from glassgrad.doctor.torch_run import TorchAside
 
 Row = list[Any]
 
 
-def kept_by(step: Callable[..., Any], args: Sequence[Any]) -> tuple[list[Row], int, int]:
-    """Run a step of PyTorch's, put everything back, and return what was kept when a backward pass began.
+def kept_by(
+    step: Callable[..., Any], args: Sequence[Any], steps: int = 1
+) -> tuple[tuple[list[Row], int, int], Variables]:
+    """Run steps of PyTorch's, put everything back, and return what was kept when a backward pass began.
 
-    Rows are [place, op, bytes, arrays]; then come the bytes that live anyway and how many tensors were kept.
+    Rows are [place, op, bytes, arrays]; then come the bytes that live anyway and how many tensors were kept. The
+    variables have counted the nodes that they hold after each step.
     """
     graph = sys.modules["torch"].autograd.graph
-    with TorchAside(step, args) as aside:
-        seen = _Kept(aside.things)
-        with ExitStack() as stack:
-            stack.enter_context(graph.saved_tensors_hooks(seen.pack, lambda tensor: tensor))
-            stack.enter_context(mode_of(seen))
-            result = step(*args)
-            seen.settle()
-            del result
-    return seen.most
+    variables = Variables(step)
+    try:
+        with TorchAside(step, args) as aside:
+            seen = _Kept(aside.things)
+            for at in range(steps):
+                with ExitStack() as stack:
+                    if not at:
+                        stack.enter_context(graph.saved_tensors_hooks(seen.pack, lambda tensor: tensor))
+                        stack.enter_context(mode_of(seen))
+                    result = step(*args)
+                    if not at:
+                        seen.settle()
+                    del result
+                variables.look()
+    finally:
+        variables.restore()
+    return seen.most, variables
 
 
 class _Kept:

@@ -137,6 +137,3 @@ def _tensors(value: Any) -> Iterator[Any]:
     elif type(value) in {list, tuple, dict}:
         for part in value.values() if isinstance(value, dict) else value:
             yield from _tensors(part)
-
-
-__all__ = ["Variables"]

@@ -451,3 +451,20 @@ def test_swalr_without_epochs_jumps_at_its_first_step() -> None:
         assert schedule.get_last_lr() == [0.05]
         schedule.step()
         assert schedule.get_last_lr() == [0.05]
+
+
+def test_swalr_of_groups_that_come_later() -> None:
+    def group(**options: float) -> dict[str, Any]:
+        return {"params": [gg.zeros(1, requires_grad=True)], **options}
+
+    optimizer = optim.SGD([group(), group()], lr=0.5)
+    schedule = swa_utils.SWALR(optimizer, 0.1, anneal_epochs=2, anneal_strategy="linear")
+    optimizer.add_param_group(group(lr=0.9))
+    optimizer.add_param_group(group(lr=0.9, swa_lr=0.3))
+    for _ in range(3):
+        schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.1, 0.1, 0.1, 0.3])
+    schedule = swa_utils.SWALR(optimizer, [0.1, 0.2, 0.3, 0.4])
+    optimizer.add_param_group(group(lr=0.9))
+    with pytest.raises(ValueError, match=r"SWALR: a group was added.*swa_lr was given for 4 groups"):
+        schedule.step()

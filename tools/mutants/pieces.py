@@ -113,7 +113,6 @@ PIECES = {
             "tests/optim/test_optimizer_options.py",
             "tests/optim/test_optimizer_parts.py",
             "tests/optim/test_lbfgs_against_torch.py",
-            "tests/optim/test_groups_added_later.py",
             "tests/optim/test_averages_and_accumulation.py",
         ),
     ),

@@ -61,12 +61,20 @@ RULES: dict[str, Any] = {
     "a plain number": lambda p, g, state, group: p - np.float64(0.5) * g * -2.0 * (group.lr + 0),
     "no function of NumPy that takes out": lambda p, g, state, group: sinc(p - group.lr * g),
     "sums of sums": lambda p, g, state, group: p - over_rows(2.0 * (s := over_rows(g))) - s,
+    "a value that is needed after the new one": lambda p, g, state, group: needed_later(p, g, state),
     "options": lambda p, g, state, group: p - (group.on or 2) * group.pair[0] * g + group.count * group.pair[1],
 }
 
 
 def over_rows(x: Any) -> Any:
     return sum_p(x, axis=(0,), keepdims=True)
+
+
+def needed_later(p: Any, g: Any, state: Any) -> Any:
+    doubled = 2.0 * p
+    new = doubled + g
+    state.row = over_rows(doubled)
+    return new
 
 
 def remember(state: Any, p: Any) -> Any:

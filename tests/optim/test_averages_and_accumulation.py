@@ -368,7 +368,8 @@ def test_averaged_buffers_and_counts_against_pytorch(use_buffers: bool, multi: b
 
         def average(mean: Any, value: Any, count: Any, counts: list[int] = counts) -> Any:
             counts.append(int(count))
-            assert not (mean.requires_grad or value.requires_grad)
+            assert not mean.requires_grad
+            assert not value.requires_grad
             return mean * 0.75 + value * 0.25
 
         options = {"multi_avg_fn": tools.get_swa_multi_avg_fn()} if multi else {"avg_fn": average}

@@ -146,3 +146,17 @@ def test_there_is_no_false_warning(name: str) -> None:
         assert np.isfinite(x.grad.numpy()).all()
 
     assert told(both) == []
+
+
+@pytest.mark.parametrize("way", ["create_graph", "grad"])
+def test_a_hidden_branch_is_told_in_walks_that_are_not_plain(way: str) -> None:
+    w = gg.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if way == "create_graph":
+            gg.where(w > 0, w.sqrt(), 0.0).sum().backward(create_graph=True)
+        else:
+            gg.autograd.grad(gg.where(w > 0, (2 * w).sqrt(), 0.0).sum(), w)
+    (found,) = [one for one in told if one.category is gg.errors.HiddenBranchWarning]
+    assert str(found.message).startswith("the gradient of sqrt")
+    assert found.filename == __file__

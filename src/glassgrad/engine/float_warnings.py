@@ -3,23 +3,24 @@
 NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
 one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
 warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and where its cotangent is 0, as
-that of a branch which `where` did not take is, the warning says so. Compiled functions do not warn, nor does a second
-pass over the backward pass itself (`create_graph`).
+that of a branch which `where` did not take is, the warning says so. Compiled functions do not warn.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import plain_walk
+from glassgrad.engine import plain_walk, tape
 from glassgrad.engine.node import Node
 from glassgrad.engine.nonfinite import first_bad, place_in
+from glassgrad.engine.tensor import Tensor
 
 _TOLD: set[tuple[str, int]] = set()
 """The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
@@ -70,19 +71,18 @@ def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
             return None
         if frame.f_code is plain_walk.run_plain.__code__:
             return plain_walk.current(frame)
+        if frame.f_code is tape.Walk.apply_rules.__code__:  # with create_graph, or beside an observer
+            g = frame.f_locals["g"]
+            return frame.f_locals["node"], g.array if isinstance(g, Tensor) else g
         frame = frame.f_back
     return None
 
 
 def _trap(node: Node, g: Any) -> str | None:
     """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
-    if type(node.saved) is not tuple or node.prim.vjps is None or not isinstance(g, np.ndarray):
+    if type(node.saved) is not tuple or not isinstance(g, np.ndarray):
         return None
-    for rule, parent in zip(node.prim.vjps, node.parents, strict=False):
-        if rule is None or parent is None:
-            continue
-        with np.errstate(all="ignore"):
-            c = np.asarray(rule(g, *node.saved, **node.params))
+    for c in _cotangents(node, g):
         if c.dtype.kind != "f" or c.shape != g.shape:
             continue
         bad = np.isnan(c) & (g == 0)
@@ -91,6 +91,22 @@ def _trap(node: Node, g: Any) -> str | None:
             place = node.place
             return errors.HIDDEN_BRANCH.text(op=node.name, source=place.source, count=count, index=place_in(index))
     return None
+
+
+def _cotangents(node: Node, g: Any) -> Iterator[Any]:
+    """Compute what a node's rules send to its parents once more, without a warning."""
+    prim, parents, saved = node.prim, node.parents, node.saved
+    with np.errstate(all="ignore"):
+        if prim.vjps is not None:
+            rules = zip(prim.vjps, parents, strict=False)
+            found = [rule(g, *saved, **node.params) for rule, parent in rules if rule and parent is not None]
+        elif prim.joint_vjp is not None and prim.visit is None:
+            found = list(prim.joint_vjp(g, [parent is not None for parent in parents], *saved, **node.params))
+        else:
+            found = []
+    for c in found:
+        if c is not None:
+            yield np.asarray(c)
 
 
 _shown_by: Any = getattr(warnings, "_showwarnmsg", None)

@@ -127,5 +127,3 @@ def test_two_thousand_ops_open_within_two_seconds_of_processor_time(browser: Any
         assert "2001" in page.inner_text(".phases")
         assert found["ProcessTime"] < 2.0
         assert page.locator(BOX).count() < 200
-        page.get_by_role("button", name="Open all").click()
-        assert page.locator(BOX).count() > 2_000

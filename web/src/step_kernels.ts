@@ -42,7 +42,7 @@ export class KernelsView {
       this.root,
       h("p", { class: "note" }, `${kernels.length} kernels. ${step.data.measured ?? ""} `,
         ...(kernels.length > MOST ? [`The ${MOST} that cost most: `, all] : [])),
-      h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Kernels" },
+      h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Table of kernels" },
         h("table", { class: "kernels" }, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), body)),
     );
   }

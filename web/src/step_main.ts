@@ -51,7 +51,7 @@ class Page {
       "aria-label": "Graph. Arrow keys go from box to box, Enter opens and shuts a module, plus and minus zoom, 0 shows all, Shift with arrows moves.",
     }, this.view.root);
     const tools = h("div", { class: "controls tools" },
-      button("+", "Larger", () => this.view.zoom(1.3)), button("−", "Smaller", () => this.view.zoom(1 / 1.3)), button("fit", "Show all", () => this.view.fit()),
+      button("+", "Larger", () => this.view.zoom(1.3)), button("−", "Smaller", () => this.view.zoom(1 / 1.3)), button("fit", "Fit all of it", () => this.view.fit()),
       button("open all", "Open all modules", () => this.openAll(true)), button("shut all", "Shut all modules", () => this.openAll(false)),
       labelled("colour by", colours));
     add(page,

@@ -19,7 +19,7 @@ from glassgrad import errors, optim
 from glassgrad.engine.mode import MODE
 from glassgrad.optim import muon
 from glassgrad.optim.optimizer import Hints
-from glassgrad.optim.update import Snapshot, Updated, update
+from glassgrad.optim.update import OldValues, Updated, update
 
 from .optimizer_cases import Case
 from .test_optimizers_against_torch import arrays, assert_close, pair, steps
@@ -460,7 +460,7 @@ def test_updates_in_a_compiled_step(options: dict[str, Any]) -> None:
 def test_a_snapshot_puts_back_what_was_there() -> None:
     state = gg.ones(2)
     loss = (state * leaf(2)).sum()
-    before = Snapshot([state])
+    before = OldValues([state])
     state.array[...] = 5
     before.restore_unless(gg.tensor(True))
     assert state.tolist() == [5, 5]

@@ -29,12 +29,13 @@ class Statement(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Shapes of the leaves, whether each lies backwards in memory, the statements, and how many values count."""
+    """Shapes of the leaves, whether each lies backwards in memory, the statements; `nudge` moves leaves by rounding."""
 
     seed: int
     shapes: tuple[tuple[int, ...], ...]
     backwards: tuple[bool, ...]
     statements: tuple[Statement, ...]
+    nudge: int = 0
 
     def __str__(self) -> str:
         leaves = ", ".join(
@@ -184,9 +185,12 @@ SHAPES = ((3, 4), (4,), (), (1, 4), (3, 1), (2, 3, 4), (0, 4), (3, 0), (2, 1, 4)
 def leaves_of(program: Program) -> list[np.ndarray[Any, Any]]:
     """Return the numbers of the leaves; some lie backwards in memory."""
     rng = np.random.default_rng(program.seed)
+    aside = np.random.default_rng((program.seed, program.nudge))
     found = []
     for shape, back in zip(program.shapes, program.backwards, strict=True):
         array = rng.normal(size=shape)
+        if program.nudge:
+            array = array * (1 + 1e-14 * aside.normal(size=shape))
         found.append(array[::-1] if back and array.ndim else array)
     return found
 

@@ -108,7 +108,7 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     split_tiles = lane_mode and (rows == 1 or few)
     shared, serial = ((), tuple(others)) if split_tiles else _shared_axes(nest, others, threads)
     units = tiles if split_tiles else math.prod(nest.extents[other] for other in shared)
-    kept, scratch = _kept(nest, lane_mode, lanes * unroll)
+    kept, scratch = _kept(nest, axis, lanes * unroll)
     straight = not lane_mode and _is_straight(nest, chunks)
     if straight:
         kept, scratch = {}, 0
@@ -199,11 +199,14 @@ def _store_stage(nest: Nest, number: int) -> int:
     return max([store.value.stage, *(expr.stage for expr, _ in store.access.computed)])
 
 
-def _kept(nest: Nest, lane_mode: bool, tile: int) -> tuple[dict[Expr, int], int]:
-    """Return the expressions to keep between passes and the bytes they take."""
+def _kept(nest: Nest, axis: Axis, tile: int) -> tuple[dict[Expr, int], int]:
+    """Return the expressions to keep between passes and the bytes they take.
+
+    Each is kept once for every place of the inner axes along which it varies, not of the others: it is computed
+    outside of their loops.
+    """
     inner, done = set(nest.inner), set()
     kept: dict[Expr, int] = {}
-    per_value = math.prod(nest.extents[other] for other in nest.inner) * (tile if lane_mode else 1)
     offset = 0
     for reductions, stores in pass_roots(nest).values():
         stack = [red.value for red in reductions] + [nest.stores[number].value for number in stores]
@@ -214,6 +217,9 @@ def _kept(nest: Nest, lane_mode: bool, tile: int) -> tuple[dict[Expr, int], int]
                 continue
             if expr in done and expr.cost >= _KEEP_COST and expr.op not in {"const", "counter"}:
                 kept[expr] = offset
+                per_value = math.prod(nest.extents[other] for other in nest.inner if other in expr.axes)
+                if axis in expr.axes and axis not in inner:
+                    per_value *= tile
                 # One tile more than there are elements: the last vector of a row is written whole.
                 offset += -(-(per_value + tile) * max(BITS[expr.kind] // 8, 1) // 64) * 64
                 continue
@@ -367,13 +373,16 @@ class NestEmitter:
     def _scratch_place(self, expr: Expr, chunk: Chunk, b: Builder) -> str:
         """Return the address in scratch memory of a value at this point of the inner axes."""
         position = b.const(0, "i64")
+        varies = self.plan.axis in expr.axes
         for axis in self.nest.inner:
+            if axis not in expr.axes:
+                continue
             counter = self.tile_start if axis == self.plan.axis else self.counters[axis]
             position = b.binary("mul", position, b.const(self.nest.extents[axis], "i64"))
             position = b.binary("add", position, counter)
-        if self.plan.lane_mode:
+        if self.plan.lane_mode and varies:
             position = b.binary("mul", position, b.const(self.plan.tile, "i64"))
-        if chunk.offset:
+        if chunk.offset and varies:
             position = b.binary("add", position, b.const(chunk.offset, "i64"))
         start = b.pointer(f"getelementptr i8, ptr %scratch, i64 {self.plan.kept[expr]}")
         return b.pointer(f"getelementptr {type_name(memory_kind(expr.kind), 1)}, ptr {start}, i64 {position.text}")

@@ -210,7 +210,7 @@ pad_p.jvps = (_pad_jvp,)  # affine rather than linear if value is not 0
 
 
 def _concatenate(xp: Any, *xs: Array, axis: int) -> Array:
-    return xp.concatenate(xs, axis=axis) if xp is np else xp.concat(xs, axis=axis)
+    return xp.concat(xs, axis=axis)
 
 
 def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> list[Array | None]:

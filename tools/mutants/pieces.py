@@ -81,7 +81,6 @@ PIECES = {
             "tests/ops/test_other_namespaces.py",
             "tests/ops/test_formula_texts.py",
             "tests/ops/test_blocks.py",
-            "tests/ops/test_edges_registry.py",
         ),
     ),
     "fusion": Piece(

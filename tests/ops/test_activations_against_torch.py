@@ -11,6 +11,7 @@ import pytest
 import glassgrad as gg
 import glassgrad.nn.functional as F
 from glassgrad import errors
+from glassgrad.ops import activation
 from tests.ops.against_torch import agree_in_two_orders, compare, real, torch
 
 POINTS = np.array([-30.0, -4.0, -3.0, -1.0, -0.5, -0.2, 0.0, 0.3, 0.5, 1.0, 2.0, 3.0, 3.7, 6.0, 30.0])
@@ -106,3 +107,17 @@ def test_refusals() -> None:
         F.glu(gg.ones(2, 3), 1)
     with pytest.raises(errors.GlassgradError, match=r"(?s)glu: size of dim 0=1.*an even size"):
         F.glu(gg.tensor(1.0), 0)
+
+
+def test_defaults_of_the_ops() -> None:
+    for name in (
+        "leaky_relu", "elu", "celu", "gelu", "hardtanh", "softshrink", "hardshrink", "softsign", "tanhshrink", "glu",
+    ):  # fmt: skip  # a table
+        x = np.stack([POINTS, POINTS[::-1]], 1)
+        found, expected = getattr(activation, name)(gg.tensor(x)), getattr(torch.nn.functional, name)(torch.tensor(x))
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_the_slope_at_zero(name: str) -> None:
+    compare(getattr(F, name), getattr(torch.nn.functional, name), np.zeros(2))

@@ -13,7 +13,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, widened
-from glassgrad.ops.complex_input import refuse_complex, takes_complex
+from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
@@ -447,19 +447,16 @@ def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
     return y if keepdim else reshape_p(y, shape=reduced_shape(x, axis=axis, keepdims=False))
 
 
-def _softmax_input(x: Array, dtype: Any, op: str) -> Array:
+def _softmax_input(x: Array, dtype: Any) -> Array:
     """Convert the input to `dtype`; to a real one, complex numbers lose their imaginary part, as in PyTorch."""
-    x = as_real(x) if dtype is None else astype(real(x) if np.dtype(dtype).kind != "c" else x, dtype)
-    refuse_complex(op, (x,))
-    return x
+    return as_real(x) if dtype is None else astype(real(x) if np.dtype(dtype).kind != "c" else x, dtype)
 
 
 @takes_complex
 @like_one_element
 def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along `dim`."""
-    x = _softmax_input(x, dtype, "softmax")
-    return softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
+    return softmax_p(_softmax_input(x, dtype), axis=canonical_axis(dim, len(x.shape)))
 
 
 @takes_complex
@@ -472,5 +469,4 @@ def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Array:
 @like_one_element
 def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Array:
     """x - logsumexp(x) along `dim`."""
-    x = _softmax_input(x, dtype, "log_softmax")
-    return log_softmax_p(x, axis=canonical_axis(dim, len(x.shape)))
+    return log_softmax_p(_softmax_input(x, dtype), axis=canonical_axis(dim, len(x.shape)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from glassgrad.train import Trainer, TrainingConfig, write_figures
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import mistakes
 from glassgrad.train.show.monitoring import RECORD
+from glassgrad.train.show.page_server import PageServer
 from glassgrad.train.show.run_data import run_data
 from glassgrad.utils.data import DataLoader, TensorDataset
 from tests.report.made_runs import PLANTED, made_run
@@ -117,6 +120,22 @@ def test_only_new_samples_of_layers_are_sent(watched: Path) -> None:
     assert before is not None
     assert news["histograms"]["gradient"]["reach"] == before["gradient"]["reach"]
     assert "layers" not in run_data(watched, after=0, watched=(half, int(data.steps[-1])))
+
+
+def test_the_server_of_a_live_page_answers_with_what_is_new(watched: Path) -> None:
+    last = int(MonitorData.load(watched / RECORD).steps[-1])
+    with PageServer(watched) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        serving.start()
+        try:
+            for query, layers in ((f"first={last}&last={last}", False), ("", True), ("first=x&last=", True)):
+                with urlopen(f"{server.url}data?after=3&{query}") as answer:  # noqa: S310 - the server of this test
+                    news = json.load(answer)
+                assert news["records"] > 3
+                assert ("layers" in news) is layers
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 def _bytes(text: str) -> bytes:

@@ -84,9 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
         if place == "":
             self._answer("text/html; charset=utf-8", self.server.page)
         elif place == "data":
-            given = parse_qs(self.path.partition("?")[2]).get("after", ["0"])[0]
-            after = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0
-            self._answer("application/json", partial(self.server.news, after))
+            given = parse_qs(self.path.partition("?")[2])
+            after, first, last = (_count(given.get(name, [""])[0]) for name in ("after", "first", "last"))
+            watched = None if first is None or last is None else (first, last)
+            self._answer("application/json", partial(self.server.news, after or 0, watched))
         elif place is not None:
             self._refuse(HTTPStatus.NOT_FOUND)
 

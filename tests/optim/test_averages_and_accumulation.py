@@ -418,6 +418,7 @@ def test_an_averaged_model_takes_devices_that_there_are() -> None:
         swa_utils.AveragedModel(nn.Linear(1, 1), "moon")
 
 
+@pytest.mark.filterwarnings("ignore::glassgrad.errors.IdleStepWarning")  # rates alone are looked at
 @pytest.mark.parametrize("strategy", ["cos", "linear"])
 @pytest.mark.parametrize("ends", [0.05, [0.05, 0.4]])
 def test_swalr_keeps_to_its_rates_and_goes_on(strategy: str, ends: Any) -> None:

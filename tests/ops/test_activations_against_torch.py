@@ -30,6 +30,7 @@ CALLS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "gelu tanh": (lambda f, x: f.gelu(x, approximate="tanh"), POINTS),
     "leaky_relu of 0": (lambda f, x: f.leaky_relu(x, 0.0), POINTS),
     "leaky_relu of 1": (lambda f, x: f.leaky_relu(x, 1.0), POINTS),
+    "leaky_relu of 1.5": (lambda f, x: f.leaky_relu(x, 1.5), POINTS),
     "leaky_relu of 2.5": (lambda f, x: f.leaky_relu(x, 2.5), POINTS),
     "leaky_relu of -0.5": (lambda f, x: f.leaky_relu(x, -0.5), POINTS),
     "elu of 0.5": (lambda f, x: f.elu(x, 0.5), POINTS),
@@ -64,6 +65,13 @@ def test_logit(eps: float | None) -> None:
     with np.errstate(all="ignore"):
         found = gg.logit(gg.tensor(x), eps).numpy()
     np.testing.assert_array_equal(found, torch.logit(torch.tensor(x), eps).numpy())
+    slopes = []
+    for lib in (gg, torch):
+        given = lib.tensor(x[::3], requires_grad=True)
+        with np.errstate(all="ignore"):
+            lib.logit(given, eps).sum().backward()
+        slopes.append(given.grad.numpy())
+    np.testing.assert_array_equal(*slopes)
     whole = gg.logit(gg.tensor([0, 1]), 0.25)
     np.testing.assert_allclose(whole.numpy(), torch.logit(torch.tensor([0.0, 1.0]), 0.25).numpy(), rtol=1e-6)
 
@@ -72,6 +80,7 @@ def test_logit(eps: float | None) -> None:
 def test_learned_slopes(shape: tuple[int, ...]) -> None:
     for count in {1, shape[1] if len(shape) > 1 else 1}:
         agree_in_two_orders(lambda lib, x, w: lib.nn.functional.prelu(x, w), np.asarray(real(*shape)), real(count))
+    compare(F.prelu, torch.nn.functional.prelu, np.zeros(2), real(1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -100,6 +109,17 @@ def test_limits_of_whole_numbers(dtype: str) -> None:
         np.testing.assert_array_equal(found.numpy(), expected.numpy(), strict=True)
 
 
+def test_far_and_complex_numbers() -> None:
+    x = np.array([np.inf, 2.0])
+    with np.errstate(invalid="ignore"):
+        assert F.leaky_relu(gg.tensor(x), 0.0).tolist() == [np.inf, 2.0]
+    assert F.softplus(gg.tensor(0.5), 2.0, 1.0).item() == pytest.approx(np.logaddexp(1, 0) / 2), "from beyond 1 on"
+    z = np.array([1 + 2j, -0.5j])
+    for name in ("sigmoid", "silu"):
+        found, expected = getattr(F, name)(gg.tensor(z)), getattr(torch.nn.functional, name)(torch.tensor(z))
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+
+
 def test_refusals() -> None:
     with pytest.raises(errors.GlassgradError, match=r"(?s)gelu: approximate='erf'.*'none' or 'tanh'"):
         F.gelu(gg.ones(2), approximate="erf")
@@ -113,7 +133,7 @@ def test_defaults_of_the_ops() -> None:
     for name in (
         "leaky_relu", "elu", "celu", "gelu", "hardtanh", "softshrink", "hardshrink", "softsign", "tanhshrink", "glu",
     ):  # fmt: skip  # a table
-        x = np.stack([POINTS, POINTS[::-1]], 1)
+        x = np.stack([POINTS, POINTS[::-1]], 1).reshape(3, 5, 2)
         found, expected = getattr(activation, name)(gg.tensor(x)), getattr(torch.nn.functional, name)(torch.tensor(x))
         np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
 

@@ -229,6 +229,7 @@ def test_sizes_count_for_their_own_block_alone() -> None:
     assert p.tolist() == pytest.approx([-0.5, -1.5])
     assert accumulator.norms == pytest.approx([np.hypot(0.5, 1.5)])
     accumulator.backward(loss_of(p, 1.0, 2.0))
+    assert not accumulator.stepped
     assert accumulator.flush(), "the weights before it do not count any more"
     assert p.tolist() == pytest.approx([-1.5, -3.5])
     assert accumulator.stepped

@@ -125,6 +125,14 @@ def test_the_cubic_of_a_line_has_its_minimum_at_a_bound() -> None:
         assert cubic(a, b, 2.0, 3.0) == cubic(b, a, 2.0, 3.0) == expected
 
 
+def test_a_trial_at_an_end_of_the_bracket_is_moved_inwards() -> None:
+    for slope, expected in ((-1.0, 0.9), (1.0, 0.1)):
+        ends = [Point(step, slope * step, np.ones(1), slope) for step in (0.0, 1.0)]
+        search = Search(lambda step: Point(step, 0.0, np.ones(1), 0.0), ends[0], 1.0, 9)
+        for stuck in (False, True):
+            assert search._trial(ends[0], ends[1], stuck) == (pytest.approx(expected), False)
+
+
 # --- steps ------------------------------------------------------------------------------------------
 
 
@@ -150,6 +158,10 @@ def slope(p: Any, *_rest: Any) -> Any:
 
 def level(p: Any, *_rest: Any) -> Any:
     return p.sum()
+
+
+def half(p: Any, *_rest: Any) -> Any:
+    return p[1] * 0.5
 
 
 def several(p: Any, q: Any, _unused: Any, r: Any) -> Any:
@@ -182,7 +194,7 @@ CASES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "slopes at the tolerance": (level, {"tolerance_change": 4.0}),
     "gradients at the tolerance": (level, {"tolerance_grad": 1.0}),
     "steps at the tolerance": (level, {"tolerance_change": 0.25, "max_iter": 3}),
-    "changes at the tolerance": (level, {"tolerance_change": 0.5, "lr": 0.125, "max_iter": 3}),
+    "changes at the tolerance": (half, {"tolerance_change": 0.25, "max_iter": 3}),
     "at rest": (slope, {"lr": 0.0, "max_iter": 3}),
 }
 

@@ -19,6 +19,7 @@ from glassgrad import errors, optim
 from glassgrad.engine.mode import MODE
 from glassgrad.optim import muon
 from glassgrad.optim.optimizer import Hints
+from glassgrad.optim.radam import rectification
 from glassgrad.optim.update import OldValues, Updated, update
 
 from .optimizer_cases import Case
@@ -219,6 +220,16 @@ def test_gradients_that_were_scaled_cannot_be_walked_back_over() -> None:
         loss.backward()
 
 
+def test_a_step_inside_vmap_is_one_of_each_example() -> None:
+    def stepped(x: Any) -> Any:
+        w = (x * 1).detach().requires_grad_()
+        (w**2).sum().backward()
+        optim.SGD([w], lr=0.25).step()
+        return w.detach() * 1
+
+    assert gg.func.vmap(stepped)(gg.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist() == [[0.5, 1.0], [1.5, 2.0]]
+
+
 def two_steps(p: Any) -> Any:
     q = leaf(2)
     optimizer = optim.SGD([p, q], lr=1.0)
@@ -380,6 +391,11 @@ def test_lion_leaves_what_has_no_gradient_where_it_is() -> None:
     p.grad = gg.tensor([0.0, 2.0, -0.1])
     optim.Lion([p], lr=0.25).step()
     assert p.tolist() == [1, 0.75, 1.25]
+
+
+def test_radam_is_tractable_above_five() -> None:
+    assert not rectification(6, 0.8397685748659791)[0], "5 to the digit"
+    assert rectification(6, 0.83976858)[0]
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5)], ids=str)

@@ -468,6 +468,7 @@ def test_swalr_of_groups_that_come_later() -> None:
     for _ in range(3):
         schedule.step()
     assert schedule.get_last_lr() == pytest.approx([0.1, 0.1, 0.1, 0.3])
+    assert schedule.base_lrs == [0.5, 0.5, 0.9, 0.9]
     schedule = swa_utils.SWALR(optimizer, [0.1, 0.2, 0.3, 0.4])
     optimizer.add_param_group(group(lr=0.9))
     with pytest.raises(ValueError, match=r"SWALR: a group was added.*swa_lr was given for 4 groups"):

@@ -443,6 +443,7 @@ def trained(compiled: bool, scales: list[float], **options: Any) -> tuple[list[A
         optimizer.zero_grad()
         (model.p * gg.tensor([3.0, -4.0])).sum().backward()
         found = update(optimizer, factor=scale, averages=averages, **options)
+        assert not any(one.requires_grad for one in found if one is not None)
         return [one for one in found if one is not None]
 
     run: Any = gg.compile(step, backend="numpy", strict=True) if compiled else step

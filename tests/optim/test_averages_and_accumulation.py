@@ -270,7 +270,7 @@ def test_statistics_are_of_the_norms_that_are_finite() -> None:
 def test_an_average_that_warms_up(compiled: bool) -> None:
     model = nn.Linear(2, 1, bias=False).double()
     ema = optim.EMA(model, 0.25, warmup=True)
-    assert not ema.shadow["weight"].requires_grad
+    assert not any(tensor.requires_grad for tensor in ema.tensors())
     assert [tensor.dtype for tensor in ema.tensors()] == [np.float64, np.float64]
     expected = weights(model)[0]
     update: Any = gg.compile(ema.update, backend="numpy") if compiled else ema.update
@@ -411,6 +411,10 @@ def test_what_is_averaged_is_what_the_average_holds_as_floats() -> None:
     model.register_buffer("mean", gg.tensor([3, 4]))
     averaged.update_parameters(model)
     assert averaged.module.mean.tolist() == [1.5, 2.0]
+
+
+def test_the_plain_average_as_a_function() -> None:
+    assert swa_utils.get_swa_avg_fn()(gg.tensor(2.0), gg.tensor(8.0), 2).item() == 4.0
 
 
 def test_an_averaged_model_takes_devices_that_there_are() -> None:

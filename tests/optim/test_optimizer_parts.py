@@ -357,7 +357,7 @@ ODD = [
     Case("RAdam", {"lr": 0.3, "betas": (0.3, 0.9), "eps": 0.5, "weight_decay": 0.3}),
     Case("ASGD", {"lr": 0.3, "lambd": 0.4, "alpha": 2.0, "t0": 2, "weight_decay": 0.3}),
     Case("Rprop", {"lr": 0.3, "etas": (0.2, 2.0), "step_sizes": (0.1, 0.9)}),
-    Case("Adafactor", {"lr": 0.3, "beta2_decay": -0.4, "eps": (0.3, 0.9), "d": 1.5, "weight_decay": 0.3}),
+    Case("Adafactor", {"lr": 2.0, "beta2_decay": -0.4, "eps": (0.3, 0.9), "d": 1.5, "weight_decay": 0.3}),
 ]
 
 

@@ -190,7 +190,7 @@ class ParabolaTask(CommandTask):
     def introduction(self) -> Iterator[str]:
         yield f"points     {len(self.x)}"
 
-    def settle(self) -> dict[str, float]:
+    def assess(self) -> dict[str, float]:
         return {"train_loss": self.evaluate()["loss"], "test_loss": self.evaluate()["loss"]}
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:

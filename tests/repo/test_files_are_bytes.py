@@ -34,6 +34,8 @@ def calls(text: str) -> Iterator[tuple[str, ast.Call]]:
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if name in {"read_text", "write_text"} and not owner:
             continue  # a function of that name, no method of a path
+        if name == "open" and owner in {"Image", "webbrowser"}:
+            continue  # a picture, an address
         if name == "open" and owner == "os":
             yield "os.open", node
         else:

@@ -97,7 +97,7 @@ def shown(html: str, name: str, path: str | os.PathLike[str] | None) -> Path:
     """Write a page and open it: in the notebook that asks, else in a browser; without either print where it is."""
     file = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="glassgrad-")) / f"{name}.html"
     try:
-        file.write_text(html, encoding="utf-8")
+        file.write_bytes(html.encode())
     except OSError as error:
         raise errors.PAGE_NOT_WRITTEN(path=file, reason=error.strerror or error) from None
     if path is not None:

@@ -151,7 +151,7 @@ export function key(path: string[]): string {
 export function brief(numbers: Numbers | undefined): string {
   if (!numbers) return "";
   if (numbers.text) return numbers.text;
-  if (numbers.whole) return `${numbers.low} to ${numbers.high}`;
+  if (numbers.whole) return `${numbers.low ?? 0} to ${numbers.high ?? 0}`;
   const bad = numbers.nonfinite ? `, ${numbers.nonfinite.toLocaleString("en-US")} NaN or inf` : "";
   return `norm ${numbers.norm ?? 0}${bad}`;
 }

@@ -3,10 +3,15 @@
 # None of these raises an error. Each trains, or seems to, and ends with a worse loss than it should. Read
 # the broken one, make a guess, and then look at the mended one.
 
+import warnings
+
 import numpy as np
 
 import glassgrad as gg
 from glassgrad import nn, optim
+
+# glassgrad warns of one of them, at its line. Here it says nothing, so that you can find it yourself.
+warnings.simplefilter("ignore", gg.errors.IdleStepWarning)
 
 rng = np.random.default_rng(0)
 inputs = rng.normal(size=(200, 2)).astype(np.float32)

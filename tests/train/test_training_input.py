@@ -164,7 +164,10 @@ def test_arguments_in_the_wrong_order_or_of_the_wrong_kind() -> None:
     model = net()
     optimizer = optim.SGD(model.parameters(), lr=0.1)
     for arguments, words in (
-        ((optimizer, model, F.cross_entropy), "model must be a module of glassgrad.nn, given SGD"),
+        (
+            (optimizer, model, F.cross_entropy),
+            "model must be a module of glassgrad.nn, or of glassgrad.manual, given SGD",
+        ),
         ((model, F.cross_entropy, optimizer), "optimizer must be an optimizer of glassgrad.optim, given function"),
         ((model, optimizer, "mse"), "loss_fn must be a function of outputs and targets, or None, given str"),
         ((model, optimizer, F.cross_entropy, loader(), None, 0.1), "scheduler must be a scheduler with step"),

@@ -140,11 +140,12 @@ def _chunks(examples: HasArrays, chunk: int) -> Iterator[tuple[Array, Array]]:
 class NormWindow:
     """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
 
-    They live in one array that stays the same object: a changing number of the learner would make its program retrace.
+    They lie behind a view of memory: what a step can read of the learner is guarded, numbers and arrays of Python among
+    it, and each change would make the compiled step retrace.
     """
 
     def __init__(self) -> None:
-        self._sums = array("d", [0.0] * 4)
+        self._sums = memoryview(array("d", [0.0] * 4))
 
     def add(self, norm: float) -> None:
         """Add the norm of a step."""

@@ -113,6 +113,7 @@ PIECES = {
             "tests/optim/test_optimizer_parts.py",
             "tests/optim/test_lbfgs_against_torch.py",
             "tests/optim/test_averages_and_accumulation.py",
+            "tests/optim/test_accumulation_by_hand.py",
         ),
     ),
     "checkpoint": Piece(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import timeit
 
 import numpy as np
@@ -115,5 +116,6 @@ def test_a_call_costs_few_microseconds():
     loss = (np.zeros((), np.float32),)
     compiled._latest.quick.__globals__["program"] = lambda *arrays: loss
     compiled(x, y)
-    best = min(timeit.repeat(lambda: compiled(x, y), number=300, repeat=7)) / 300
-    assert best < 15e-6, "alone on the machine it is 3 microseconds; others may be running"
+    # Processor time: others may be running, and a virtual machine may have to wait for its processor.
+    best = min(timeit.repeat(lambda: compiled(x, y), timer=time.thread_time, number=300, repeat=15)) / 300
+    assert best < 15e-6, "it is 3 microseconds"

@@ -141,3 +141,11 @@ def test_defaults_of_the_ops() -> None:
 @pytest.mark.parametrize("name", ["elu", "celu", "selu"])
 def test_the_slope_at_zero(name: str) -> None:
     compare(getattr(F, name), getattr(torch.nn.functional, name), np.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool"])
+def test_logit_of_whole_numbers_is_real(dtype: str) -> None:
+    with np.errstate(divide="ignore"):
+        y = gg.logit(gg.from_numpy(np.array([0, 1]).astype(dtype)))
+    assert y.dtype == gg.float32
+    assert y.tolist() == [-np.inf, np.inf]

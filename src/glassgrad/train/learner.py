@@ -159,7 +159,7 @@ class NormWindow:
 
     def values(self) -> list[float]:
         """Return the sums, for a checkpoint."""
-        return self._sums.tolist()
+        return list(map(float, self._sums))
 
     def describe(self) -> dict[str, float]:
         """Return mean, standard deviation and largest; empty if no norm was added."""

@@ -68,18 +68,6 @@ def loss_and_accuracy(logits: Callable[[Array], Array], examples: HasArrays, chu
     return {"loss": found.loss, "accuracy": found.accuracy}
 
 
-def softmax(logits: Array) -> Array:
-    """Return the probabilities (..., classes) of logits, in double precision.
-
-    Example:
-        >>> softmax(np.array([0.0, 0.0])).tolist()
-        [0.5, 0.5]
-    """
-    shifted = np.asarray(logits, dtype=np.float64)
-    powers = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
-
-
 def final_measures(train: Mapping[str, float], test: Mapping[str, float]) -> dict[str, float]:
     """Return the measures of both parts under their names in the last record of metrics.jsonl."""
     parts = {"train": train, "test": test}

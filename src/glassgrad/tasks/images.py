@@ -17,7 +17,7 @@ from glassgrad.data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples
 from glassgrad.data.pictures import as_characters, read_digit
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy, softmax
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
     KEPT,
@@ -31,7 +31,7 @@ from glassgrad.tasks.task import (
     settled,
 )
 from glassgrad.train.config import option
-from glassgrad.train.kept.samples import wrong_images
+from glassgrad.train.kept.samples import softmax, wrong_images
 from glassgrad.train.learner import Learner
 
 Array = Any
@@ -218,6 +218,7 @@ DIGITS = TaskKind(
     _build_digits,
     _MODELS,
     restore=_restore(ImagesConfig),
+    inputs="one or more pictures of a digit",
     predict=predict,
 )
 MNIST = TaskKind(
@@ -229,6 +230,7 @@ MNIST = TaskKind(
     _build_mnist,
     _MNIST_MODELS,
     restore=_restore(MnistConfig),
+    inputs="one or more pictures of a digit",
     predict=predict,
 )
 KINDS = (DIGITS, MNIST)

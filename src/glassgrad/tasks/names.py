@@ -15,7 +15,6 @@ from glassgrad import errors
 from glassgrad.data import CharTokenizer, Examples, NamesData, RandomBatches, WordList, read_words, shipped_words
 from glassgrad.data.names import IGNORED, encoded
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import softmax
 from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_words
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
@@ -30,7 +29,7 @@ from glassgrad.tasks.task import (
     settled,
 )
 from glassgrad.train.config import Layer, check_divides, name_of, option
-from glassgrad.train.kept.samples import texts
+from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learner import Learner, measure
 
 Array = Any

@@ -13,10 +13,10 @@ from glassgrad.data import RandomBatches
 from glassgrad.data.names import Examples
 from glassgrad.data.plane import plane_data, read_points
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy, softmax
+from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
 from glassgrad.tasks.task import CommandTask, Prediction, TaskKind, learners_of, likeliest, settled
 from glassgrad.train.config import Layer, option, resolve
-from glassgrad.train.kept.samples import mistakes
+from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learner import Learner
 
 Array = Any
@@ -138,7 +138,14 @@ def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
         return learners_of(chosen.engine).plane_learner(chosen, CLASSES)  # type: ignore[no-any-return]  # either engine's
 
     return TaskKind(
-        shape, about, config, configure, lambda chosen: PlaneTask(shape, chosen), restore=restore, predict=predict
+        shape,
+        about,
+        config,
+        configure,
+        lambda chosen: PlaneTask(shape, chosen),
+        restore=restore,
+        inputs="points such as 0.5,-1, or a file with one on a line",
+        predict=predict,
     )
 
 

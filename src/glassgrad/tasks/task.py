@@ -136,6 +136,7 @@ class TaskKind:
         models: the `ModelKind` of each model that needs one.
         axis: the label of the loss axis in the picture.
         restore: builds the learner of a trained model from its description.
+        inputs: what `predict` takes, for the message where nothing is given.
         predict: yields what a trained model says about inputs of a user; None if there is nothing to say.
     """
 
@@ -147,6 +148,7 @@ class TaskKind:
     models: Mapping[str, ModelKind] = field(default_factory=dict)
     axis: str = "cross entropy, nats"
     restore: Callable[[Mapping[str, Any]], Learner] | None = None
+    inputs: str = "one or more words or texts"
     predict: Callable[[Learner, Mapping[str, Any], Sequence[str]], Iterator[Prediction]] | None = None
 
 

@@ -16,12 +16,11 @@ from glassgrad.data import CharTokenizer, Examples, RandomBatches
 from glassgrad.data.files import read_text
 from glassgrad.data.text import EXPECTED, TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
-from glassgrad.tasks.classify import softmax
 from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import KEPT, CommandTask, Prediction, TaskKind, likeliest, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
-from glassgrad.train.kept.samples import texts
+from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learner import Learner, measure
 
 TASK = "text"

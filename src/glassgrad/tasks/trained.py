@@ -63,14 +63,8 @@ def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:
     if predict is None:
         raise errors.MODEL_OF_NO_TASK(path=trained.file, what=content(trained.description), known=_with_predictions())
     if not given:
-        raise errors.PREDICT_NOTHING(expected=_EXPECTED.get(trained.kind.name, "one or more words or texts"))
+        raise errors.PREDICT_NOTHING(expected=trained.kind.inputs)
     return predict(trained.learner, trained.description, given)
-
-
-_EXPECTED = {
-    **dict.fromkeys(("digits", "mnist"), "one or more pictures of a digit"),
-    **dict.fromkeys(("xor", "moons"), "points such as 0.5,-1, or a file with one on a line"),
-}
 
 
 def _with_predictions() -> str:

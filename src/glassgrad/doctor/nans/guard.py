@@ -40,16 +40,28 @@ _HUGE, _NEAR_OVERFLOW = 1e9, 1e28
 
 
 class Reports:
-    """Keeps what was found and raises it.
+    """What is guarded, in either library; keeps what was found and raises it.
+
+    Args:
+        model, optimizers: of the loop.
+        inf: infinities count as well.
+        allow: names of ops and modules whose NaN and infinities are meant.
 
     Attributes:
         found: what was found, one entry for each kind and place.
         busy: whether a step is being taken again.
+        steps: how many steps were looked at.
+        named: the parameters by their names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+        self.model, self.optimizers, self.inf = model, list(optimizers), inf
+        self.allow = checked(model, allow)
+        self.steps = 0
+        self.named = dict(model.named_parameters())
         self.found: list[Finding] = []
         self.busy = False
+        self._began, self._spent = time.perf_counter(), 0.0
 
     def report(self, found: Finding, step: int, kept: str) -> None:
         """Keep a finding and raise it."""
@@ -61,20 +73,10 @@ class Reports:
 
 
 class Guard(Reports):
-    """Looks at each step of a training loop, and raises where one makes a NaN.
-
-    Args:
-        model, optimizers: of the loop.
-        inf: infinities count as well.
-        allow: names of ops and modules whose NaN and infinities are meant.
-    """
+    """Looks at each step of a training loop, and raises where one makes a NaN. Arguments: those of `Reports`."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
-        super().__init__()
-        self.model, self.optimizers, self.inf = model, list(optimizers), inf
-        self.allow = checked(model, allow)
-        self.steps = 0
-        self.named = dict(model.named_parameters())
+        super().__init__(model, optimizers, inf=inf, allow=allow)
         self.names = {id(tensor): name for name, tensor in self.named.items()}
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
         self._copies: Copies | None = None
@@ -83,7 +85,6 @@ class Guard(Reports):
         self._options: Any = None
         self._divides = True
         self._last: Any = None
-        self._began, self._spent = time.perf_counter(), 0.0
         self._compiled = CompiledSteps(self)
 
     @property

@@ -19,7 +19,6 @@ from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
-from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.guard import SHARE, Reports, divides
 from glassgrad.doctor.nans.torch_again import TorchAgain
 from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
@@ -41,27 +40,16 @@ class _Call(NamedTuple):
 
 
 class TorchGuard(Reports):
-    """Looks at each step of a loop of PyTorch's, and raises where one makes a NaN.
-
-    Args:
-        model, optimizers: of the loop.
-        inf: infinities count as well.
-        allow: names of ops and modules whose NaN and infinities are meant.
-    """
+    """Looks at each step of a loop of PyTorch's, and raises where one makes a NaN. Arguments: those of `Reports`."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
-        super().__init__()
-        self.model, self.optimizers, self.inf = library.uncompiled(model), list(optimizers), inf
-        self.allow = checked(self.model, allow)
-        self.steps = 0
-        self._named = dict(self.model.named_parameters())
+        super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
         self._mode: Any = None
         self._calls: list[_Call] = []
         self._notes = False
         self._before: list[tuple[Any, Any]] = []
         self._random: Any = None
         self._copies: tuple[dict[str, Any], dict[str, Any]] | None = None
-        self._began, self._spent = time.perf_counter(), 0.0
 
     # --- what the wire tells ---
 
@@ -107,14 +95,14 @@ class TorchGuard(Reports):
         self._leave()
         if self.busy:
             return
-        held = [one.grad for one in self._named.values() if one.grad is not None and not one.grad.is_sparse]
+        held = [one.grad for one in self.named.values() if one.grad is not None and not one.grad.is_sparse]
         fine = not held or bool(pytorch().stack(pytorch()._foreach_norm(held)).sum().isfinite())
         if not fine and any(self._bad(one) for one in held):
             self._fail(self._loss)
         began = time.perf_counter()
         self._copies = None
         if divides(optimizer, "torch.optim") or self._spent <= SHARE * (began - self._began):
-            weights = {name: one.detach().clone() for name, one in self._named.items()}
+            weights = {name: one.detach().clone() for name, one in self.named.items()}
             self._copies = weights, copy.deepcopy(optimizer.state_dict())
             self._spent += time.perf_counter() - began
 
@@ -124,10 +112,10 @@ class TorchGuard(Reports):
             return
         self._calls, self._loss = [], None
         copies, self._copies = self._copies, None
-        bad = [name for name, one in self._named.items() if self._bad(one)] if copies is not None else []
+        bad = [name for name, one in self.named.items() if self._bad(one)] if copies is not None else []
         if copies is not None and bad:
             weights, state = copies
-            parameter, name = self._named[bad[0]], bad[0]
+            parameter, name = self.named[bad[0]], bad[0]
             known = {"the parameter": library.numbers(weights[name])}
             if parameter.grad is not None:
                 known["gradient"] = library.numbers(parameter.grad)
@@ -138,7 +126,7 @@ class TorchGuard(Reports):
             found = findings.of_update(optimizer, name, after, known, place, self.inf)
             with pytorch().no_grad():
                 for one, before in weights.items():
-                    self._named[one].copy_(before)
+                    self.named[one].copy_(before)
             optimizer.load_state_dict(state)
             self._undo()
             self.report(found, self.steps, _ALL_BACK)
@@ -183,7 +171,7 @@ class TorchGuard(Reports):
                     one.copy_(before)
         if self._random is not None:
             pytorch().set_rng_state(self._random)
-        for one in self._named.values():
+        for one in self.named.values():
             one.grad = None
 
     def _made_again(self, again: TorchAgain, loss: Any) -> Any:
@@ -206,7 +194,7 @@ class TorchGuard(Reports):
                     )
                     what = f"input {at + 1} of the model holds" if call.function is self.model else what
                     return findings.held("NaN in the data", what, library.numbers(tensor), findings.DATA, self.inf)
-        for name, one in self._named.items():
+        for name, one in self.named.items():
             if self._bad(one):
                 return findings.held(
                     "NaN in a parameter", f"{name} holds", library.numbers(one), findings.CHECKPOINT, self.inf

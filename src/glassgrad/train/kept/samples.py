@@ -44,23 +44,19 @@ def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
         >>> found["title"], [one["target"] for one in found["images"]]
         ('2 of 3 test images put into the wrong class', [1, 0])
     """
-    shifted = np.exp(logits - logits.max(1, keepdims=True))
-    probability = shifted / shifted.sum(1, keepdims=True)
-    predicted = logits.argmax(1)
-    wrong = np.flatnonzero(predicted != labels)
-    sure = wrong[np.argsort(-probability[wrong, predicted[wrong]], kind="stable")]
+    sure, predicted, probability = _surest_mistakes(logits, labels)
     low, high = float(images.min(initial=0)), float(images.max(initial=0))
     kept = sure[:_MOST] if images[0].size <= _LARGEST else sure[:0]
     grey = np.rint((images[kept] - low) * (255 / ((high - low) or 1.0))).astype(np.uint8)
     return {
-        "title": f"{len(wrong):,} of {len(labels):,} test images put into the wrong class",
+        "title": f"{len(sure):,} of {len(labels):,} test images put into the wrong class",
         "size": list(images.shape[1:]),
         "images": [
             {
                 "pixels": picture.tobytes().hex(),
                 "target": int(labels[at]),
                 "predicted": int(predicted[at]),
-                "probability": round(float(probability[at, predicted[at]]), 4),
+                "probability": round(float(probability[at]), 4),
             }
             for at, picture in zip(kept, grey, strict=True)
         ],
@@ -86,17 +82,32 @@ def mistakes(logits: Array, inputs: Array, labels: Array) -> dict[str, Any]:
     images = inputs[:, 0] if inputs.ndim == 4 and inputs.shape[1] == 1 else inputs
     if images.ndim == 3 and min(images.shape[1:]) > 3:
         return wrong_images(logits, images, labels)
-    shifted = np.exp(logits - logits.max(1, keepdims=True))
-    probability = (shifted / shifted.sum(1, keepdims=True)).max(1)
-    predicted = logits.argmax(1)
-    wrong = np.flatnonzero(predicted != labels)
-    sure = wrong[np.argsort(-probability[wrong], kind="stable")]
+    sure, predicted, probability = _surest_mistakes(logits, labels)
     found = (
         f"{_numbers(inputs[at])} is of class {labels[at]}, taken for {predicted[at]} with {probability[at]:.0%}"
         for at in sure[:_MOST]
     )
-    title = f"{len(wrong):,} of {len(labels):,} examples put into the wrong class, the surest mistakes first"
+    title = f"{len(sure):,} of {len(labels):,} examples put into the wrong class, the surest mistakes first"
     return texts(title, (text.replace("%", " %") for text in found))
+
+
+def softmax(logits: Array) -> Array:
+    """Return the probabilities (..., classes) of logits, in double precision.
+
+    Example:
+        >>> softmax(np.array([0.0, 0.0])).tolist()
+        [0.5, 0.5]
+    """
+    shifted = np.asarray(logits, dtype=np.float64)
+    powers = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _surest_mistakes(logits: Array, labels: Array) -> tuple[Array, Array, Array]:
+    """Return the places of wrong classes, the surest first; for all places the predicted class and its probability."""
+    predicted, probability = logits.argmax(1), softmax(logits).max(1)
+    wrong = np.flatnonzero(predicted != labels)
+    return wrong[np.argsort(-probability[wrong], kind="stable")], predicted, probability
 
 
 def _numbers(example: Array) -> str:

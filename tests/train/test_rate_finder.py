@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import nn, optim
+from glassgrad import manual, nn, optim
 from glassgrad.errors import InputError
 from glassgrad.nn import functional as F
 from glassgrad.train import find_rate
@@ -51,6 +51,29 @@ def test_nothing_stays_of_the_search() -> None:
     assert optimizer.param_groups[0]["lr"] == 0.125
     assert all(p.grad is g for p, g in zip(model.parameters(), gradients, strict=True))
     assert gg.random.default_generator.get_state() == state
+
+
+def test_layers_by_hand_are_searched_and_restored() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 2)).astype(np.float32)
+    batches = [(x, (x[:, 0] > x[:, 1]).astype(int))]
+    last = manual.Linear(8, 2, rng=rng)
+    model = manual.Net(manual.Linear(2, 8, rng=rng), manual.BatchNorm1d(8), manual.Dropout(0.2, rng=rng), last).eval()
+    optimizer, loss = manual.Adam(model.parameters()), manual.CrossEntropyLoss()
+    before = {name: array.copy() for name, array in model.state_dict().items()}
+    state, drawn = str(optimizer.state_dict()), rng.bit_generator.state
+    found = find_rate(model, optimizer, loss, batches)
+    assert 1e-3 < found.suggestion < 10
+    assert found.losses[-1] > min(found.losses)
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert (str(optimizer.state_dict()), rng.bit_generator.state) == (state, drawn)
+    assert not any(module.training for module in model.modules())
+    assert all(p.grad is None for p in model.parameters())
+    with pytest.raises(InputError, match=r"find_rate: loss_fn must be a loss of glassgrad\.manual"):
+        find_rate(model, optimizer, F.cross_entropy, batches)
+    with pytest.raises(InputError, match=r"find_rate: optimizer must be an optimizer of glassgrad\.optim, given Adam"):
+        find_rate(net(), optimizer, F.cross_entropy, batches)
 
 
 def test_what_comes_after_the_least_loss_is_not_suggested() -> None:

@@ -102,7 +102,13 @@ FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without
 FIT_NEEDS_STEPS = Message(
     InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
 )
-FIT_WRONG_KIND = Message(InputError, "Trainer: {name} must be {expected}, given {given}")
+FIT_WRONG_KIND = Message(InputError, "{owner}: {name} must be {expected}, given {given}")
+FIT_CONTRADICTS = Message(
+    InputError,
+    "Trainer: the configuration has {option}, but the {part} given has {found}; make it by config.{maker}, or leave the "
+    "option out",
+)
+CONFIG_NOT_SET = Message(InputError, "{owner}.{name} is not set; add {example} to the file, or give --{flag}")
 FIT_BY_HAND = Message(
     InputError,
     "Trainer: {option} needs the engine, and layers by hand do without it; leave it out, or train a glassgrad.nn module",

@@ -212,13 +212,21 @@ BY_NAME: dict[str, type[_Optimizer]] = {
 }
 
 
-def get_optimizer(name: str, parameters: Iterable[Any], lr: float, **options: Any) -> _Optimizer:
+def kind_of(name: str) -> type[_Optimizer]:
+    """Return the class of a name. Raises `ArgumentError` for one that is unknown."""
+    kind = BY_NAME.get(name.lower())
+    if kind is None:
+        raise errors.OPTIMIZER_NAME(given=name, known=", ".join(sorted({*BY_NAME} - {"sgdmomentum"})))
+    return kind
+
+
+def get_optimizer(name: str, parameters: Iterable[Any], lr: float | None = None, **options: Any) -> _Optimizer:
     """Return an optimizer by its name: "sgd", "momentum", "rmsprop" or "adam".
 
     Args:
         name: the name, in any case.
         parameters: what it updates.
-        lr: the rate.
+        lr: the rate; None for the class's own default.
         **options: further options of its class; "sgd" with a momentum is "momentum".
 
     Raises:
@@ -229,9 +237,8 @@ def get_optimizer(name: str, parameters: Iterable[Any], lr: float, **options: An
         >>> get_optimizer("rmsprop", manual.Linear(3, 2).parameters(), 0.01, alpha=0.9)
         RMSprop(lr=0.01, 2 parameters)
     """
-    kind = BY_NAME.get(name.lower())
-    if kind is None:
-        raise errors.OPTIMIZER_NAME(given=name, known=", ".join(sorted({*BY_NAME} - {"sgdmomentum"})))
+    kind: Any = kind_of(name)
     if kind is SGD and options.get("momentum") is not None:
         kind = SGDMomentum
-    return kind(parameters, lr, **options)
+    made: _Optimizer = kind(parameters, **({} if lr is None else {"lr": lr}), **options)
+    return made

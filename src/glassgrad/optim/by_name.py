@@ -8,16 +8,31 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.optim.optimizer import Optimizer
 
-_SHORT = {"momentum": ("SGD", {"momentum": 0.9})}  # names that are a class with an option
+_SHORT: dict[str, tuple[str, dict[str, Any]]] = {
+    "momentum": ("SGD", {"momentum": 0.9})
+}  # names that are a class with an option
 
 
-def get_optimizer(name: str, params: Iterable[Any], lr: float, **options: Any) -> Optimizer:
+def optimizer_names() -> list[str]:
+    """Return the names that `get_optimizer` knows."""
+    return sorted({*_kinds(), *_SHORT})
+
+
+def kind_of(name: str) -> type[Optimizer]:
+    """Return the class of a name. Raises `ArgumentError` for one that is unknown."""
+    kind = _kinds().get(_SHORT.get(name.lower(), (name,))[0].lower())
+    if kind is None:
+        raise errors.OPTIMIZER_NAME(given=name, known=", ".join(optimizer_names()))
+    return kind
+
+
+def get_optimizer(name: str, params: Iterable[Any], lr: float | None = None, **options: Any) -> Optimizer:
     """Return an optimizer by its name.
 
     Args:
         name: the name of its class in any case ("sgd", "rmsprop", "adamw"), or "momentum" for SGD with momentum 0.9.
         params: tensors or groups of them.
-        lr: the rate.
+        lr: the rate; None for the class's own default.
         **options: further options of the class.
 
     Raises:
@@ -29,16 +44,17 @@ def get_optimizer(name: str, params: Iterable[Any], lr: float, **options: Any) -
         >>> type(gg.optim.get_optimizer("rmsprop", [weight], 0.01, momentum=0.9)).__name__
         'RMSprop'
     """
+    kind: Any = kind_of(name)
+    extra = _SHORT.get(name.lower(), ("", {}))[1]
+    rate = {} if lr is None else {"lr": lr}
+    made: Optimizer = kind(params, **{**rate, **extra, **options})
+    return made
+
+
+def _kinds() -> dict[str, type[Optimizer]]:
     from glassgrad import optim
 
-    title, extra = _SHORT.get(name.lower(), (name, {}))
-    kinds = {one.lower(): kind for one in dir(optim) if _is_optimizer(kind := getattr(optim, one))}
-    kind = kinds.get(title.lower())
-    if kind is None:
-        known = sorted({*kinds, *_SHORT})
-        raise errors.OPTIMIZER_NAME(given=name, known=", ".join(known))
-    made: Optimizer = kind(params, lr=lr, **{**extra, **options})
-    return made
+    return {one.lower(): kind for one in dir(optim) if _is_optimizer(kind := getattr(optim, one))}
 
 
 def _is_optimizer(kind: Any) -> bool:

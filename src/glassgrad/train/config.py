@@ -26,21 +26,30 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Rule:
-    """Which values a field may have. Bounds are inclusive, except `above`."""
+    """Which values a field may have. Bounds are inclusive, except `above`.
+
+    `more` gives further choices: names that take modules to find, loaded when a value is none of `choices`.
+    """
 
     help: str
     low: float | None = None
     above: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    more: Callable[[], Sequence[str]] | None = None
     resumable: bool = False
     grows: bool = False
     unit: str = ""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All choices; empty where any text will do."""
+        return (*self.choices, *(self.more() if self.more else ()))
+
     def describe(self, kind: type) -> str:
         """Describe the allowed values in words."""
         if self.choices:
-            return "one of " + ", ".join(choice or "''" for choice in self.choices)
+            return "one of " + ", ".join(choice or "''" for choice in self.words)
         noun = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}[kind]
         bounds = []
         if self.above is not None:
@@ -58,7 +67,7 @@ class Rule:
     def admits(self, value: Any) -> bool:
         """Tell whether a value of the right type is within bounds; NaN and infinity never are."""
         if isinstance(value, str | bool):
-            return not self.choices or value in self.choices
+            return not self.choices or value in self.choices or value in self.words
         return (
             math.isfinite(value)
             and (self.low is None or value >= self.low)
@@ -74,6 +83,7 @@ class Bounds(TypedDict, total=False):
     above: float | None
     high: float | None
     choices: Sequence[str]
+    more: Callable[[], Sequence[str]] | None
     resumable: bool
     grows: bool
     unit: str
@@ -82,8 +92,8 @@ class Bounds(TypedDict, total=False):
 def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
-    Arguments: low, above, high (bounds), choices, resumable (may change when a run is resumed), grows (may
-    be raised then, for a longer run), unit.
+    Arguments: low, above, high (bounds), choices, more (further choices, found when they are needed), resumable (may
+    change when a run is resumed), grows (may be raised then, for a longer run), unit.
     """
     return field(default=default, metadata={"rule": Rule(help, **rule)})  # type: ignore[arg-type]  # a list of choices is kept as it is
 
@@ -148,6 +158,8 @@ def check_divides(key: str, value: int, whole: str, size: int, layers: Sequence[
 def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if isinstance(value, str) and rule.choices and value not in rule.choices:
+        value = next((word for word in rule.words if word.lower() == value.lower()), value)
     shown = repr(value) if isinstance(value, str) else str(value)
     if type(value) is not kind:
         raise errors.CONFIG_WRONG_TYPE(name=name, expected=rule.describe(kind), given=shown)
@@ -155,7 +167,7 @@ def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
         return value
     if rule.choices:
         raise errors.CONFIG_WRONG_CHOICE(
-            name=name, expected=rule.describe(kind), given=shown, nearest=nearest(str(value), rule.choices)
+            name=name, expected=rule.describe(kind), given=shown, nearest=nearest(str(value), rule.words)
         )
     raise errors.CONFIG_OUT_OF_RANGE(name=name, expected=rule.describe(kind), given=shown)
 

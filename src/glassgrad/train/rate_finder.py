@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.doctor.library import is_by_hand
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import modes_kept
 from glassgrad.train.engine_learner import EngineLearner
 from glassgrad.train.feed import LoaderFeed
+from glassgrad.train.given import check_kinds
+from glassgrad.train.hand_learner import HandLearner
 from glassgrad.train.learner import StepOptions
 
 _SMOOTHING = 0.9
@@ -90,13 +93,14 @@ def find_rate(
     """Return the losses over learning rates from `low` to `high`; all state is restored afterwards.
 
     Args:
-        model, optimizer, loss_fn, loader: as for `Trainer`.
+        model, optimizer, loss_fn, loader: as for `Trainer`, layers by hand among them.
         low, high: the first and the last rate, for every group of the optimizer.
         steps: training steps; ends earlier where the loss has become large.
         picture: a PNG file to draw to.
 
     Raises:
-        errors.InputError: rates that do not grow, fewer than 10 steps, an empty loader.
+        errors.InputError: rates that do not grow, fewer than 10 steps, an empty loader, parts of another kind than
+            the model.
 
     Example:
         >>> import glassgrad as gg
@@ -112,10 +116,8 @@ def find_rate(
     """
     if not 0 < low < high or steps < 10:
         raise errors.RATES_RANGE(low=low, high=high, steps=steps)
-    learner = EngineLearner(model, optimizer, loss_fn=loss_fn, options=StepOptions())
-    before = Snapshot(
-        tensors=[*model.parameters(), *model.buffers()], gradients=model.parameters(), states=[optimizer], randoms=True
-    )
+    check_kinds("find_rate", model, optimizer, loss_fn)
+    learner, before = _learner(model, optimizer, loss_fn)
     feed = LoaderFeed(loader)
     factor = (high / low) ** (1 / (steps - 1))
     rates: list[float] = []
@@ -141,6 +143,19 @@ def find_rate(
     if picture is not None:
         found.draw(picture)
     return found
+
+
+def _learner(model: Any, optimizer: Any, loss_fn: Any) -> tuple[Any, Snapshot]:
+    """Return what makes the steps, and a copy of all state that they change."""
+    if not is_by_hand(model):
+        tensors = [*model.parameters(), *model.buffers()]
+        before = Snapshot(tensors=tensors, gradients=model.parameters(), states=[optimizer], randoms=True)
+        return EngineLearner(model, optimizer, loss_fn=loss_fn, options=StepOptions()), before
+    learner = HandLearner(model, optimizer, loss_fn=loss_fn)
+    arrays = [*(p.data for p in model.parameters()), *(array for _, array in model.named_buffers())]
+    attributes = [(p, "grad") for p in model.parameters()]
+    states = [optimizer, *(part for name, part in learner.parts.items() if name == "generators")]
+    return learner, Snapshot(arrays=arrays, attributes=attributes, states=states, randoms=True)
 
 
 def _steepest(rates: list[float], losses: list[float]) -> float:

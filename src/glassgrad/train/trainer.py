@@ -24,6 +24,7 @@ from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.callbacks import Callback, RunState
 from glassgrad.train.engine_learner import AsArrays, EngineLearner, can_compile, size_of
 from glassgrad.train.feed import LoaderFeed, parts_of
+from glassgrad.train.given import check_config, check_kinds
 from glassgrad.train.hand_learner import HandLearner
 from glassgrad.train.kept import loggers, rundir
 from glassgrad.train.kept.checkpoint import Stateful
@@ -132,11 +133,10 @@ class Trainer(Task):
         metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
         more_loggers: Sequence[RecordLog] = (),
     ) -> None:
-        _check_kinds(model, optimizer, loss_fn, scheduler)
-        if is_by_hand(model):
-            _check_by_hand(config or TrainingConfig())
+        check_kinds("Trainer", model, optimizer, loss_fn, scheduler)
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.config = config = config or TrainingConfig()
+        check_config(config, model, optimizer, train_loader, scheduler)
         self.metrics = dict(metrics or {})
         self.val_loader = val_loader
         self.run: RunDirectory | None = None
@@ -455,40 +455,4 @@ def _step_options(config: TrainingConfig, engine: str) -> StepOptions:
     )
 
 
-def _check_kinds(model: Any, optimizer: Any, loss_fn: Any, scheduler: Any) -> None:
-    """Check the types, since the order of the arguments is easily confused."""
-    by_hand = is_by_hand(model)
-    for name, given, fine, expected in (
-        ("model", model, by_hand or isinstance(model, Module), "a module of glassgrad.nn, or of glassgrad.manual"),
-        *_own_kinds(by_hand, optimizer, loss_fn),
-        ("scheduler", scheduler, scheduler is None or hasattr(scheduler, "step"), "a scheduler with step()"),
-    ):
-        if not fine:
-            raise errors.FIT_WRONG_KIND(name=name, expected=expected, given=type(given).__name__)
-
-
 __all__ = ["FitResult", "Trainer"]
-
-
-def _own_kinds(by_hand: bool, optimizer: Any, loss_fn: Any) -> Iterator[tuple[str, Any, bool, str]]:
-    """Yield the checks of optimizer and loss, which belong to the kind of the model."""
-    if by_hand:
-        fits = all(hasattr(optimizer, name) for name in ("parameters", "step", "zero_grad", "param_groups"))
-        yield "optimizer", optimizer, fits, "an optimizer of glassgrad.manual, as the model's layers are by hand"
-        fits = hasattr(loss_fn, "backward")
-        yield (
-            "loss_fn",
-            loss_fn,
-            fits,
-            "a loss of glassgrad.manual, as the layers are by hand",
-        )
-        return
-    yield "optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"
-    yield "loss_fn", loss_fn, loss_fn is None or callable(loss_fn), "a function of outputs and targets, or None"
-
-
-def _check_by_hand(config: TrainingConfig) -> None:
-    """Refuse the options that need the engine."""
-    for option in ("dtype", "ema", "loss_scale"):
-        if getattr(config, option):
-            raise errors.FIT_BY_HAND(option=f"{option}={getattr(config, option)}")

@@ -9,16 +9,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from glassgrad import errors
 from glassgrad.train.config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
 from glassgrad.train.policy import DTYPES
 
 TASK = "trainer"
+
+
+def _optimizers() -> Sequence[str]:
+    from glassgrad.optim.by_name import optimizer_names
+
+    return optimizer_names()
 
 
 class _Fields:
@@ -33,7 +41,7 @@ class _Fields:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The options of a `Trainer`.
+    """The options of a `Trainer`, and of the optimizer and the loader that a script makes by them.
 
     Raises `errors.InputError` for an unknown name, with the nearest one, and for a value that cannot be used.
 
@@ -45,6 +53,14 @@ class TrainingConfig:
         ...
         glassgrad.errors.runs.InputError: unknown key 'epohcs' in TrainingConfig(...); did you mean 'epochs'?
 
+    The parts that it makes:
+        >>> import glassgrad as gg
+        >>> config = TrainingConfig(optimizer="adamw", rate=0.003, batch_size=32)
+        >>> config.make_optimizer(gg.nn.Linear(2, 1).parameters()).param_groups[0]["lr"]
+        0.003
+        >>> len(config.make_loader(gg.utils.data.TensorDataset(gg.zeros(64, 2))))
+        2
+
     A script's own options:
         >>> @dataclass(frozen=True)
         ... class MyConfig(TrainingConfig):
@@ -55,6 +71,11 @@ class TrainingConfig:
 
     epochs: int = option(10, "passes over the training loader", low=1, high=1e9)
     steps: int = option(0, "training steps; 0 for as many as the epochs have", low=0, high=1e12)
+    optimizer: str = option(
+        "", "optimizer that make_optimizer makes; empty if the script has its own", choices=("",), more=_optimizers
+    )
+    rate: float = option(0.0, "learning rate of make_optimizer; 0 for the optimizer's default", low=0)
+    batch_size: int = option(0, "examples per batch of make_loader; 0 if the script has its own", low=0, high=1e9)
     engine: str = option(
         "compiled",
         "how steps are computed: as one native program, or op by op; compiled is eager where there is no llvmlite",
@@ -98,6 +119,55 @@ class TrainingConfig:
         for key, value in check(type(self), values).items():
             object.__setattr__(self, key, value)
 
+    # --- the parts of a run ---
+
+    def make_optimizer(self, parameters: Iterable[Any], **options: Any) -> Any:
+        """Return the optimizer of the configuration, of `manual` for parameters of layers by hand.
+
+        Args:
+            parameters: tensors, groups of them, or parameters of `manual`.
+            **options: further options of its class, such as weight_decay.
+
+        Raises:
+            errors.InputError: no optimizer is set.
+            errors.ArgumentError: options that the class refuses.
+
+        Example:
+            >>> from glassgrad import manual
+            >>> TrainingConfig(optimizer="rmsprop", rate=0.01).make_optimizer(manual.Linear(2, 1).parameters())
+            RMSprop(lr=0.01, 2 parameters)
+        """
+        if not self.optimizer:
+            raise self._not_set("optimizer", "adamw")
+        from glassgrad import manual, optim
+
+        found = list(parameters)
+        by_hand = bool(found) and isinstance(getattr(found[0], "data", None), np.ndarray)
+        make: Any = manual.get_optimizer if by_hand else optim.get_optimizer
+        return make(self.optimizer, found, self.rate or None, **options)
+
+    def make_loader(self, data: Any, shuffle: bool = True, **options: Any) -> Any:
+        """Return a `DataLoader` with batches of the configuration's size.
+
+        Args:
+            data: a data set, as for `DataLoader`.
+            shuffle: whether every epoch has a new order.
+            **options: further options of `DataLoader`.
+
+        Raises:
+            errors.InputError: no batch size is set.
+            errors.ArgumentError: an empty data set, or options that the loader refuses.
+        """
+        if not self.batch_size:
+            raise self._not_set("batch_size", 32)
+        from glassgrad.utils.data import DataLoader
+
+        return DataLoader(data, batch_size=self.batch_size, shuffle=shuffle, **options)
+
+    def _not_set(self, name: str, value: Any) -> Exception:
+        shown = f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
+        return errors.CONFIG_NOT_SET(owner=type(self).__name__, name=name, example=shown, flag=flag(name)[2:])
+
     # --- files ---
 
     @classmethod
@@ -124,7 +194,8 @@ class TrainingConfig:
             if kind is bool:
                 parser.add_argument(flag(key), action=argparse.BooleanOptionalAction, default=None, help=shown)
             else:
-                metavar = "|".join(one or "''" for one in rule.choices) or {int: "N", float: "X"}.get(kind, "TEXT")
+                words = "" if rule.more else "|".join(one or "''" for one in rule.choices)
+                metavar = words or {int: "N", float: "X"}.get(kind, "NAME" if rule.more else "TEXT")
                 parser.add_argument(flag(key), metavar=metavar, default=None, help=shown)
 
     @classmethod

@@ -2,8 +2,10 @@
 
 The first step of a parameter runs the rule on terms that record the computation. From the record a function is
 generated: numbers and conditions first, then one NumPy call per operator, which writes to an array that is no longer
-needed. Later steps call that function. It checks whether the conditions still hold, such as ``if group.weight_decay``
-or ``t == 1``; if they do not, the rule is recorded again. `InPlace.sources` has the text of the functions.
+needed. Later steps call that function, once for all parameters in a row that it is known to fit: what depends on the
+options of their group alone stands before its loop. It checks whether the conditions still hold, such as
+``if group.weight_decay`` or ``t == 1``, and returns the parameter for which they do not, whose rule is recorded again.
+`InPlace.sources` has the text of the functions.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import functools
 import keyword
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,16 @@ from glassgrad.engine.terms import PLAIN, Number, Term
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.optim.equations import Run, Update, begin, check_shape
 
-Step = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
+Item = tuple[Any, Any, dict[str, Any]]  # a parameter's array, its gradient, its state
+Step = Callable[[Iterator[Item], dict[str, Any]], Item | None]  # returns the first item that it does not fit
 
 _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
+_UNFIT, _NONE_FITS = "return p, g, state", "return next(items, None)"
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_WORDS = frozenset({"p", "g", "state", "group", "shape", "np", "begin", "as_number", "scratch", "min", "max", "bool"})
+_WORDS = frozenset(
+    {"p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch", "min", "max", "bool", "next"}
+)
 
 
 class InPlace:
@@ -36,10 +42,12 @@ class InPlace:
 
     Attributes:
         steps: the functions for each shape of a parameter, the latest first.
+        latest: the one that fitted last, for each shape.
     """
 
     def __init__(self) -> None:
         self.steps: dict[tuple[int, ...], list[Step]] = {}
+        self.latest: dict[tuple[int, ...], Step] = {}
         # Functions for parameters of any shape: for small ones, and for others.
         self._general: dict[bool, list[Step]] = {True: [], False: []}
         self._pools: dict[tuple[Any, int], Any] = {}
@@ -55,24 +63,27 @@ class InPlace:
 
     def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
         """Update a parameter and its state."""
-        for step in self.steps.get(p.shape, ()):
-            if step(p, g, state, group):
+        item, shape = (p, g, state), p.shape
+        for step in self.steps.get(shape, ()):
+            if step(iter((item,)), group) is None:
+                self.latest[shape] = step
                 return
-        steps = self.steps.setdefault(p.shape, [])
+        steps = self.steps.setdefault(shape, [])
         del steps[_MOST - 1 :]
         general = self._general[is_small(p)]
-        for step in general if p.shape else ():
-            if step not in steps and step(p, g, state, group):
+        for step in general if shape else ():
+            if step not in steps and step(iter((item,)), group) is None:
                 steps.insert(0, step)
+                self.latest[shape] = step
                 return
         recorder = Recorder(p, g, state, group, owner)
         recorder.news["p"] = recorder.apply(update)
-        step = self._written(recorder)
+        step = self.latest[shape] = self._written(recorder)
         steps.insert(0, step)
         if not recorder.of_one_shape:
             general.insert(0, step)
             del general[_MOST:]
-        if not step(p, g, state, group):
+        if step(iter((item,)), group) is not None:
             raise AssertionError(f"a rule that was just written out does not hold:\n{step.__doc__}")
 
     def _written(self, recorder: Recorder) -> Step:
@@ -97,6 +108,11 @@ class InPlace:
 def is_small(p: Any) -> bool:
     """Tell whether new arrays are cheaper than scratch memory for a parameter; 0-d ones need `out` arrays."""
     return bool(p.shape) and p.size < _SMALL
+
+
+def fits_none(items: Iterator[Item], group: dict[str, Any]) -> Item | None:
+    """The `Step` of a shape for which no function was generated yet."""
+    return next(items, None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -134,7 +150,8 @@ class Recorder(Run):
     """Records the computation of a rule.
 
     Attributes:
-        lines: the lines of the function for numbers and conditions, in order.
+        first: the lines of the function for numbers and conditions that the options alone decide, in order.
+        lines: the other lines for numbers and conditions, which stand in the loop over parameters.
         slots: name in the state -> its array before the step.
         counts: name in the state -> the variable of the tensor of a number.
         computed: the arrays that the rule makes, in order.
@@ -146,6 +163,7 @@ class Recorder(Run):
         super().__init__(values, group, owner)
         self.p = Term(self, Value(p.shape, p.dtype, "p"))
         self.g = Term(self, Value(g.shape, g.dtype, "g"))
+        self.first: list[str] = []
         self.lines: list[str] = []
         self.slots: dict[str, Value] = {}
         self.counts: dict[str, str] = {}
@@ -184,7 +202,8 @@ class Recorder(Run):
         """Return the number that a text computes, reusing an earlier one of the same text."""
         if text not in self._numbers:
             variable = self._variable(name) if name else f"n{len(self._numbers)}"
-            self.lines.append(f"{variable} = {text}")
+            # Options are read first; what is computed after a condition on the state must not be computed before it.
+            (self.lines if self.lines and not name else self.first).append(f"{variable} = {text}")
             self._numbers[text] = Number(self, variable, value)
         return self._numbers[text]
 
@@ -197,14 +216,21 @@ class Recorder(Run):
 
     def truth(self, number: Number) -> bool:
         value = bool(number.known)
-        self._demand(f"not {number.what}" if value else number.what)
+        demand = self._demand if self.lines else self._demand_first
+        demand(f"not {number.what}" if value else number.what)
         return value
 
     def _demand(self, unfit: str) -> None:
-        """Make the function return False if its record does not hold."""
-        line = f"if {unfit}: return False"
+        """Make the function return a parameter for which its record does not hold."""
+        line = f"if {unfit}: {_UNFIT}"
         if line not in self.lines:
             self.lines.append(line)
+
+    def _demand_first(self, unfit: str) -> None:
+        """Make the function return before its loop if its record does not hold for the options."""
+        line = f"if {unfit}: {_NONE_FITS}"
+        if line not in self.first:
+            self.first.append(line)
 
     def option(self, name: str) -> Any:
         if name not in self._options:
@@ -218,14 +244,14 @@ class Recorder(Run):
 
     def _option(self, value: Any, place: str, name: str) -> Any:
         if value is None or isinstance(value, bool):
-            self._demand(f"{place} is not {value}")
+            self._demand_first(f"{place} is not {value}")
             return value
         if isinstance(value, int | str):
-            self._demand(f"{place} != {value!r}")
+            self._demand_first(f"{place} != {value!r}")
             return value
         number = self._named(place, float(value), name)
         name = number.what
-        self.lines.append(f"if {name}.__class__ is not float and ({name} := as_number({name})) is None: return False")
+        self._demand_first(f"{name}.__class__ is not float and ({name} := as_number({name})) is None")
         return number
 
     # --- the state ------------------------------------------------------------------------------------
@@ -306,8 +332,9 @@ class Writer:
         for at, value in enumerate(self.order):
             self._computed(at, value)
         self._stored()
-        lines = [*self._checks(), *self.recorder.lines, *self._arrays(), *self._memory(), *self.lines, "return True"]
-        return "def step(p, g, state, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
+        each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self._memory(), *self.lines]
+        lines = [*self.recorder.first, "for p, g, state in items:", *[f"    {line}" for line in each]]
+        return "def step(items, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
 
     # --- lifetimes of values --------------------------------------------------------------------------
 
@@ -411,7 +438,7 @@ class Writer:
         g = self.recorder.g.what
         shape = "shape" if g.shape == self.p.shape else repr(g.shape)
         tests = [self._is_not("p", self.p), self._is_not("g", g), f"g.shape != {shape}"]
-        return ["shape = p.shape", f"if {' or '.join(tests)}: return False"]
+        return ["shape = p.shape", f"if {' or '.join(tests)}: {_UNFIT}"]
 
     def _is_not(self, variable: str, value: Value) -> str:
         """Return a test for another dtype; identity comes first, since most dtypes are singletons."""
@@ -432,7 +459,7 @@ class Writer:
             made = f"begin(state, {name!r}, {shape}, {dtype})"
             lines += [
                 f"{slot.variable} = (state[{name!r}] if {name!r} in state else {made}).array",
-                f"if {slot.variable}.shape != {shape} or {self._is_not(slot.variable, slot)}: return False",
+                f"if {slot.variable}.shape != {shape} or {self._is_not(slot.variable, slot)}: {_UNFIT}",
             ]
         return lines
 

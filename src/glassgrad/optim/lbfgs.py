@@ -108,7 +108,7 @@ class LBFGS(Optimizer):
             raise errors.CLOSURE_NEEDED(owner="LBFGS", where=provenance.here())
         with enable_grad():
             first = closure()
-        self._with_gradients()  # raises for one that is read-only
+        self._runs()  # raises for one that is read-only
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy import ndarray
 
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, TRACING, enable_grad
@@ -21,7 +22,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.equations import Direct
-from glassgrad.optim.in_place import InPlace
+from glassgrad.optim.in_place import InPlace, fits_none
 
 
 class Hints(TypedDict, total=False):
@@ -34,6 +35,7 @@ class Hints(TypedDict, total=False):
 
 
 _HINTS = frozenset(Hints.__annotations__)
+_NO_FUNCTION = object()
 
 Limit = tuple[str, Callable[[Any], bool], str]
 
@@ -144,37 +146,59 @@ class Optimizer:
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
-        tracing, owner = MODE.flags & TRACING, type(self).__name__
-        written: list[Array] = []
-        steps = self._in_place.steps
-        for parameter, group in self._with_gradients():
-            p, g, state = parameter.array, parameter._grad.array, self.state[parameter]
-            if tracing or not type(p) is type(g) is np.ndarray:
-                Direct(parameter, g, state, group, self.moving, owner).step(self.update)
+        owner, written = type(self).__name__, []
+        for function, group, items in self._runs():
+            if function is Direct:
+                for parameter, g, state in items:
+                    Direct(parameter, g, state, group, self.moving, owner).step(self.update)
                 continue
-            # Try the function that matched last, which saves a call for small parameters.
-            known = steps.get(p.shape)
-            if not known or not known[0](p, g, state, group):
+            rest = iter(items)
+            while (unfit := function(rest, group)) is not None:
+                p, g, state = unfit
                 self._in_place.step(self.update, p, g, state, group, owner)
-            written.append(p)
+            written += [p for p, _, _ in items]
         self._writer.wrote(written)
         if witness is not None:
             witness.stepped(self)
         return loss
 
-    def _with_gradients(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the parameters that have a gradient, with their groups; raise for one that is read-only."""
-        found = []
+    def _runs(self) -> list[tuple[Any, dict[str, Any], list[Any]]]:
+        """Return runs of parameters that have a gradient and are updated by one function: it, their group, its items.
+
+        Nothing is changed before all are looked at: one that is read-only is refused. The function is the one that
+        fitted a parameter's shape last, `fits_none` where there is none yet, `Direct` where a rule is not written out.
+        """
+        tracing, latest, states = MODE.flags & TRACING, self._in_place.latest, self.state
+        runs: list[tuple[Any, dict[str, Any], list[Any]]] = []
+        new: dict[Tensor, dict[str, Any]] = {}
         for group in self.param_groups:
+            current: Any = _NO_FUNCTION
+            items: list[Any] = []
             for parameter in group["params"]:
-                if parameter._grad is not None:
-                    p = parameter.array
-                    if type(p) is np.ndarray and not p.flags.writeable:
-                        raise self._read_only(parameter)
-                    found.append((parameter, group))
-        if not found:
+                gradient = parameter._grad
+                if gradient is None:
+                    continue
+                p, g = parameter.array, gradient.array
+                plain = type(p) is ndarray
+                if plain and not p.flags.writeable:
+                    raise self._read_only(parameter)
+                what: Any = p
+                function: Any = Direct
+                if plain and type(g) is ndarray and not tracing:
+                    function = latest.get(p.shape, fits_none)
+                else:
+                    what = parameter
+                if function is not current:
+                    current, items = function, []
+                    runs.append((function, group, items))
+                state = states.get(parameter)
+                if state is None:
+                    state = new[parameter] = {}
+                items.append((what, g, state))
+        states.update(new)
+        if not runs:
             self._warn_idle()
-        return found
+        return runs
 
     def _warn_idle(self) -> None:
         count = sum(len(group["params"]) for group in self.param_groups)

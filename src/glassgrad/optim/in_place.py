@@ -10,6 +10,7 @@ options of their group alone stands before its loop. It checks whether the condi
 
 from __future__ import annotations
 
+import builtins
 import functools
 import keyword
 import math
@@ -30,9 +31,7 @@ _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
 _UNFIT, _NONE_FITS = "return p, g, state", "return next(items, None)"
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_WORDS = frozenset(
-    {"p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch", "min", "max", "bool", "next"}
-)
+_WORDS = frozenset({"p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"})
 
 
 class InPlace:
@@ -58,8 +57,7 @@ class InPlace:
     @property
     def sources(self) -> list[str]:
         """The texts of the generated functions."""
-        made = {id(step): step.__doc__ or "" for steps in self.steps.values() for step in steps}
-        return list(made.values())
+        return list({id(step): step.__doc__ or "" for steps in self.steps.values() for step in steps}.values())
 
     def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
         """Update a parameter and its state."""
@@ -172,7 +170,7 @@ class Recorder(Run):
         self.small = is_small(p)
         self._options: dict[str, Any] = {}
         self._numbers: dict[str, Number] = {}
-        self._taken = {*_WORDS, *REGISTRY}
+        self._taken = {*_WORDS, *REGISTRY, *dir(builtins)}
         if "maximize" in group:
             self.option("maximize")
 

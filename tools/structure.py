@@ -46,7 +46,7 @@ TOWER: tuple[str, ...] = (
     "data doctor report models utils serialization",
     "train",
     "tasks",
-    "compat",
+    "compat lessons",
     "cli",
     "__main__",
 )
@@ -199,7 +199,7 @@ def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
 ROWS: tuple[str, ...] = (
     "cli",
     "tasks",
-    "compat train report",
+    "compat lessons train report",
     "utils models distributions",
     "names optim data doctor",
     "explanation nn",

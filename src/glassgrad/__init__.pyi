@@ -44,6 +44,7 @@ from glassgrad import errors as errors
 from glassgrad import explanation as explanation
 from glassgrad import fft as fft
 from glassgrad import func as func
+from glassgrad import lessons as lessons
 from glassgrad import linalg as linalg
 from glassgrad import manual as manual
 from glassgrad import models as models

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 PACKAGE = os.path.realpath(__file__).removesuffix("provenance.py")
 # Models and training loops that ship with the package count as user code.
 AS_USER = ("models", "train", "tasks", "cli")
-_AS_USER = tuple(PACKAGE + folder + os.sep for folder in AS_USER)
+# Lessons and exercises are no modules, but programs that are run.
+_PROGRAMS = (f"lessons{os.sep}programs", f"lessons{os.sep}starters")
+_AS_USER = tuple(PACKAGE + folder + os.sep for folder in (*AS_USER, *_PROGRAMS))
 
 # Libraries that call the engine on the user's behalf, as np.full and scipy.stats do: their lines don't help a user.
 _LIBRARIES = tuple(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, info, live, predict, report, runs, sample
+from glassgrad.cli import doctor, explain, info, lesson, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -24,6 +24,8 @@ app.command("sample")(sample.sample)
 app.command("predict")(predict.predict)
 app.command("eval")(predict.evaluate)
 app.command("explain")(explain.explain)
+app.command("lesson")(lesson.lesson)
+app.command("exercise")(lesson.exercise)
 app.command("doctor")(doctor.doctor)
 app.command("report")(report.report)
 app.command("runs")(runs.runs)

@@ -117,13 +117,22 @@ def check_my_backward(
     truth = find_truth(forward, inputs, spy)
     truth.applied = spy.applied
     derivation = parse(source_or_function, truth.gradients)
-    names = {
-        "np": np,
-        **words(),
-        **derivation.names,
-        **getattr(forward, "__globals__", {}),
-        **inspect.getclosurevars(forward).nonlocals,
-    }
+    report = checked(derivation, truth, names_for(derivation, forward))
+    derived = {name for step in derivation.steps for _, name in step.targets}
+    report.missing = [name for name in _input_names(forward, truth) if name not in derived]
+    if show:
+        print(report)  # noqa: T201 - printing is what it is for
+    return report
+
+
+def names_for(derivation: Derivation, forward: Callable[..., Any]) -> dict[str, Any]:
+    """Return the names that a derivation can see besides the variables of the forward pass."""
+    around = {**getattr(forward, "__globals__", {}), **inspect.getclosurevars(forward).nonlocals}
+    return {"np": np, **words(), **derivation.names, **around}
+
+
+def checked(derivation: Derivation, truth: Truth, names: Mapping[str, Any]) -> BackwardReport:
+    """Run a derivation on arrays or on Tensors, as it is written, and report."""
     run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=derivation.in_torch)})
     report = run.report
     if run.failed:
@@ -131,10 +140,6 @@ def check_my_backward(
         again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=not derivation.in_torch)}).report
         if len(again.lines) > len(report.lines) or again:
             report = again
-    derived = {name for step in derivation.steps for _, name in step.targets}
-    report.missing = [name for name in _input_names(forward, truth) if name not in derived]
-    if show:
-        print(report)  # noqa: T201 - printing is what it is for
     return report
 
 

@@ -1,15 +1,18 @@
-"""Hessian-vector products: curvature without the matrix."""
+"""Hessian-vector products: curvature without the matrix.
+
+How fast the gradient turns, at the price of two gradients, and the largest rate that descent bears.
+"""
 
 # The gradient says which way is down. The Hessian, the matrix of second derivatives, says how long that
 # stays true. For a model with a million parameters it has a million million entries, and nobody writes it
 # down. But most questions about it only ask for `H @ v`, and that costs about as much as two gradients.
 
 import numpy as np
-from lesson_tools import chart, figure
 
 import glassgrad as gg
 from glassgrad.func import grad as gradient_of
 from glassgrad.func import hessian, hvp, jvp
+from glassgrad.lessons import chart, figure
 
 rng = np.random.default_rng(0)
 inputs = gg.tensor(rng.normal(size=(30, 4)))

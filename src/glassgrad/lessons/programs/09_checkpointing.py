@@ -1,4 +1,7 @@
-"""Checkpointing: paying for memory with time."""
+"""Checkpointing: paying for memory with time.
+
+Keep some layers, compute the others again: what it saves and what it costs.
+"""
 
 # A backward pass needs the numbers of the forward pass, so the forward pass keeps them. A network of n
 # layers keeps n layers' worth. Checkpointing keeps some of them, and computes the others again when their
@@ -7,10 +10,10 @@
 import tracemalloc
 
 import numpy as np
-from lesson_tools import chart, figure
 
 import glassgrad as gg
 from glassgrad.checkpoint import checkpoint
+from glassgrad.lessons import chart, figure
 
 rng = np.random.default_rng(0)
 LAYERS, WIDTH, BATCH = 36, 8, 2000

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+
+__all__ = ["chart", "figure"]
 
 COLOURS = ("#2f6f9f", "#cb6e17", "#3f9142", "#8a4fa3", "#b3413b")
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 560, 260, 62, 40, 16
 
 
 def figure(name: str, svg: str) -> None:
-    """Keep a figure: it is written to the folder that LESSON_FIGURES names, and forgotten when there is none."""
+    """Show a figure: in a notebook below the cell, elsewhere as a file in the folder that LESSON_FIGURES names.
+
+    Where there is no such folder, the figure is forgotten.
+    """
     folder = os.environ.get("LESSON_FIGURES")
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / f"{name}.svg").write_text(svg, encoding="utf-8")
-        print(f"[figure {name}]")
+        (Path(folder) / f"{name}.svg").write_text(svg, encoding="utf-8", newline="\n")
+        print(f"[figure {name}]")  # noqa: T201 - the place of the figure in what the lesson prints
+        return
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and ipython.get_ipython() is not None:
+        shown = importlib.import_module("IPython.display")
+        shown.display(shown.SVG(svg))
 
 
 def chart(

@@ -1,4 +1,7 @@
-"""Five broken training loops to mend."""
+"""Five broken training loops to mend.
+
+Loops that raise no error and end worse than they should; find the line.
+"""
 
 # None of these raises an error. Each trains, or seems to, and ends with a worse loss than it should. Read
 # the broken one, make a guess, and then look at the mended one.

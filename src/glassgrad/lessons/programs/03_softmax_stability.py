@@ -1,13 +1,16 @@
-"""Softmax, log-softmax, logsumexp, and why nobody computes them as they are defined."""
+"""Softmax, log-softmax, logsumexp, and why nobody computes them as they are defined.
+
+Why exp overflows, how shifting helps, and why the gradient of the whole is simpler than that of its parts.
+"""
 
 # Softmax turns any numbers into probabilities: `exp(x[i]) / sum of exp(x[j])`. On paper that is the end of
 # it. In floating point, `exp` is a dangerous function: it overflows beyond 88 in float32 and rounds to
 # nothing below -104.
 
 import numpy as np
-from lesson_tools import chart, figure
 
 from glassgrad import manual
+from glassgrad.lessons import chart, figure
 from glassgrad.verify import check_my_backward, compare
 
 

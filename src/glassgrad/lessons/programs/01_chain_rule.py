@@ -1,12 +1,14 @@
-"""The chain rule on numbers."""
+"""The chain rule on numbers.
+
+Slopes multiply along a path and add over paths: one weight, one bias, one example, and a machine that keeps the book.
+"""
 
 # A derivative answers a small question: if I nudge this number, how much does that number move? Take the
 # simplest thing that learns, one weight and one bias, with one example: the input is 2, the target is 1,
 # and the loss is the square of what is missing.
 
-from lesson_tools import figure
-
 from glassgrad.explanation import explain
+from glassgrad.lessons import figure
 from glassgrad.scalar import Value, draw
 
 

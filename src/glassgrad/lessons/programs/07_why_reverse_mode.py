@@ -1,4 +1,7 @@
-"""Why reverse mode."""
+"""Why reverse mode.
+
+One sweep per output or one per input: what a gradient costs either way.
+"""
 
 # The chain rule multiplies slopes along paths. It does not say from which end to multiply. From the inputs:
 # that is forward mode, which carries along, with every number, how fast it moves when *one* input moves.
@@ -6,11 +9,11 @@
 # does.
 
 import numpy as np
-from lesson_tools import chart, figure
 
 import glassgrad as gg
 from glassgrad.explanation import explain
 from glassgrad.func import jvp, vjp
+from glassgrad.lessons import chart, figure
 
 # ## One function, both ways
 #

@@ -1,4 +1,7 @@
-"""The names MLP backward in 26 steps, and then in fewer."""
+"""The names MLP backward in 26 steps, and then in fewer.
+
+A small language model, every gradient of it derived, checked and simplified until it trains.
+"""
 
 # A small language model: three letters in, the next letter out. An embedding, a linear layer, batch norm,
 # tanh, a linear layer, cross-entropy. Nothing in it is more than a line, and there are 26 gradients to

@@ -1,4 +1,7 @@
-"""A linear layer by hand."""
+"""A linear layer by hand.
+
+The three lines behind y = x @ w + b: which matrix is transposed, and where a sum is missing.
+"""
 
 # Almost every number in a neural network goes through `y = x @ w + b`. Its gradient is three lines, and
 # people get them wrong in two places: which matrix is transposed, and where a sum is missing. Both are

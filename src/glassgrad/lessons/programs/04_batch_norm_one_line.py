@@ -1,4 +1,7 @@
-"""Batch norm in one line."""
+"""Batch norm in one line.
+
+Four lines forward, ten back, and how they become one.
+"""
 
 # Batch norm subtracts the mean of each feature over the batch and divides by its standard deviation. The
 # forward pass is four obvious lines. The backward pass is the first one that surprises people, because the

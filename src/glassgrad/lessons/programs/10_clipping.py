@@ -1,11 +1,15 @@
-"""What clipping does, and what it does not."""
+"""What clipping does, and what it does not.
+
+Shorten gradients that are too long, by norm or by value, and what that does not cure.
+"""
 
 # Some losses have cliffs: long flat stretches, and then a wall. At the foot of the wall the gradient is
 # enormous, and one step along it throws the parameters far away. Clipping shortens gradients that are too
 # long.
 
 import numpy as np
-from lesson_tools import chart, figure
+
+from glassgrad.lessons import chart, figure
 
 # ## Two kinds
 #

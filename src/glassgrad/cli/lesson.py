@@ -1,0 +1,194 @@
+"""`glassgrad lesson` and `glassgrad exercise`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassgrad import errors
+
+if TYPE_CHECKING:
+    from glassgrad.lessons.exercise import Exercise
+    from glassgrad.lessons.program import Cell, Program
+
+
+def _known(incomplete: str) -> list[tuple[str, str]]:
+    from glassgrad.lessons import programs
+
+    return [(str(one.number), one.title) for one in programs() if str(one.number).startswith(incomplete)]
+
+
+Number = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NUMBER|WORD", help="Its number, or a word of its title.", autocompletion=_known, show_default=False
+    ),
+]
+
+
+def lesson(
+    which: Number = None,
+    run: Annotated[bool, typer.Option("--run", help="Run the program of the lesson.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="FOLDER", help="With --run: keep its figures there, as SVG.")
+    ] = None,
+    notebook: Annotated[
+        Path | None, typer.Option("--notebook", metavar="FILE", help="Write the lesson as a notebook.")
+    ] = None,
+    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it on a terminal.")] = True,
+) -> int:
+    """List the lessons on backpropagation, or show one of them."""
+    from glassgrad.lessons import programs
+    from glassgrad.lessons.showing import listed, markdown, plain
+
+    if which is None:
+        print(listed(programs()), end="")
+        print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists what there is to do yourself.")
+        return 0
+    program = _found(which, programs(), errors.LESSON_UNKNOWN)
+    if notebook is not None:
+        from glassgrad.lessons.writing import lesson_notebook, write
+
+        write(notebook, lesson_notebook(program))
+        print(f"wrote {notebook}")
+    if run or figures is not None:
+        return _run(program, figures)
+    if notebook is None:
+        _show(markdown(program), plain(program), pager)
+    return 0
+
+
+def exercise(
+    which: Number = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Where your work is (default: exercise_NN.py).")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Judge the file step by step; write nothing.")] = False,
+    notebook: Annotated[
+        Path | None, typer.Option("--notebook", metavar="FILE", help="Write, or check, a notebook instead.")
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option("--answer", metavar="STEP", help="Show where the lesson works out a step.")
+    ] = None,
+) -> int:
+    """Write a file with gaps to fill in, and judge what you filled in with --check.
+
+    The exit status of --check is 0 if all steps are right, and 1 otherwise.
+    """
+    from glassgrad.lessons.exercise import exercises
+
+    every = exercises()
+    if which is None:
+        from glassgrad.lessons.showing import listed
+
+        steps = {one.number: len(one.steps) for one in every}
+        print(listed([one.starter for one in every], lambda one: f"  ({_steps(steps[one.number])})"), end="")
+        print("\nglassgrad exercise NUMBER writes one; glassgrad exercise NUMBER --check judges it.")
+        return 0
+    program = _found(which, [one.starter for one in every], errors.EXERCISE_UNKNOWN)
+    chosen = next(one for one in every if one.starter is program)
+    from glassgrad.lessons.writing import exercise_text, file_of, write
+
+    if answer is not None:
+        return _answer(chosen, answer)
+    path = notebook or file or file_of(chosen)
+    if check:
+        return _check(chosen, path)
+    write(path, exercise_text(chosen, path))
+    named = "" if path == file_of(chosen) else f" {path}"
+    print(f"wrote {path}, with {_steps(len(chosen.steps))}: fill in every `...`, then")
+    print(f"glassgrad exercise {chosen.number} --check{named}")
+    return 0
+
+
+def _steps(count: int) -> str:
+    return "one step" if count == 1 else f"{count} steps"
+
+
+def _found(which: str, known: list[Program], unknown: errors.kinds.Message) -> Program:
+    lines = "\n".join(f"{one.number:>3}  {one.title}" for one in known)
+    if which.isdecimal():
+        found = [one for one in known if one.number == int(which)]
+    else:
+        found = [one for one in known if which.lower() in f"{one.title} {one.path.stem.replace('_', ' ')}".lower()]
+    if not found:
+        raise unknown(given=which, known=lines)
+    if len(found) > 1:
+        several = "\n".join(f"{one.number:>3}  {one.title}" for one in found)
+        raise errors.LESSON_SEVERAL(given=which, known=several)
+    return found[0]
+
+
+def _show(rich_text: str, plain_text: str, pager: bool = True) -> None:
+    """Print text: in colours and page by page on a terminal, plainly elsewhere."""
+    if not sys.stdout.isatty():
+        print(plain_text, end="")
+        return
+    import os
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(width=min(Console().width, 110))
+    body = Markdown(rich_text, code_theme="ansi_dark")
+    if not pager:
+        console.print(body)
+        return
+    os.environ.setdefault("LESS", "-RFX")  # colours; no pager for what fits; the text stays when it ends
+    with console.pager(styles=True):
+        console.print(body)
+
+
+def _run(program: Program, figures: Path | None) -> int:
+    import os
+    import runpy
+
+    if figures is not None:
+        os.environ["LESSON_FIGURES"] = str(figures)
+    runpy.run_path(str(program.path), run_name="__main__")
+    if figures is None and "figure(" in program.text:
+        print(f"(It draws figures too: glassgrad lesson {program.number} --run --figures FOLDER keeps them.)")
+    return 0
+
+
+def _check(chosen: Exercise, path: Path) -> int:
+    import faulthandler
+
+    from glassgrad.lessons.checking import LIMIT, RIGHT, LoadError, load
+    from glassgrad.lessons.showing import judged
+
+    if not path.is_file():
+        raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number)
+
+    def write(text: str) -> None:
+        print(text, end="", flush=True)
+        # A call that never comes back to Python cannot be stopped from within: it ends the process.
+        faulthandler.dump_traceback_later(3 * LIMIT, exit=True)
+
+    try:
+        write("")
+        outcomes = judged(chosen, load(path), write)
+    except LoadError as error:
+        print(f"{path} cannot be run:\n{error}")
+        return 1
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return 0 if all(outcome.state == RIGHT for outcome in outcomes) else 1
+
+
+def _answer(chosen: Exercise, name: str) -> int:
+    from glassgrad.lessons import programs
+    from glassgrad.lessons.showing import markdown, plain
+
+    step = next((step for step in chosen.steps if step.name == name), None)
+    if step is None:
+        known = "\n".join(f"  {one.name}" for one in chosen.steps)
+        raise errors.EXERCISE_STEP(number=chosen.number, given=name, known=known)
+    (program,) = (one for one in programs() if one.number == chosen.number)
+    cells: list[Cell] = program.section(step.section)
+    print(f'{step.name}: lesson {chosen.number}, "{step.section}"\n')
+    _show(markdown(program, cells), plain(program, cells), pager=False)
+    return 0

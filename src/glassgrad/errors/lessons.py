@@ -1,0 +1,19 @@
+"""Messages about lessons and exercises; one line each, which the command line prints as `error: ...`."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import Message
+from glassgrad.errors.runs import InputError
+
+LESSON_UNKNOWN = Message(InputError, "there is no lesson {given!r}; there are:\n{known}")
+LESSON_SEVERAL = Message(InputError, "{given!r} could be more than one lesson:\n{known}")
+EXERCISE_UNKNOWN = Message(InputError, "there is no exercise {given!r}; there are:\n{known}")
+EXERCISE_STEP = Message(InputError, "exercise {number} has no step {given!r}; its steps are:\n{known}")
+EXERCISE_NO_FILE = Message(
+    InputError, "there is no file {path} to check; `glassgrad exercise {number} {path}` writes it"
+)
+EXERCISE_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
+LESSON_FILE_EXISTS = Message(
+    InputError, "{path} exists already, and what you wrote is kept; name another file, or move this one away"
+)
+LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")

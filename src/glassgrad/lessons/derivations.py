@@ -1,0 +1,97 @@
+"""The steps of an exercise whose gap is a derivation: one for each gradient, and one for all of them together."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from glassgrad.lessons.exercise import OPEN, Names, Step, Steps, Verdict
+from glassgrad.lessons.gaps import has_gap
+from glassgrad.lessons.hints import KINDS
+from glassgrad.verify.check_my_backward import BackwardReport
+from glassgrad.verify.diagnose import FAILS
+from glassgrad.verify.each import Each
+
+__all__ = ["Hints", "add_derivation"]
+
+# What to say: for a kind of mistake in one gradient, for any mistake in one, for a kind of mistake in any.
+Hints = Mapping[tuple[str, str] | str, str]
+
+
+def add_derivation(
+    steps: Steps,
+    function: str,
+    gradients: Sequence[str],
+    *,
+    section: str,
+    forward: str = "forward",
+    inputs: str = "inputs",
+    hints: Hints | None = None,
+) -> None:
+    """Add the steps of a derivation that the learner writes as a function.
+
+    Args:
+        steps: where they are added.
+        function: the learner's function; its statements are read and checked one gradient at a time.
+        gradients: the variables of the forward pass whose gradients are asked for, in the order of the derivation.
+        section: the heading of the lesson below which the answer is.
+        forward, inputs: names in the starter: the forward pass and its arguments.
+        hints: hints of this exercise. Keys are (variable, kind of mistake), a variable, or a kind.
+    """
+    said = dict(hints or {})
+    for variable in gradients:
+        steps.add(
+            Step(f"d{variable}", _one(function, variable, forward, inputs, said), (function, "given"), (), section)
+        )
+    if len(gradients) > 1:
+        judge = _all(function, gradients, forward, inputs, said)
+        steps.add(Step(f"{function} as a whole", judge, (function, "given"), (), section))
+
+
+def _one(function: str, variable: str, forward: str, inputs: str, hints: Hints) -> Callable[..., Verdict]:
+    def judge(given: Names, **names: Any) -> Verdict:
+        each = _read(names[function], given[forward], given[inputs])
+        own = [] if each is None else each.steps_of(variable)
+        if each is None or not own or any(has_gap(step.node) for step in own):
+            return OPEN
+        return hint_for(each.check(variable), variable, hints)
+
+    return judge
+
+
+def _all(function: str, gradients: Sequence[str], forward: str, inputs: str, hints: Hints) -> Callable[..., Verdict]:
+    def judge(given: Names, **names: Any) -> Verdict:
+        each = _read(names[function], given[forward], given[inputs])
+        if each is None or any(not each.steps_of(name) for name in gradients):
+            return OPEN
+        if any(has_gap(step.node) for step in each.derivation.steps):
+            return OPEN
+        return hint_for(each.check_all(), None, hints)
+
+    return judge
+
+
+def _read(function: Any, forward: Any, inputs: Any) -> Each | None:
+    """Return the derivation; None if it assigns no gradient yet."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if not any(isinstance(part, ast.Assign | ast.AugAssign | ast.Call) for part in ast.walk(body)):
+        return None
+    return Each(function, forward, inputs)
+
+
+def hint_for(report: BackwardReport, variable: str | None, hints: Hints) -> Verdict:
+    """Return what to say of the first wrong line of a report; never the words that hold the correction."""
+    diagnosis = report.diagnosis
+    if diagnosis is None:
+        return None
+    line = f"line {report.wrong_line}: {report.wrong_source}"
+    if diagnosis.kind == FAILS:
+        return f"{line}\n{diagnosis.words}"
+    about = variable or (report.wrong_name or "").removeprefix("d")
+    for key in ((about, diagnosis.kind), about, diagnosis.kind):
+        if key in hints:
+            return f"{line}\n{hints[key]}"
+    return f"{line}\n{diagnosis.kind[0].upper()}{diagnosis.kind[1:]}. {KINDS.get(diagnosis.kind, diagnosis.words)}"

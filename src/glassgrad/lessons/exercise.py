@@ -1,0 +1,106 @@
+"""An exercise: a starter with gaps, and named steps that judge what was filled in.
+
+The starter is a program in `starters/`, with its title, text and gaps. The judge is the module of the same name in
+`judges/`, whose `STEPS` holds the steps. A solution is in neither.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from glassgrad.lessons.program import Program, programs
+
+__all__ = ["OPEN", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
+
+Names = dict[str, Any]
+Verdict = str | None  # a hint, or None for what is right
+OPEN = "not filled in yet"  # the hint of a step whose judge sees itself that there is nothing to judge
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do.
+
+    Attributes:
+        name: what it is called, in what learners read and after `--answer`.
+        judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right.
+        takes: the names that the judge is called with.
+        gaps: the names that must have been changed before there is something to judge, as `f` or `Class.method`.
+        section: the heading of the lesson below which the answer is.
+    """
+
+    name: str
+    judge: Callable[..., Verdict]
+    takes: tuple[str, ...]
+    gaps: tuple[str, ...]
+    section: str
+
+
+class Steps:
+    """The steps of an exercise, in order; calling it makes a decorator for the judge of one step.
+
+    The parameters of a judge are names of the learner's program; `given` is the untouched starter, as a dictionary.
+
+        >>> steps = Steps()
+        >>> @steps("the square", section="Squares")
+        ... def _square(square):
+        ...     return None if square(3) == 9 else "multiply x with itself"
+        >>> [step.name for step in steps], next(iter(steps)).gaps
+        (['the square'], ('square',))
+    """
+
+    def __init__(self) -> None:
+        self._all: list[Step] = []
+
+    def __call__(
+        self, name: str, *, section: str, gaps: Sequence[str] | None = None
+    ) -> Callable[[Callable[..., Verdict]], Callable[..., Verdict]]:
+        def added(judge: Callable[..., Verdict]) -> Callable[..., Verdict]:
+            takes = tuple(inspect.signature(judge).parameters)
+            own = tuple(one for one in takes if one != "given") if gaps is None else tuple(gaps)
+            self.add(Step(name, judge, takes, own, section))
+            return judge
+
+        return added
+
+    def add(self, step: Step) -> None:
+        """Append a step."""
+        self._all.append(step)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._all)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """The exercise to a lesson."""
+
+    starter: Program
+
+    @property
+    def number(self) -> int:
+        """The number of the lesson."""
+        return self.starter.number
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, from the judge, which is loaded now."""
+        judge = importlib.import_module(f"glassgrad.lessons.judges.{self.starter.path.stem}")
+        return tuple(judge.STEPS)
+
+    @cached_property
+    def given(self) -> Names:
+        """The names of the untouched starter."""
+        names: Names = {"__name__": "exercise", "__file__": str(self.starter.path)}
+        exec(compile(self.starter.text, str(self.starter.path), "exec"), names)  # noqa: S102 - a program of ours
+        return names
+
+
+def exercises() -> list[Exercise]:
+    """Return the exercises, in the order of their lessons."""
+    return [Exercise(starter) for starter in programs("starters")]

@@ -1,0 +1,115 @@
+"""A lesson is a program: its docstring is the title and one line, comments at the left margin are prose in Markdown.
+
+The rest is code. The page in the documentation, the view in the terminal and the notebook are made from the same cells.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+__all__ = ["Cell", "Program", "programs"]
+
+PROSE, CODE = "prose", "code"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of a program: prose, or code that starts at a line of its file."""
+
+    kind: str
+    text: str
+    line: int
+
+    @property
+    def code(self) -> str:
+        """The code as readers see it: without what is addressed to the linter."""
+        return re.sub(r"  # noqa:[^\n]*", "", self.text.strip("\n"))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A lesson, or what an exercise starts from: a file whose name begins with its number."""
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        """The number, from the name of the file."""
+        return int(self.path.name[:2])
+
+    @cached_property
+    def text(self) -> str:
+        """The source."""
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def title(self) -> str:
+        """The first line of the docstring, without its full stop."""
+        return self._docstring.partition("\n")[0].rstrip(".")
+
+    @cached_property
+    def summary(self) -> str:
+        """The rest of the docstring: what it is about, in one line."""
+        return " ".join(self._docstring.partition("\n")[2].split())
+
+    @property
+    def _docstring(self) -> str:
+        return ast.get_docstring(ast.parse(self.text)) or self.path.stem
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The program cut into prose and code, in order."""
+        return tuple(_cells(self.text))
+
+    def section(self, heading: str) -> list[Cell]:
+        """Return the cells below a heading (`## ...`), up to the next one; the heading is left out."""
+        found: list[Cell] = []
+        inside = False
+        for cell in self.cells:
+            if cell.kind == CODE:
+                found += [cell] * inside
+                continue
+            for part in re.split(r"^(?=## )", cell.text, flags=re.MULTILINE):
+                first, _, rest = part.partition("\n")
+                if first.startswith("## "):
+                    inside = first[3:].strip() == heading
+                    part = rest
+                if inside and part.strip():
+                    found.append(Cell(PROSE, part.strip("\n"), cell.line))
+        return found
+
+
+def programs(folder: str = "programs") -> list[Program]:
+    """Return the programs of a folder beside this file, in order: `programs` for lessons, `starters` for exercises.
+
+    Example:
+        >>> programs()[0].title
+        'The chain rule on numbers'
+    """
+    return [Program(path) for path in sorted((Path(__file__).parent / folder).glob("[0-9][0-9]_*.py"))]
+
+
+def _cells(source: str) -> list[Cell]:
+    lines = source.splitlines()
+    body = ast.parse(source).body
+    inside = {  # lines that belong to a statement, where a line that starts with # is no prose
+        line for node in body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    start = (body[0].end_lineno or 1) + 1  # behind the docstring
+    cells: list[Cell] = []
+    for number in range(start, len(lines) + 1):
+        text = lines[number - 1]
+        kind = PROSE if text.startswith("#") and number not in inside else CODE
+        if kind == PROSE:
+            text = text[2:]
+        elif not text and cells and cells[-1].kind == PROSE:
+            kind, text = "end", ""
+        if cells and cells[-1].kind == kind:
+            cells[-1] = Cell(kind, f"{cells[-1].text}\n{text}", cells[-1].line)
+        else:
+            cells.append(Cell(kind, text, number))
+    return [cell for cell in cells if cell.kind != "end" and cell.text.strip()]

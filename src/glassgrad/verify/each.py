@@ -1,0 +1,72 @@
+"""Check every gradient of a derivation by itself, so that a mistake in one does not hide the next."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from glassgrad.verify.check_my_backward import BackwardReport, checked, names_for
+from glassgrad.verify.derivation import Derivation, Step, parse
+from glassgrad.verify.spy import Spy
+from glassgrad.verify.truth import Truth, find_truth
+from glassgrad.verify.words import speaking
+
+__all__ = ["Each"]
+
+
+class Each:
+    """A derivation whose gradients are judged one by one, each with the true gradients of the other variables.
+
+    Args:
+        source_or_function: the derivation, as for `check_my_backward`.
+        forward: the forward pass.
+        inputs: its arguments, by name.
+    """
+
+    def __init__(
+        self, source_or_function: str | Callable[..., Any], forward: Callable[..., Any], inputs: Mapping[str, Any]
+    ) -> None:
+        self._forward, self._inputs = speaking(forward), inputs
+        self.derivation = parse(source_or_function, self._truth().gradients)
+
+    def _truth(self) -> Truth:
+        spy = Spy()
+        truth = find_truth(self._forward, self._inputs, spy)
+        truth.applied = spy.applied
+        return truth
+
+    def steps_of(self, variable: str) -> list[Step]:
+        """Return the statements that assign or change the gradient of a variable."""
+        return [step for step in self.derivation.steps if any(name == variable for _, name in step.targets)]
+
+    def check(self, variable: str) -> BackwardReport:
+        r"""Check the gradient of one variable.
+
+        Example:
+            >>> def forward(x):
+            ...     y = x * x
+            ...     loss = y.sum()
+            ...     return loss
+            >>> each = Each("dy = 2.0 * y\ndx = dy * 2 * x", forward, {"x": np.array([1.0, 2.0])})
+            >>> bool(each.check("y")), bool(each.check("x"))
+            (False, True)
+        """
+        truth = self._truth()  # a fresh one, since a slope at a kink is taken over into it
+        own = self.steps_of(variable)
+        kept = [step for step in self.derivation.steps if step in own or not step.targets]
+        steps = [dataclasses.replace(step, number=number) for number, step in enumerate(kept)]
+        part: Derivation = dataclasses.replace(self.derivation, steps=steps)
+        true = {
+            spelling: np.array(truth.gradients[name][-1].total)
+            for step in self.derivation.steps
+            for spelling, name in step.targets
+            if name != variable
+        }
+        return checked(part, truth, {**names_for(part, self._forward), **true})
+
+    def check_all(self) -> BackwardReport:
+        """Check the derivation as a whole, as `check_my_backward` does."""
+        return checked(self.derivation, self._truth(), names_for(self.derivation, self._forward))

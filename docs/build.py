@@ -20,10 +20,10 @@ from sitegen.html import frame, render, style  # noqa: E402 - as above
 
 # The guide in reading order; what else lies in docs/ follows by title.
 GUIDE = (
-    "index.md", "install.md", "quickstart.md", "from_pytorch.md", "training.md", "data.md", "models.md", "report.md",
-    "doctor.md", "watching_gradients.md", "drawing.md", "scalar.md", "by_hand.md", "autograd.md", "transforms.md",
-    "verification.md", "checking_a_derivation.md", "bugs_in_tutorials.md", "architecture.md", "compiler.md",
-    "glossary.md",
+    "index.md", "install.md", "quickstart.md", "from_pytorch.md", "training.md", "data.md", "models.md", "onnx.md",
+    "report.md", "doctor.md", "watching_gradients.md", "drawing.md", "scalar.md", "by_hand.md", "autograd.md",
+    "transforms.md", "verification.md", "checking_a_derivation.md", "bugs_in_tutorials.md", "architecture.md",
+    "compiler.md", "glossary.md",
 )  # fmt: skip  # a table
 FOLDERS = {"lessons": "Lessons", "adr": "Decisions"}
 FIGURES = {".svg", ".png", ".jpg", ".gif"}

@@ -44,6 +44,7 @@ TOWER: tuple[str, ...] = (
     "nn",
     "optim amp sparse distributions",
     "data doctor report models utils serialization",
+    "onnx",
     "train",
     "tasks",
     "compat lessons",
@@ -199,7 +200,7 @@ def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
 ROWS: tuple[str, ...] = (
     "cli",
     "tasks",
-    "compat lessons train report",
+    "compat lessons train report onnx",
     "utils models distributions",
     "names optim data doctor",
     "explanation nn",

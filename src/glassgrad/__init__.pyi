@@ -49,6 +49,7 @@ from glassgrad import linalg as linalg
 from glassgrad import manual as manual
 from glassgrad import models as models
 from glassgrad import nn as nn
+from glassgrad import onnx as onnx
 from glassgrad import optim as optim
 from glassgrad import optimize as optimize
 from glassgrad import random as random

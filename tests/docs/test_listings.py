@@ -29,7 +29,9 @@ def listings() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_show_what_is_printed(page: Path, listings: ModuleType, request: pytest.FixtureRequest) -> None:
+def test_pages_show_what_is_printed(
+    page: Path, listings: ModuleType, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.read_text(encoding="utf-8")
     native = any(word in text for word in NATIVE)
     if native:
@@ -38,6 +40,9 @@ def test_pages_show_what_is_printed(page: Path, listings: ModuleType, request: p
             pytest.skip("the page shows code for x86-64 with AVX2")
     if "import torch\n" in text:
         pytest.importorskip("torch", reason="the page compares with PyTorch")
+    if "import onnxruntime\n" in text:
+        pytest.importorskip("onnxruntime", reason="the page runs what it exports")
+        monkeypatch.chdir(tmp_path)  # where the page leaves its files
     gg.manual_seed(0)
     with listings.common_machine() if native else nullcontext():
         if request.config.getoption("--update-goldens"):

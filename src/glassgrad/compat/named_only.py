@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from glassgrad.errors.missing import missing
 
 PROCESSES = "one process computes here."
 FILES = "download the file yourself; weights load through safetensors."
-_ONNX = "save weights with glassgrad.save, which PyTorch reads through safetensors."
+_ONNX = "torch.onnx.export writes the same file."
 _GRAPH = "compiled.stats has the operations and bytes of a compiled function."
 
 
@@ -78,7 +79,28 @@ def record_function(name: str, args: str | None = None) -> Iterator[None]:
 
 hub = Namespace("hub", _refused("hub", "load load_state_dict_from_url download_url_to_file list help get_dir", FILES))
 model_zoo = Namespace("utils.model_zoo", _refused("utils.model_zoo", "load_url", FILES))
-onnx = Namespace("onnx", {"is_in_onnx_export": no, **_refused("onnx", "export dynamo_export", _ONNX)})
+
+
+def _export(
+    model: Any,
+    args: Any,
+    f: Any = None,
+    *,
+    input_names: Any = None,
+    output_names: Any = None,
+    opset_version: int | None = None,
+    dynamic_axes: Any = None,
+    **_options: Any,
+) -> Any:
+    """`torch.onnx.export`, whose sizes are fixed unless `dynamic_axes` says otherwise."""
+    export = importlib.import_module("glassgrad.onnx.exporting")
+    return export.export(
+        model, args, f, input_names=input_names, output_names=output_names, dynamic_axes=dynamic_axes or {},
+        opset=export.DEFAULT if opset_version is None else opset_version,
+    )  # fmt: skip  # one call
+
+
+onnx = Namespace("onnx", {"is_in_onnx_export": no, "export": _export, **_refused("onnx", "dynamo_export", _ONNX)})
 profiler = Namespace("profiler", {
     "record_function": record_function,
     **_refused("profiler", "profile schedule tensorboard_trace_handler ProfilerActivity", _GRAPH),

@@ -31,6 +31,7 @@ class _Mode(threading.local):
     finite: Any = None  # what the latest step under FINITE told: an array of one number, NaN if one of them was not
     witness: Any = None  # is told of backward passes and of optimizers' steps
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
+    whole: frozenset[str] = frozenset()  # composites that a trace keeps as one op where nothing is recorded
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
 

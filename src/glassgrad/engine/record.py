@@ -106,6 +106,9 @@ def _lift(args: tuple[Any, ...]) -> None:
 def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself."""
     assert prim.decompose is not None
+    if prim.name in MODE.whole and not MODE.flags & RECORDING:
+        y = prim(*[arg.array if isinstance(arg, Tensor) else arg for arg in args], **params)
+        return tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
     result = prim.decompose(*args, **params)
     return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
 

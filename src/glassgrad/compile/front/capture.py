@@ -36,6 +36,7 @@ def capture(
     follow_results: bool = True,
     keep_grads: bool = True,
     after: Callable[[Any], Any] | None = None,
+    make_tracer: Callable[[str], Tracer] = Tracer,
 ) -> Capture:
     """Trace one call.
 
@@ -47,11 +48,12 @@ def capture(
         keep_grads: let leaves have their gradients after a call, as in eager mode.
         after: called with the result while tracing goes on; gives the result of the program. Tensors that are
             detached are marked then (see `Origin.records`).
+        make_tracer: called with the name of the program.
 
     Raises:
         CompileError: when the function cannot be compiled as it is. Everything is as before then.
     """
-    tracer = Tracer(getattr(function, "__name__", type(function).__name__))
+    tracer = make_tracer(getattr(function, "__name__", type(function).__name__))
     tracer.marks_stops = after is not None
     arguments = Arguments(names, moving)
     statics = arguments.static(args, kwargs)

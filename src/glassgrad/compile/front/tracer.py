@@ -77,7 +77,10 @@ class Tracer(Observer):
         place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
             instruction a node of the tape belongs to.
+        whole: names of composites that stay one instruction instead of being decomposed, where nothing is recorded.
     """
+
+    whole: frozenset[str] = frozenset()
 
     def __init__(self, name: str) -> None:
         self.builder = GraphBuilder(name)
@@ -113,7 +116,7 @@ class Tracer(Observer):
 
     def apply(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Append one application of a primitive; the interpreter of Symbols."""
-        if prim.decompose is not None:
+        if prim.decompose is not None and prim.name not in self.whole:
             return prim.decompose(*args, **params)
         here = origin.look(2, self.calls, self.rules)
         if self.place is not None and here.origin.role == origin.FORWARD:
@@ -452,6 +455,7 @@ class Tracer(Observer):
             MODE.draws, MODE.replay, MODE.once = self._draws, self.replay, self._only_once
             MODE.stop = self._stopped if self.marks_stops else None
             MODE.observer = self
+            MODE.whole = self.whole
             MODE.flags |= TRACING
             yield
         finally:

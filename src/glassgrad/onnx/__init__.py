@@ -1,0 +1,8 @@
+"""Models in the ONNX format: `export` writes a module for other runtimes, `load` reads one to be trained further.
+
+The package `onnx` is imported with the first call (``pip install 'glassgrad[onnx]'``).
+"""
+
+from glassgrad._families import serve
+
+__getattr__, __dir__ = serve(__name__, __path__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 def stepper(step, state, arrays):
@@ -22,6 +23,12 @@ def stepper(step, state, arrays):
         jax.block_until_ready(state)
         return float(loss)
 
+    run.weights = lambda: {
+        name: np.array(value)
+        for part in (state[0], state[-1])
+        if isinstance(part, dict)
+        for name, value in part.items()
+    }
     return run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -215,15 +216,19 @@ def _stride(access: Access, axis: Axis | None) -> int:
 
 
 def vector_axis(nest: Nest) -> Axis | None:
-    """Return the axis whose neighbours are neighbours in memory: the last outer or the last inner one."""
+    """Return the axis whose neighbours are neighbours in memory: the last outer or the last inner one.
+
+    Each access counts as often as it is made: what is read once a channel has little to say where images are.
+    """
     candidates = [axes[-1] for axes in (nest.outer, nest.inner) if axes]
     if len(candidates) < 2:
         return candidates[0] if candidates else None
     votes: Counter[Axis] = Counter()
     for access, is_store in nest.accesses():
+        turns = math.prod(nest.extents[axis] for axis in access.index.axes)
         for axis, stride in access.index.terms:
             if stride == 1:
-                votes[axis] += 3 if is_store else 2
+                votes[axis] += turns * (3 if is_store else 2)
     return max(candidates, key=lambda axis: (votes[axis], axis == nest.inner[-1]))
 
 

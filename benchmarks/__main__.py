@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w5 names overhead ops trainer doctor: run, print; --write keeps it."""
+"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor: run, print; --write keeps it."""
 
 from __future__ import annotations
 

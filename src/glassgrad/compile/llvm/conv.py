@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, Shape, shape_of
+from glassgrad.compile.llvm.depthwise import DepthwiseWriter
 from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.solid_base import FormCode
@@ -69,7 +70,8 @@ class ConvCode(FormCode[Shape]):
 
     @property
     def scratch(self) -> int:
-        return (self._start_of_panel() + 64) * BITS[self.form.kind] // 8 + self.gemm().scratch
+        panel = 0 if self.form.is_depthwise else self.gemm().scratch
+        return (self._start_of_panel() + 64) * BITS[self.form.kind] // 8 + panel
 
     def _start_of_columns(self) -> int:
         return -(-self.form.bordered // 16) * 16
@@ -92,6 +94,9 @@ class ConvCode(FormCode[Shape]):
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         """Loop over the share's units."""
         pointers = [*self.pointers(step, b), step.pointer(b, self.instr.output), step.scratch_pointer(b)]
+        if self.form.is_depthwise:
+            self.call(step, b, self.depthwise_text(DepthwiseWriter(step.module, self.form)), pointers, bounds)
+            return
         writer = ConvWriter(step.module, self.form)
         with writer.code.loop("%lo", "%hi", 1) as loop:
             self.unit(step, writer, loop.counter.text)
@@ -99,6 +104,10 @@ class ConvCode(FormCode[Shape]):
         body = "\n".join(["entry:", *writer.b.lines])
         head = "(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
         self.call(step, b, f"define internal void @NAME{head} {{\n{body}\n}}\n", pointers, bounds)
+
+    def depthwise_text(self, writer: DepthwiseWriter) -> str:
+        """Return the function of a convolution of each channel by itself."""
+        return writer.forward_text("NAME")
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         """Emit the images of one unit: first = x, second = w."""
@@ -120,13 +129,18 @@ class ConvCode(FormCode[Shape]):
     def windows(self, step: StepModule, writer: ConvWriter, images: str, what: str) -> str:
         """Call the gathering or spreading of each image's windows; return the address of the columns."""
         shape = self.form
+        if shape.is_plain:
+            place = self._columns(writer, images)
+            if shape.together > 1:
+                self.beside(step, writer, (images, place), shape.channels, back=what == "spread")
+            return place
         inner = ConvWriter(step.module, shape)
         if what == "gather":
             text = inner.gather_text("NAME")
         else:
             small = shape.positions < ENOUGH_COLUMNS and shape.stride == (1, 1)
             text = inner.collect_text("NAME") if small else inner.spread_text("NAME")
-        columns = writer.at("%scratch", self._start_of_columns())
+        columns = self._columns(writer, images)
         name = step.helper(text)
 
         def one(known: list[str]) -> None:
@@ -140,16 +154,27 @@ class ConvCode(FormCode[Shape]):
             writer.nest([shape.together], one)
         return columns
 
+    def _columns(self, writer: ConvWriter, images: str) -> str:
+        """Return where the columns of images lie: in scratch memory, or where the only image is its own columns."""
+        if self.form.is_plain and self.form.together == 1:
+            return images
+        return writer.at("%scratch", self._start_of_columns())
+
     def staged(self, step: StepModule, writer: ConvWriter, images: str, move: str) -> str:
         """Return where the outputs of a unit lie side by side, after moving them there ("in") or away ("back")."""
         if self.form.together == 1:
             return images
         place = writer.at("%scratch", self._start_of_staged())
         if move:
-            text = ConvWriter(step.module, self.form).stage_text("NAME", back=move == "back")
-            name = step.helper(text)
-            writer.b.raw(f"call void @{name}(ptr {images}, ptr {place}, ptr null)")
+            self.beside(step, writer, (images, place), self.form.outputs, back=move == "back")
         return place
+
+    def beside(
+        self, step: StepModule, writer: ConvWriter, places: tuple[str, str], channels: int, *, back: bool
+    ) -> None:
+        """Bring the planes of images side by side, from the first place to the second, or back."""
+        name = step.helper(ConvWriter(step.module, self.form).stage_text("NAME", channels, back=back))
+        writer.b.raw(f"call void @{name}(ptr {places[0]}, ptr {places[1]}, ptr null)")
 
     def products(
         self, step: StepModule, writer: ConvWriter, a: tuple[str, int], b: tuple[str, int], c: tuple[str, int]
@@ -178,10 +203,14 @@ class ConvInputCode(ConvCode):
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         shape = self.form
         gradient = self.staged(step, writer, self._outputs(writer, "%first", number), "in")
-        columns = writer.at("%scratch", self._start_of_columns())
+        images = self._inputs(writer, "%result", number)
+        columns = self._columns(writer, images)
         m, k = shape.rows // shape.groups, shape.outputs // shape.groups
         self.products(step, writer, ("%second", m * k), (gradient, k * shape.width), (columns, m * shape.width))
-        self.windows(step, writer, self._inputs(writer, "%result", number), "spread")
+        self.windows(step, writer, images, "spread")
+
+    def depthwise_text(self, writer: DepthwiseWriter) -> str:
+        return writer.input_text("NAME")
 
 
 class ConvWeightCode(ConvCode):
@@ -189,6 +218,9 @@ class ConvWeightCode(ConvCode):
 
     def units(self) -> int:
         return self.instr.output.shape[0]
+
+    def depthwise_text(self, writer: DepthwiseWriter) -> str:
+        return writer.weight_text("NAME", self.units())
 
     def gemm(self) -> Gemm:
         shape = self.form

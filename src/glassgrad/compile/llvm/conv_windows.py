@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from glassgrad.compile.llvm.target import host
 ENOUGH_COLUMNS = 128
 # So many units of work are left for the threads where images go together.
 _UNITS = 2
+
+# So many taps, and so many vectors in a row, are written out for a convolution of each channel by itself.
+_MOST_TAPS, _WIDEST = 49, 32
 
 # Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
 _MOST_COLUMNS = 1 << 24
@@ -42,8 +46,29 @@ class Shape:
         return self.out[0] * self.out[1]
 
     @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel has a kernel of its own, of a size that is added up in registers."""
+        alone = self.groups > 1 and self.channels == self.outputs == self.groups
+        small = self.kernel[0] * self.kernel[1] <= _MOST_TAPS and max(self.size[1], self.out[1]) <= _WIDEST * self.lanes
+        reach = [self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1)]
+        return alone and small and all(max(pair) <= most for pair, most in zip(self.padding, reach, strict=True))
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """The size of a gradient with its elements a stride apart, and with a border as wide as the kernel."""
+        first, second = (self.size[a] + self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1))
+        return first, second
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether windows are single places, all of them: an image is its own columns."""
+        return self.kernel == self.stride == (1, 1) and self.size == self.out
+
+    @property
     def together(self) -> int:
         """How many images are multiplied at once; divides their number."""
+        if self.is_depthwise:
+            return 1
         most = max(1, self.images // _UNITS)
         wanted = min(most, -(-ENOUGH_COLUMNS // self.positions))
         return min((d for d in range(wanted, most + 1) if self.images % d == 0), default=1)
@@ -78,11 +103,16 @@ class Shape:
     @property
     def bordered(self) -> int:
         """Elements of the bordered image, with room for a last vector written or read whole."""
-        return self.channels * self.full[0] * self.full[1] + 2 * self.lanes * self.stride[1]
+        room = 2 * self.lanes * self.stride[1]
+        if self.is_depthwise:
+            return max(math.prod(self.full), math.prod(self.spread)) + room
+        return 0 if self.is_plain else self.channels * math.prod(self.full) + room
 
     @property
     def columns(self) -> int:
         """Elements of the columns, with room for a last vector."""
+        if self.is_depthwise or (self.is_plain and self.together == 1):
+            return 0
         return self.rows * self.width + 2 * self.lanes
 
     @property
@@ -283,18 +313,18 @@ class ConvWriter:
         under = [i in rows and j + lane in ends and start + lane < shape.size[1] for lane in range(shape.lanes)]
         return under, i * shape.out[1] + j
 
-    def stage_text(self, name: str, *, back: bool) -> str:
-        """Return the function (images, staged, unused) that lays the outputs of images side by side, or back."""
+    def stage_text(self, name: str, channels: int, *, back: bool) -> str:
+        """Return the function (images, staged, unused) that lays the planes of images side by side, or back."""
         shape = self.shape
 
         def line(known: list[str]) -> None:
-            image, output = known
-            apart = self.at("%image", self.sum((image, shape.outputs * shape.positions), (output, shape.positions)))
-            beside = self.at("%bordered", self.sum((output, shape.width), (image, shape.positions)))
+            image, channel = known
+            apart = self.at("%image", self.sum((image, channels * shape.positions), (channel, shape.positions)))
+            beside = self.at("%bordered", self.sum((channel, shape.width), (image, shape.positions)))
             source, target = (beside, apart) if back else (apart, beside)
             self.move(source, target, shape.positions, (1, 1), adds=False, exact=True)
 
-        self.nest([shape.together, shape.outputs], line)
+        self.nest([shape.together, channels], line)
         return self._finish(name)
 
     def _finish(self, name: str) -> str:

@@ -215,17 +215,22 @@ def _stride(access: Access, axis: Axis | None) -> int:
     return next((stride for other, stride in access.index.terms if other == axis), 0)
 
 
+_LONG_ROW = 16  # elements
+
+
 def vector_axis(nest: Nest) -> Axis | None:
     """Return the axis whose neighbours are neighbours in memory: the last outer or the last inner one.
 
-    Each access counts as often as it is made: what is read once a channel has little to say where images are.
+    Each access counts as often as it is made: what is read once a channel has little to say where images are. Along a
+    short row they count alike, for it lies in few lines of the cache whichever way it is walked.
     """
     candidates = [axes[-1] for axes in (nest.outer, nest.inner) if axes]
     if len(candidates) < 2:
         return candidates[0] if candidates else None
     votes: Counter[Axis] = Counter()
+    long = nest.extents[nest.inner[-1]] >= _LONG_ROW
     for access, is_store in nest.accesses():
-        turns = math.prod(nest.extents[axis] for axis in access.index.axes)
+        turns = math.prod(nest.extents[axis] for axis in access.index.axes) if long else 1
         for axis, stride in access.index.terms:
             if stride == 1:
                 votes[axis] += turns * (3 if is_store else 2)

@@ -10,6 +10,8 @@ The three lines behind y = x @ w + b: which matrix is transposed, and where a su
 import numpy as np
 
 from glassgrad import manual
+from glassgrad.lessons import figure
+from glassgrad.lessons.pictures import linear_gradient
 from glassgrad.verify import check_my_backward, compare, gradcheck
 
 rng = np.random.default_rng(0)
@@ -30,6 +32,15 @@ x, w, b = rng.normal(size=(4, 3)), rng.normal(size=(3, 2)), rng.normal(size=2)
 # A sum over n with n first in both factors: that is `x.T @ dy`. In the same way `x[n, i]` occurs in `y[n,
 # o]` for every output o, multiplied by `w[i, o]`; the sum over o is `dy @ w.T`. And `b[o]` occurs in `y[n,
 # o]` for every n, multiplied by 1. NumPy broadcast it over the samples, so its slope is *summed* over them.
+#
+# The same with small whole numbers, cell by cell. The framed entry of `dw` is made of a row of `x.T` and a column of
+# `dy`: what this input was in each sample, times what that output's gradient is there.
+
+small_x = np.array([[1, 2, 0], [-1, 3, 1], [2, 0, 1], [0, 1, -2]])
+small_w = np.array([[1, -1], [0, 2], [3, 1]])
+small_dy = np.array([[1, 0], [2, -1], [0, 3], [-1, 1]])
+figure("02_cells", linear_gradient(small_x, small_w, small_dy, entry=(1, 0)))
+assert (small_x.T @ small_dy)[1, 0] == sum(small_x[n, 1] * small_dy[n, 0] for n in range(4)) == 7
 
 
 def forward(x, w, b):

@@ -9,6 +9,8 @@ A small language model, every gradient of it derived, checked and simplified unt
 
 import numpy as np
 
+from glassgrad.lessons import figure
+from glassgrad.lessons.pictures import pull_and_push
 from glassgrad.verify import check_my_backward
 
 # ## The model, one step per line
@@ -177,3 +179,15 @@ for _ in range(300):
         value -= 0.5 * names_here[f"d{name}"]
 print(f"loss before {losses[0]:.3f}, after {losses[-1]:.3f}; a uniform guess has {np.log(27):.3f}")
 assert losses[-1] < 1.0
+
+# `dlogits` is a picture worth keeping in mind. In each row the score of the right letter is pulled up, by what its
+# probability lacks to 1, and each of the others is pushed down by its own. Pull and push of a row add up to nothing.
+# These are the letters of two names before the training, and then after it: what is known is left alone, and where
+# several letters could follow, as at the beginning of a name, it is pulled as hard as before.
+
+shown = ["".join(letters[c] for c in context) for context in contexts[:8]]
+for when, weights in (("before", inputs), ("after", parameters)):
+    pull = numpy_forward(weights, rows)["probs"][:8] - np.eye(27)[labels[:8]]
+    figure(f"05_pull_{when}", pull_and_push(pull, shown, letters, labels[:8]))
+    assert np.allclose(pull.sum(1), 0)
+print(f"a right letter is pulled up by {-pull.min(1).mean():.2f} on average now, instead of {1 - 1 / 27:.2f}.")

@@ -1,0 +1,26 @@
+"""Typical mistakes with precision: what is written, what is written instead, the step, words of the hint."""
+
+MISTAKES = [
+    ("bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))", "bits", "bfloat16", "rounded towards 0"),
+    ("np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))", "np.uint32(0x8000)", "bfloat16", "yours goes up"),
+    ("(bits & np.uint32(0xFFFF0000)).view(np.float32)", "x.astype(np.float16)", "bfloat16", "dtype float16"),
+    ("(gradients * scale).astype(np.float16)", "gradients.astype(np.float16) * scale", "lost", "before they"),
+    ("== 0).mean()", "== 0).sum()", "lost", "Which share"),
+    ("== 0).mean()", "!= 0).mean()", "lost", "those that arrive"),
+    ("np.floor(", "np.ceil(", "largest scale", "Round the power down"),
+    ("2.0 ** np.floor(np.log2(65504 / np.abs(gradients).max()))", "65504 / np.abs(gradients).max()", "largest scale",
+     "no power of two"),
+    ("np.abs(gradients).max()", "gradients.max()", "largest scale", "not the sign"),
+    (" / np.float32(scale)", "", "step", "divide by it"),
+    ("gradients.astype(np.float32) / np.float32(scale)", "(gradients / np.float16(scale)).astype(np.float32)", "step",
+     "float16"),
+    ("if not np.isfinite(g).all():", "if False:", "step", "Leave the whole step out"),
+    ("weights - np.float32(rate)", "weights + np.float32(rate)", "step", "up the slope"),
+    ("return scale / 2", "return scale * 2", "next scale", "make it smaller"),
+    (" if good >= 1000 else scale", "", "next scale", "too early"),
+    ("scale * 2 if good >= 1000 else scale", "scale", "next scale", "never grows"),
+    ("h = 1e-5", "h = 0.01", "slope", "take one in between"),
+    ("h = 1e-5", "h = 1e-12", "slope", "take one in between"),
+    ("(f(x + h) - f(x - h)) / (2 * h)", "(f(x + h) - f(x)) / h", "slope", "both sides"),
+    ("/ (2 * h)", "/ h", "slope", "divide by 2 h"),
+]  # fmt: skip  # a table

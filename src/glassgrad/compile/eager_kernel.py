@@ -1,4 +1,4 @@
-"""One primitive alone as native code: what eager mode asks for where NumPy is slow (`ops/kernels/native.py`)."""
+"""One primitive or formula as native code: what eager mode asks for where NumPy is slow (`ops/kernels/native.py`)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile import backends
-from glassgrad.compile.ir.graph import GraphBuilder, Shape
+from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
 from glassgrad.compile.native.runtime import available_cores
+from glassgrad.engine.terms import Evaluator, Term
+from glassgrad.ops.core import Primitive
 
 
 def kernel_for(
-    op: str, types: Sequence[tuple[Shape, Any]], shape: Shape, params: Mapping[str, Any], threads: int | None
+    op: str | Callable[..., Any],
+    types: Sequence[Any],
+    shape: Shape,
+    params: Mapping[str, Any],
+    threads: int | None,
 ) -> Callable[..., Any] | None:
     """Return a function of arrays in row order that computes a primitive; None where it has no native code.
 
-    `types` are the operands' shapes and dtypes, `shape` is the result's, whose dtype is theirs. It runs on `threads`
-    threads, or fewer on a machine with fewer cores; by default on as many as pay.
+    Args:
+        op: the name of the primitive, or a formula of ops, such as a local derivative.
+        types: the operands' shapes and dtypes; what is no pair a formula gets as it is.
+        shape: the result's; its dtype is that of the operands.
+        params: of the primitive or formula.
+        threads: how many to run on, at most as many as there are cores; by default as many as pay.
 
     Raises:
         ImportError: without llvmlite.
     """
-    builder = GraphBuilder(op)
-    operands = [builder.input(*one) for one in types]
-    output = builder.apply(op, operands, shape, np.result_type(*(dtype for _, dtype in types)), params)
+    graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
     most = None if threads is None else min(threads, available_cores())
-    program = backends.build(builder.build([output]), "llvm", most)
+    program = backends.build(graph, "llvm", most)
     step = program.step
     if not step.is_plain:
         return None
@@ -36,3 +44,28 @@ def kernel_for(
         return step(*arrays)[0]
 
     return compute
+
+
+def _primitive(op: str, types: Sequence[tuple[Shape, Any]], shape: Shape, params: Mapping[str, Any]) -> Graph:
+    builder = GraphBuilder(op)
+    operands = [builder.input(*one) for one in types]
+    output = builder.apply(op, operands, shape, np.result_type(*(dtype for _, dtype in types)), params)
+    return builder.build([output])
+
+
+def _formula(formula: Callable[..., Any], types: Sequence[Any], params: Mapping[str, Any]) -> Graph:
+    by = _Builds(formula.__name__.strip("_<>"))
+    given = [Term(by, by.builder.input(*one)) if isinstance(one, tuple) else one for one in types]
+    return by.builder.build([formula(*given, **params).what])
+
+
+class _Builds(Evaluator):
+    """Appends what a formula computes to a graph; a term stands for a value of it."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = GraphBuilder(name)
+
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Term:
+        operands = [arg.what if type(arg) is Term else arg for arg in args]
+        aval = prim.abstract(*operands, **params)
+        return Term(self, self.builder.apply(prim.name, operands, aval.shape, aval.dtype, params))

@@ -16,7 +16,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations
-from glassgrad.ops.kernels.blocks import in_blocks
+from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
@@ -32,7 +32,7 @@ def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
 # --- smooth ---------------------------------------------------------------------------------------
 
 
-@in_blocks
+@in_native_blocks
 def _sigmoid(xp: Any, x: Array) -> Array:
     # e / (1 + e) keeps the small values far to the left. To the right e is capped where the quotient is already 1
     # to the last bit, so that it can't overflow; half precision overflows earlier.
@@ -41,7 +41,7 @@ def _sigmoid(xp: Any, x: Array) -> Array:
     return e / (1 + e)
 
 
-@in_blocks
+@in_native_blocks
 def _sigmoid_slope(y: Array, x: Array) -> Array:
     return y * (1 - y)
 
@@ -52,32 +52,32 @@ sigmoid = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _softplus(xp: Any, x: Array) -> Array:
     return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
-@in_blocks
+@in_native_blocks
 def _log_sigmoid(xp: Any, x: Array) -> Array:
     return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
 
 
 softplus_p = elementwise(
-    "softplus", _softplus, (in_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))",
+    "softplus", _softplus, (in_native_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))",
     derivative="sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 log_sigmoid = elementwise(
-    "log_sigmoid", _log_sigmoid, (in_blocks(lambda y, x: sigmoid(-x)),), saves="x",
+    "log_sigmoid", _log_sigmoid, (in_native_blocks(lambda y, x: sigmoid(-x)),), saves="x",
     formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _silu(xp: Any, x: Array) -> Array:
     return x * sigmoid.within(xp, x)
 
 
-@in_blocks
+@in_native_blocks
 def _silu_slope(y: Array, x: Array) -> Array:
     s = sigmoid(x)
     return s * (1 + x * (1 - s))
@@ -89,12 +89,12 @@ silu = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _mish(xp: Any, x: Array) -> Array:
     return x * xp.tanh(softplus_p.within(xp, x))
 
 
-@in_blocks
+@in_native_blocks
 def _mish_slope(y: Array, x: Array) -> Array:
     inner = ew.tanh(softplus_p(x))
     return inner + x * sigmoid(x) * (1 - inner * inner)
@@ -110,14 +110,14 @@ _SLOPE = math.sqrt(2 / math.pi)
 _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 
 
-@in_blocks
+@in_native_blocks
 def _gelu(xp: Any, x: Array) -> Array:
     if xp is np and approximations.fits(x):
         return approximations.gelu(x)
     return x * (0.5 * erfc.within(xp, x * -math.sqrt(0.5)))
 
 
-@in_blocks
+@in_native_blocks
 def _gelu_slope(y: Array, x: Array) -> Array:
     if type(y) is type(x) is np.ndarray and x.dtype == y.dtype and x.dtype.char in "fd":
         return approximations.gelu_slope(y, x)
@@ -132,12 +132,12 @@ gelu_p = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _gelu_tanh(xp: Any, x: Array) -> Array:
     return 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))
 
 
-@in_blocks
+@in_native_blocks
 def _gelu_tanh_slope(y: Array, x: Array) -> Array:
     u = ew.tanh(_SLOPE * (x + _CUBE * x * x * x))
     return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (_SLOPE * (1 + 3 * _CUBE * x * x))
@@ -177,12 +177,12 @@ leaky_relu_p = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _elu(xp: Any, x: Array, *, alpha: float) -> Array:
     return _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
 
 
-@in_blocks
+@in_native_blocks
 def _elu_slope(y: Array, x: Array, *, alpha: float) -> Array:
     return ew.where(x > 0, 1.0, alpha * ew.exp(ew.minimum(x, 0.0)))
 
@@ -200,12 +200,12 @@ hardtanh_p = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _hardswish(xp: Any, x: Array) -> Array:
     return x * xp.clip(x + 3, 0, 6) / 6
 
 
-@in_blocks
+@in_native_blocks
 def _hardswish_slope(y: Array, x: Array) -> Array:
     return ew.where(x >= 3, 1.0, ew.where(x <= -3, 0.0, x / 3 + 0.5))
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels.blocks import product_in_blocks
+from glassgrad.ops.kernels.blocks import entitle, product_in_blocks
 from glassgrad.ops.kernels.choose import choose
 
 _ndarray = np.ndarray
@@ -257,8 +257,7 @@ class select:  # noqa: N801 - reads as a function where entries use it
     """
 
     def __init__(self, mask: Rule, keep: bool = True) -> None:
-        self.mask = mask
-        self.keep = keep
+        self.mask, self.keep = mask, keep
 
 
 Partial = Rule | select | float | None
@@ -284,6 +283,7 @@ class Elementwise(Primitive):
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, **facts)
+        entitle(forward, name)
         self.partials = tuple(partials)
         self.arity = len(self.partials)
         self._dtypes: dict[Any, Any] = {}

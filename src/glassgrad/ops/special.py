@@ -19,7 +19,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, Elementwise, elementwise
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations
-from glassgrad.ops.kernels.blocks import in_blocks
+from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
 from glassgrad.ops.samples import reals
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
@@ -62,7 +62,10 @@ def _by(name: str) -> Callable[..., Any]:
 # --- error functions and the normal distribution --------------------------------------------------
 
 
-@in_blocks
+_erf = in_native_blocks(_by("erf"))
+
+
+@in_native_blocks
 def _erfc(xp: Any, x: Array) -> Array:
     return approximations.erfc(x) if approximations.fits(x) else _by("erfc")(xp, x)
 
@@ -72,18 +75,23 @@ def _erfinv(xp: Any, x: Array) -> Array:
     return approximations.erfinv(x) if approximations.fits(x) else _by("erfinv")(xp, x)
 
 
-@in_blocks
+@in_native_blocks
 def _gaussian(y: Array, x: Array) -> Array:
     return _TWO_OVER_ROOT_PI * ew.exp(-x * x)
 
 
+@in_native_blocks
+def _negative_gaussian(y: Array, x: Array) -> Array:
+    return -_TWO_OVER_ROOT_PI * ew.exp(-x * x)
+
+
 erf = elementwise(
-    "erf", _by("erf"), (_gaussian,), saves="x",
+    "erf", _erf, (_gaussian,), saves="x",
     formula="2 / sqrt(pi) * integral of exp(-u**2) from 0 to x", derivative="2 / sqrt(pi) * exp(-x**2)",
     samples=(reals(-2, 2),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 erfc = elementwise(
-    "erfc", _erfc, (in_blocks(lambda y, x: -_TWO_OVER_ROOT_PI * ew.exp(-x * x)),), saves="x", formula="1 - erf(x)",
+    "erfc", _erfc, (_negative_gaussian,), saves="x", formula="1 - erf(x)",
     derivative="-2 / sqrt(pi) * exp(-x**2)", samples=(reals(-2, 2),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 erfcx = elementwise(

@@ -1,13 +1,14 @@
-"""Native code for the few eager ops where NumPy leaves a factor of two or more on the table: windows of large images.
+"""Native code for the eager ops where NumPy leaves a factor of two or more on the table.
 
 The compiler's kernels for convolutions and max pooling go over windows in full SIMD width, without NumPy calls in
-between. The first call with given sizes compiles such a kernel (about 0.2 s, far less once it is in the disk cache);
-later calls reuse it. Small work would never earn that back and stays with NumPy, as does everything where llvmlite is
-not installed or the environment variable ``GLASSGRAD_NATIVE`` is ``0``.
+between; activations that take NumPy ten passes take one. The first call with given sizes compiles such a kernel (about
+0.2 s, far less once it is in the disk cache); later calls reuse it. Small work would never earn that back and stays
+with NumPy, as does everything where llvmlite is not installed or ``GLASSGRAD_NATIVE`` is ``0`` in the environment.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import threading
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.core import Array
-from glassgrad.ops.kernels import parallel
+from glassgrad.ops.kernels import blocks, parallel
+from glassgrad.ops.kernels.blocks import BLOCK
 
+Array = Any
 Shape = tuple[int, ...]
 Kernel = Callable[..., Array]
+Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed to a formula as it is
 
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
@@ -58,10 +61,9 @@ class Kernels:
         self._uses = 0
         self._lock = threading.RLock()
 
-    def find(self, op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, Any]) -> Kernel | None:
-        """Return the kernel for such arrays; the first request makes it."""
+    def find(self, op: str | Kernel, types: Types, shape: Shape, params: dict[str, Any]) -> Kernel | None:
+        """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it."""
         threads = parallel.shares.threads()
-        types = tuple([(array.shape, array.dtype) for array in arrays])
         key = (op, types, tuple(params.values()), threads)
         if key not in self._known:
             with self._lock:
@@ -72,7 +74,9 @@ class Kernels:
         self._uses += 1
         return self._known[key]
 
-    def _made(self, op: str, types: Any, shape: Shape, params: dict[str, Any], threads: int | None) -> Kernel | None:
+    def _made(
+        self, op: str | Kernel, types: Types, shape: Shape, params: dict[str, Any], threads: int | None
+    ) -> Kernel | None:
         try:
             maker = getattr(importlib.import_module(self.maker[0]), self.maker[1])
             made: Kernel | None = maker(op, types, shape, params, threads)
@@ -81,7 +85,8 @@ class Kernels:
             return None
         except (OSError, RuntimeError) as error:
             self.off = True
-            warnings.warn(errors.NO_NATIVE_OP.text(op=op, reason=str(error)), errors.CompileWarning, stacklevel=2)
+            name = op if isinstance(op, str) else op.__name__.strip("_")
+            warnings.warn(errors.NO_NATIVE_OP.text(op=name, reason=str(error)), errors.CompileWarning, stacklevel=2)
             return None
         return made
 
@@ -102,9 +107,52 @@ def result(op: str, arrays: tuple[Array, ...], shape: Shape, params: dict[str, A
     """
     if not all(_is_plain(array, arrays[0]) for array in arrays):
         return None
-    kernel = kernels.find(op, arrays, shape, params)
+    types = tuple([(array.shape, array.dtype) for array in arrays])
+    kernel = kernels.find(op, types, shape, params)
     return None if kernel is None else kernel(*[np.require(array, requirements=["C", "A"]) for array in arrays])
 
 
 def _is_plain(array: Array, first: Array) -> bool:
     return type(array) is np.ndarray and array.dtype is first.dtype and array.dtype.char in "fd"
+
+
+# --- formulas in blocks ---------------------------------------------------------------------------
+
+_NS = 3  # about what an element takes NumPy in a formula marked `native`
+
+
+def _in_blocks(formula: Kernel, params: dict[str, Any], parts: list[Any], out: Array, product: bool) -> bool:
+    """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
+    if not pays(_NS * out.size) or out.dtype.char not in "fd":
+        return False
+    if parts[0] is np:  # the forward of an op, for which the compiler has code
+        what, parts = formula.op, parts[1:]  # type: ignore[attr-defined]  # `entitle` has set it
+    else:
+        what = _product(formula) if product else formula
+    given = [part for part in parts if type(part) is np.ndarray]
+    if any(part.dtype is not out.dtype for part in given):
+        return False
+    # What the formula does not read is a placeholder, which goes into the trace as it is.
+    types = tuple([((BLOCK,), part.dtype) if type(part) is np.ndarray else part for part in parts])
+    kernel = kernels.find(what, types, (BLOCK,), params)
+    if kernel is None:
+        return False
+    given = [part if part.ndim else np.full(BLOCK, part) for part in given]
+    for start in range(0, out.size, BLOCK):
+        count = min(BLOCK, out.size - start)
+        cuts = [part if part.size == BLOCK else part[start : start + count] for part in given]
+        if count < BLOCK:
+            cuts = [np.concatenate([cut[:count], np.zeros(BLOCK - count, cut.dtype)]) for cut in cuts]
+        out[start : start + count] = kernel(*cuts)[:count]
+    return True
+
+
+@functools.cache
+def _product(formula: Kernel) -> Kernel:
+    def product(c: Array, *args: Any, **params: Any) -> Array:
+        return c * formula(*args, **params)
+
+    return product
+
+
+blocks.compute_natively = _in_blocks

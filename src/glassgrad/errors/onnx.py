@@ -9,6 +9,10 @@ class OnnxError(GlassgradError, ValueError):
     """A model cannot be written as ONNX, or an ONNX file cannot be read as a module."""
 
 
+class OnnxWarning(UserWarning):
+    """A part of an ONNX file was left out."""
+
+
 ONNX_OP = Message(
     OnnxError,
     "{op} at {where}{module} cannot be written as ONNX: {reason}.\n"
@@ -63,4 +67,9 @@ ONNX_OPERATORS = Message(
     "Next: run it with onnxruntime, or export it from its framework with simpler operators.",
 )
 ONNX_NODE = Message(OnnxError, "{path}: the node {node} ({op}) {problem}.\nNext: {advice}")
+ONNX_TEXT = Message(
+    OnnxWarning,
+    "{path}: the outputs {names} are text and left out.\nNext: export the model with numbers as labels, or take the "
+    "largest of its probabilities.",
+)
 ONNX_CALL = Message(ArgumentError, "the model takes {expected}; it was given {given}.\nNext: give one tensor for each.")

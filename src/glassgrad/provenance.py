@@ -145,6 +145,7 @@ def resolve(code: CodeType, lasti: int) -> Place:
     return Place(file, line, source, code.co_name, variable, operands)
 
 
+@lru_cache(maxsize=4096)  # positions are kept as one table of the whole code, which has to be read from its beginning
 def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, int | None]:
     wanted = lasti // 2
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):

@@ -146,3 +146,20 @@ def test_what_cannot_be_used_is_refused(
     captured = capsys.readouterr()
     assert text in captured.err
     assert captured.out == ""
+
+
+def test_a_report_draws_the_graph_of_the_next_step(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run(["report", str(runs / "text")]) == 0
+    drawn, page = map(Path, capsys.readouterr().out.split())
+    assert (drawn, page) == (runs / "text" / "step.html", runs / "text" / "report.html")
+    assert '"graph":"step.html"' in page.read_text()
+    assert '"kind":"update"' in drawn.read_text()
+    metrics = (runs / "names" / "metrics.jsonl").read_bytes()
+    assert run(["report", str(runs / "names")]) == 0
+    found = capsys.readouterr()
+    assert found.out.split() == [str(runs / "names" / "report.html")]
+    assert found.err.startswith("no graph: ")
+    assert "by hand" in found.err
+    assert (runs / "names" / "metrics.jsonl").read_bytes() == metrics
+    assert run(["report", str(runs / "names"), "--graph"]) == 2

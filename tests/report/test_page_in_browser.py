@@ -12,6 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.train import Callback, Trainer, TrainingConfig, write_report
 from glassgrad.train.kept.metrics import read_metrics
+from glassgrad.train.show.monitoring import RECORD, Monitoring
 from glassgrad.train.show.page_server import PageServer
 from tests.report.browsing import NEEDS_BROWSER, PHONE, Opened, violations
 from tests.report.made_runs import PLANTED, made_run
@@ -105,20 +106,38 @@ class _Slowly(Callback):
         time.sleep(0.01)
 
 
-@pytest.mark.slow
-def test_a_page_follows_a_training_and_stops_it(browser: Any, tmp_path: Path) -> None:
-    x = gg.randn(64, 2)
-    loader = gg.utils.data.DataLoader(gg.utils.data.TensorDataset(x, (x[:, 0] > 0).long()), batch_size=8)
-    model = gg.nn.Linear(2, 2)
-    config = TrainingConfig(epochs=2_000, engine="eager", log_every=5, progress="none", run_dir=str(tmp_path / "run"))
-    optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
-    trainer = Trainer(model, optimizer, gg.nn.functional.cross_entropy, loader, config=config, callbacks=[_Slowly()])
+@pytest.fixture
+def trainer(tmp_path: Path) -> Any:
+    """Make trainers of one watched run, whose record is written several times a second."""
+
+    def made() -> Trainer:
+        gg.manual_seed(0)
+        x = gg.randn(64, 2)
+        loader = gg.utils.data.DataLoader(gg.utils.data.TensorDataset(x, (x[:, 0] > 0).long()), batch_size=8)
+        model = gg.nn.Linear(2, 2)
+        config = TrainingConfig(
+            epochs=2_000, engine="eager", log_every=5, save_every=0.3, progress="none", run_dir=str(tmp_path / "run")
+        )
+        optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+        loss_fn = gg.nn.functional.cross_entropy
+        return Trainer(model, optimizer, loss_fn, loader, config=config, callbacks=[_Slowly(), Monitoring(every=5)])
+
+    return made
+
+
+def _begin(trainer: Trainer, *, resume: bool = False) -> tuple[threading.Thread, list[Any]]:
+    """Train in a thread; return it, and where its result will be."""
     results: list[Any] = []
-    training = threading.Thread(target=lambda: results.append(trainer.fit()))
+    training = threading.Thread(target=lambda: results.append(trainer.fit(resume=resume)))
     training.start()
-    while (
-        not (tmp_path / "run" / "metrics.jsonl").exists() or len(read_metrics(tmp_path / "run" / "metrics.jsonl")) < 4
-    ):
+    return training, results
+
+
+@pytest.mark.slow
+def test_a_page_follows_a_training_and_stops_it_twice(browser: Any, tmp_path: Path, trainer: Any) -> None:
+    training, results = _begin(trainer())
+    record = tmp_path / "run" / "metrics.jsonl"
+    while not record.exists() or len(read_metrics(record)) < 4 or not (tmp_path / "run" / RECORD).exists():
         time.sleep(0.05)
     with PageServer(tmp_path / "run") as server:
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -126,12 +145,27 @@ def test_a_page_follows_a_training_and_stops_it(browser: Any, tmp_path: Path) ->
         page = browser.new_page()
         page.goto(server.url)
         steps = page.locator(".tile", has_text="steps").locator("dd")
-        first = steps.inner_text()
+        layer_map = page.locator("#layers .map").first
+        first, columns = steps.inner_text(), layer_map.get_attribute("aria-label")
         page.wait_for_function("first => document.querySelectorAll('.tile dd')[1].textContent !== first", arg=first)
-        page.get_by_role("button", name="stop the run").click()
+        page.wait_for_function(
+            "old => document.querySelector('#layers .map').getAttribute('aria-label') !== old", arg=columns
+        )
+        layer_map.focus()
+        page.keyboard.press("End")
+        watched = int(page.locator("#layers .readout").first.inner_text().split()[1].replace(",", ""))
+        assert watched > int(first.split()[0].replace(",", ""))
+        stop = page.get_by_role("button", name="stop the run")
+        stop.click()
+        page.get_by_text("The run is not running: stopped.").wait_for()
+        training.join()
+        again, more = _begin(trainer(), resume=True)
+        page.get_by_text("The run goes on; this page follows it.").wait_for()
+        stop.click()
         page.get_by_text("The run is not running: stopped.").wait_for()
         page.close()
         server.shutdown()
         serving.join()
-    training.join()
+    again.join()
     assert not results[0].finished
+    assert more[0].step > results[0].step

@@ -89,6 +89,35 @@ def test_a_step_is_opened_played_searched_and_followed(browser: Any, step: Path)
         page.keyboard.press("0")
 
 
+def scale_of(page: Any) -> float:
+    return float(page.get_attribute("svg.graph > g", "transform").rpartition("scale(")[2].rstrip(")"))
+
+
+def test_two_fingers_zoom_and_one_moves(browser: Any, step: Path) -> None:
+    with Opened(browser, step, BOX, viewport=PHONE, has_touch=True) as page:
+        frame = page.locator(".frame").bounding_box()
+        x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+        session = page.context.new_cdp_session(page)
+
+        def touch(kind: str, *places: tuple[float, float]) -> None:
+            points = [{"x": x + dx, "y": y + dy, "id": at} for at, (dx, dy) in enumerate(places)]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        before = scale_of(page)
+        touch("touchStart", (-20, 0), (20, 0))
+        for reach in (30, 40, 60):
+            touch("touchMove", (-reach, 0), (reach, 0))
+        touch("touchEnd")
+        assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
+        moved = page.get_attribute("svg.graph > g", "transform")
+        touch("touchStart", (0, 0))
+        touch("touchMove", (0, -50))
+        touch("touchEnd")
+        assert page.get_attribute("svg.graph > g", "transform") != moved
+        assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
+        assert page.evaluate("window.visualViewport.scale") == 1  # the page itself was not zoomed
+
+
 def test_names_of_a_step_stay_text(browser: Any, evil: Path) -> None:
     with Opened(browser, evil, BOX) as page:
         page.get_by_label("Search ops and modules").fill("onerror")

@@ -205,7 +205,14 @@ def test_a_trainer_reports_on_its_run(tmp_path: Path) -> None:
 
     kept = trainer(str(tmp_path / "run"))
     kept.fit()
-    [run] = page_data(kept.report())["runs"]
+    [run] = page_data(kept.report(graph=False))["runs"]
     assert (run["state"], run["steps"], run["sessions"][0]["from_step"]) == ("finished", 8, 0)
+    assert run["graph"] == ""
+    [run] = page_data(kept.report(tmp_path / "page.html"))["runs"]
+    assert run["graph"] == "run/step.html"
+    graph = page_data(tmp_path / "run" / "step.html")
+    names = {node.get("name") for node in graph["nodes"] if node["kind"] == "parameter"}
+    assert (graph["title"], names) == ("run, a step", {"model.weight", "model.bias"})
+    assert sum(node["kind"] == "update" for node in graph["nodes"]) == 2
     with pytest.raises(InputError, match="keeps none"):
         trainer("").report()

@@ -106,6 +106,7 @@ export interface Run extends Changing {
   watched: boolean;
   layers: Layers | null;
   histograms: Histograms | null;
+  graph?: string;
   samples: Samples | null;
   config: Record<string, Num | boolean>;
   helps: Record<string, string>;

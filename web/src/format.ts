@@ -23,9 +23,10 @@ export function whole(value: number): string {
 
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return "";
-  if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 59.95) return `${Number(seconds.toPrecision(3))} s`;
+  const total = Math.round(seconds);
+  if (total < 3600) return `${Math.floor(total / 60)} min ${total % 60} s`;
+  const minutes = Math.round(seconds / 60);
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 

@@ -83,6 +83,7 @@ export class Live {
 
   private tell(): void {
     const running = this.run?.state === "running";
+    if (!running) this.asked = false; // it may be resumed
     this.button.hidden = !running || this.asked;
     const text = running
       ? this.asked ? "The run will stop after its step and save." : "The run goes on; this page follows it."

@@ -10,6 +10,7 @@ import { add, clear, h, labelled, select } from "./dom";
 import { counted, Findings } from "./findings";
 import { duration, short, whole } from "./format";
 import { LayersView } from "./layers";
+import { GraphLink } from "./graph";
 import { Live } from "./live";
 import { SamplesView } from "./samples";
 import { State } from "./state";
@@ -31,6 +32,7 @@ function main(): void {
     curves.root,
     ...(several ? [chooser(state)] : []),
     new LayersView(state).root,
+    new GraphLink(state).root,
     new SamplesView(state).root,
     new About(state).root,
   ];
@@ -50,6 +52,7 @@ function header(data: PageData, state: State): HTMLElement {
     ["findings", "Findings"],
     ["curves", "Curves"],
     ["layers", "Layers"],
+    ["graph", "Step"],
     ...(state.runs.some((run) => run.data.samples) ? [["samples", "Samples"] as [string, string]] : []),
     ["about", "Settings"],
   ];

@@ -69,6 +69,8 @@ export class Plot {
 
   show(lines: Line[], view: View): void {
     this.lines = lines;
+    if (this.time !== view.time) this.zoomed = false;
+    this.time = view.time;
     this.view = view;
     this.draw();
   }
@@ -121,6 +123,7 @@ export class Plot {
   }
 
   private zoomed = false;
+  private time = false;
 
   private drawable(value: number): boolean {
     return Number.isFinite(value) && (!this.log || value > 0);
@@ -161,7 +164,8 @@ export class Plot {
             if (key !== "x") return;
             const xs = chart.data[0];
             const { min, max } = chart.scales["x"] ?? {};
-            this.zoomed = min !== xs[0] || max !== xs[xs.length - 1];
+            // Around a single point the scale is wider than what there is.
+            this.zoomed = (min ?? 0) > (xs[0] ?? 0) || (max ?? 0) < (xs[xs.length - 1] ?? 0);
           },
         ],
       },

@@ -41,6 +41,8 @@ type Graph = InstanceType<typeof dagre.graphlib.Graph>;
 const MARGIN = 16;
 const HEAD = 26;
 const PORTS = 10;
+/** A parameter that more ops of one level read stands beside each of them, as lines to all would cross everything. */
+const READERS = 3;
 const CHARACTER = 6.7;
 const LONGEST = 34;
 
@@ -120,7 +122,7 @@ export class Layouts {
     const known = this.contents.get(at);
     if (known) return known;
     const boxes: Content["boxes"] = new Map();
-    const leaves = new Map<string, Node>();
+    const leaves = new Map<Node, number[]>();
     for (const id of this.nodesIn(path)) {
       const node = this.step.node(id);
       const inner = node.module.length > path.length ? node.module.slice(0, path.length + 1) : null;
@@ -130,10 +132,17 @@ export class Layouts {
       else boxes.set(box, { path: inner, node: inner ? null : node, nodes: [id] });
       for (const edge of node.from) {
         const tail = this.step.node(edge.tail);
-        if (isLeaf(tail) && this.standsIn(tail, path, node)) leaves.set(`n${tail.id}`, tail);
+        if (!isLeaf(tail) || !this.standsIn(tail, path, node)) continue;
+        const readers = leaves.get(tail);
+        if (!readers) leaves.set(tail, [id]);
+        else if (readers.at(-1) !== id) readers.push(id);
       }
     }
-    for (const [id, node] of leaves) boxes.set(id, { path: null, node, nodes: [node.id] });
+    for (const [node, readers] of leaves) {
+      const copied = node.kind !== "input" && readers.length > READERS;
+      const ids = copied ? readers.map((reader) => copyId(node.id, reader)) : [`n${node.id}`];
+      for (const id of ids) boxes.set(id, { path: null, node, nodes: [node.id] });
+    }
     const made = { boxes };
     this.contents.set(at, made);
     return made;
@@ -152,7 +161,7 @@ export class Layouts {
       graph.setNode(id, { width: box.width, height: box.height });
       for (const one of nodes) boxOf.set(one, id);
     }
-    const joined = this.join(path, boxOf);
+    const joined = this.join(path, boxOf, made);
     const ports = new Ports(graph);
     for (const [pair, edges] of joined) {
       const [tail, head] = pair.split("\n") as [string, string];
@@ -176,7 +185,7 @@ export class Layouts {
   }
 
   /** The edges of a level by the boxes that they join; the empty box is what lies outside. */
-  private join(path: string[], boxOf: Map<number, string>): Map<string, Edge[]> {
+  private join(path: string[], boxOf: Map<number, string>, made: Map<string, Box>): Map<string, Edge[]> {
     const joined = new Map<string, Edge[]>();
     const note = (tail: string, head: string, edge: Edge): void => {
       if (tail === head) return;
@@ -190,7 +199,8 @@ export class Layouts {
       const node = this.step.node(id);
       for (const edge of node.from) {
         const tail = this.step.node(edge.tail);
-        const box = boxOf.get(edge.tail);
+        const copy = copyId(edge.tail, id);
+        const box = made.has(copy) ? copy : boxOf.get(edge.tail);
         if (box !== undefined && (!isLeaf(tail) || this.standsIn(tail, path, node))) note(box, head, edge);
         else if (box === undefined && (!isLeaf(tail) || tail.kind === "input")) note("", head, edge);
       }
@@ -338,6 +348,10 @@ class Ports {
       for (const tail of port.tails) (port.side === "in" ? level.ins : level.outs).set(tail, x);
     }
   }
+}
+
+function copyId(leaf: number, reader: number): string {
+  return `n${leaf}/${reader}`;
 }
 
 export function boxId(path: string[]): string {

@@ -15,6 +15,9 @@ import { onTheme, ramp, series, toggleTheme } from "./theme";
 
 const COLOURS = ["kind", "kernel", "cost of the kernel", "size of the gradient", "size of the value"];
 
+/** Milliseconds of work at a time. */
+const SLICE = 40;
+
 class Page {
   readonly step: Step;
   private readonly layouts: Layouts;
@@ -25,6 +28,8 @@ class Page {
   private readonly player: Player;
   private readonly search: Search;
   private chosen: Node | null = null;
+  private readonly said = h("output", { class: "note", "aria-live": "polite" });
+  private turn = 0;
 
   constructor(private readonly data: StepData) {
     this.step = new Step(data);
@@ -52,8 +57,8 @@ class Page {
     }, this.view.root);
     const tools = h("div", { class: "controls tools" },
       button("+", "Larger", () => this.view.zoom(1.3)), button("−", "Smaller", () => this.view.zoom(1 / 1.3)), button("fit", "Fit all of it", () => this.view.fit()),
-      button("open all", "Open all modules", () => this.openAll(true)), button("shut all", "Shut all modules", () => this.openAll(false)),
-      labelled("colour by", colours));
+      button("open all", "Open all modules", () => void this.openAll(true)), button("shut all", "Shut all modules", () => void this.openAll(false)),
+      labelled("colour by", colours), this.said);
     add(page,
       h("a", { class: "skip", href: "#main" }, "Skip to the content"),
       h("header", {}, h("h1", {}, this.data.title), this.search.root,
@@ -65,7 +70,7 @@ class Page {
       h("footer", {}, `Written by glassgrad ${this.data.version} on ${this.data.made.replace("T", " ").replace("+00:00", " UTC")}.`));
     this.openFew();
     this.view.draw();
-    this.view.fit();
+    this.view.begin();
     this.source.begin();
   }
 
@@ -198,10 +203,23 @@ class Page {
     });
   }
 
-  private openAll(open: boolean): void {
-    for (const path of this.layouts.modules()) this.layouts.set(path, open);
+  /** Open or shut every module. Levels are laid out from the innermost on, in slices between which the page stays alive. */
+  private async openAll(open: boolean): Promise<void> {
+    const turn = ++this.turn;
+    const paths = this.layouts.modules().sort((a, b) => b.length - a.length);
+    for (const path of paths) this.layouts.set(path, open);
+    let rest = performance.now() + SLICE;
+    for (const [at, path] of open ? paths.entries() : []) {
+      this.layouts.level(path);
+      if (performance.now() < rest) continue;
+      this.said.textContent = `opening ${at + 1} of ${paths.length} …`;
+      await new Promise((resolve) => setTimeout(resolve));
+      if (turn !== this.turn) return;
+      rest = performance.now() + SLICE;
+    }
+    this.said.textContent = "";
     this.redraw();
-    this.view.fit();
+    this.view.begin();
   }
 
   private redraw(): void {

@@ -6,6 +6,9 @@ import type { Node, Step } from "./step_data";
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Text that is drawn smaller than this share of its size is left out: it could not be read, and takes longest to draw. */
+const READABLE = 0.3;
+
 type Attributes = Record<string, string | number>;
 
 function s(tag: string, attributes: Attributes, ...children: (globalThis.Node | string)[]): SVGElement {
@@ -75,12 +78,12 @@ export class View {
   boxesOf(node: Node): SVGElement[] {
     const found = this.boxOf(node);
     if (node.to.length < 2 && found) return [found];
-    const all = [...this.drawn].filter(([at]) => at.endsWith(`\u001en${node.id}`)).map(([, element]) => element);
+    const all = [...this.drawn].filter(([at]) => shows(at, `n${node.id}`)).map(([, element]) => element);
     return all.length ? all : found ? [found] : [];
   }
 
   private anywhere(id: string): SVGElement | undefined {
-    for (const [at, element] of this.drawn) if (at.endsWith(`\u001e${id}`)) return element;
+    for (const [at, element] of this.drawn) if (shows(at, id)) return element;
     return undefined;
   }
 
@@ -145,6 +148,7 @@ export class View {
 
   private apply(): void {
     this.scene.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
+    this.root.classList.toggle("far", this.scale < READABLE);
   }
 
   zoom(factor: number, at?: { x: number; y: number }): void {
@@ -162,15 +166,33 @@ export class View {
     this.apply();
   }
 
-  /** Show all of it, or its upper part where that could not be read. */
-  fit(): void {
+  /** Show all of it. */
+  fit(least = 0.02): void {
     const { width, height } = this.layouts.level([]);
     const [wide, tall] = [this.root.clientWidth || 600, this.root.clientHeight || 400];
-    this.scale = Math.min(Math.max(Math.min(wide / width, tall / height), 0.6), 1.2);
-    this.x = Math.max((wide - width * this.scale) / 2, wide < width * this.scale ? wide - width * this.scale : 0);
-    if (width * this.scale > wide) this.x = (wide - width * this.scale) / 2;
+    this.scale = Math.min(Math.max(Math.min(wide / width, tall / height), least), 1.2);
+    this.x = (wide - width * this.scale) / 2;
     this.y = Math.max((tall - height * this.scale) / 2, 0);
+    if (width * this.scale > wide) this.x = wide / 2 - this.beginning() * this.scale;
     this.apply();
+  }
+
+  /** Show all of it, or how it begins where all could not be read. */
+  begin(): void {
+    this.fit(0.6);
+  }
+
+  /** The middle of the uppermost box that is not open. */
+  private beginning(): number {
+    let level: Level | null = this.layouts.level([]);
+    let x = 0;
+    while (level?.boxes.length) {
+      const first: Box = level.boxes.reduce((best, box) => (box.y < best.y ? box : best));
+      if (!first.inside) return x + first.x + first.width / 2;
+      x += first.x + (first.width - first.inside.width) / 2;
+      level = first.inside;
+    }
+    return x;
   }
 
   /** Move so that a box is seen, if it is not; far off it comes into the middle. */
@@ -217,6 +239,11 @@ export class View {
     this.moved += Math.hypot(now.x - before.x, now.y - before.y);
     this.fingers.set(event.pointerId, now);
   }
+}
+
+/** Whether the key of something drawn is that of a box, or of a copy of it beside one of its readers. */
+function shows(at: string, id: string): boolean {
+  return at.endsWith(`\u001e${id}`) || at.includes(`\u001e${id}/`);
 }
 
 function curve(points: [number, number][]): string {

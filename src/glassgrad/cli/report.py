@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,14 @@ def report(
         Path | None,
         typer.Option(metavar="FOLDER", help="Draw figures for a paper into this folder instead of the page."),
     ] = None,
+    graph: Annotated[
+        bool | None,
+        typer.Option(
+            "--graph/--no-graph",
+            help="Draw the graph of the run's next step into step.html beside the page (default: for one run).",
+            show_default=False,
+        ),
+    ] = None,
     kind: Annotated[Kind, typer.Option("--format", help="The format of the figures.")] = Kind.png,
 ) -> int:
     """Write one HTML file about runs, to look at in a browser without a network: findings, curves, layers, settings."""
@@ -44,5 +53,25 @@ def report(
             for path in write_figures(run, figures / run.resolve().name if len(runs) > 1 else figures, format=kind):
                 print(path)
         return 0
+    drawn = None
+    if graph if graph is not None else len(runs) == 1:
+        for run in runs:
+            drawn = _drawn(run, told=graph is not None)
+            if drawn is not None:
+                print(drawn)
     print(write_report(*runs, path=out))
     return 0
+
+
+def _drawn(run: Path, *, told: bool) -> Path | None:
+    """Draw the graph of a step; return where it is, or say why there is none where that was asked for."""
+    from glassgrad.errors import InputError
+    from glassgrad.tasks.run_graph import rebuild_graph
+
+    try:
+        return rebuild_graph(run)
+    except InputError as error:
+        if told:
+            raise
+        print(f"no graph: {error}", file=sys.stderr)
+    return None

@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.llvm import support
-from glassgrad.compile.stages import native
+from glassgrad.compile.stages import Planned, native
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
@@ -39,12 +39,15 @@ class Timing:
         return f"{self.seconds * 1e6:>9.2f} us {self.gflops:>7.1f} GF/s {self.gbytes:>6.1f} GB/s  {self.row}"
 
 
-def profile(graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: float = 0.002) -> list[Timing]:
+def profile(
+    graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: float = 0.002, begun: Planned | None = None
+) -> list[Timing]:
     """Time every kernel on copies of the arrays; kernels of the host are left out.
 
-    Each is called until `budget` seconds are used, `repeat` times; the best average counts.
+    Each is called until `budget` seconds are used, `repeat` times; the best average counts. `begun` is what `planned`
+    has returned for the graph and one thread.
     """
-    executable = native(graph, 1, as_it_is=True, stored=False, separate=True)
+    executable = native(graph, 1, as_it_is=True, stored=False, separate=True, begun=begun)
     step = executable.step
     copies = tuple([np.array(array, copy=True) for array in arrays])
     # The context keeps the addresses of the arrays of its last call, which stay alive here.

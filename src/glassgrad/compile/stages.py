@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glassgrad.compile.ir import passes
@@ -21,8 +21,8 @@ from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.threads import choose_threads, expected_threads
-from glassgrad.compile.plan.index_checks import find_checks, with_guards
-from glassgrad.compile.plan.kernels import make_plan
+from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks, with_guards
+from glassgrad.compile.plan.kernels import Plan, make_plan
 from glassgrad.compile.plan.memory import pinned_vars, plan_memory
 from glassgrad.compile.plan.native_form import normalise
 from glassgrad.compile.plan.order import dependencies, place_updates
@@ -36,6 +36,7 @@ def native(
     as_it_is: bool = False,
     stored: bool = True,
     separate: bool = False,
+    begun: Planned | None = None,
 ) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
@@ -46,21 +47,17 @@ def native(
         as_it_is: leave out the passes.
         stored: look on the disk for the step, by the graph before the passes, and leave it there.
         separate: give each kernel a phase of its own, so that it can be timed.
+        begun: what `planned` has returned for the same graph.
     """
     began = time.perf_counter()
     key = cache_entry.key_of(given, threads, as_it_is=as_it_is)
     found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None
     if found is not None:
         return found
-    # The graph: large ops taken apart, passes, checks of its form; then what every index has to satisfy.
-    small = prepared(given, as_it_is=as_it_is)
-    checks, computed = find_checks(small)
-    guarded = with_guards(passes.settle(small), computed)
-    # The plan: few forms of each op; views, fusion and kernels; their order; threads.
-    target = abilities()
-    graph = normalise(guarded, target, expected_threads(guarded, threads))
-    plan = make_plan(graph, target)
-    alias = place_updates(plan, target)
+    way = begun or planned(given, threads, as_it_is=as_it_is)
+    small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
+    # The order of the kernels; threads.
+    alias = place_updates(plan, abilities())
     shares = choose_threads(plan, threads)
     # The code: functions of the kernels, a schedule of phases, memory, the module's text.
     module = StepModule(plan, shares)
@@ -71,13 +68,42 @@ def native(
     memory = plan_memory(schedule, set(pinned), alias)
     text = module.emit(schedule, pinned)
     emitted = Emitted(graph, checks, computed, alias, schedule, memory, module, text)
-    planned = time.perf_counter()
+    ready = time.perf_counter()
     # What runs: machine code with its memory.
     code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)))
-    stats = stats_of(emitted, len(small.instrs), planned - began, time.perf_counter() - planned, cached=known)
+    stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
     if stored:
         cache_entry.write(key, given, step.layout, stats, code)
     return Executable(lambda: small, step, stats, emitted)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A graph on its way to native code, with its kernels.
+
+    Attributes:
+        small: after the passes.
+        checks, computed: the indices among its inputs, and those that it computes.
+        graph: in native form.
+    """
+
+    small: Graph
+    checks: list[IndexCheck]
+    computed: list[Computed]
+    graph: Graph
+    plan: Plan
+
+
+def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False) -> Planned:
+    """Return the first half of the way to native code; arguments as for `native`."""
+    # The graph: large ops taken apart, passes, checks of its form; then what every index has to satisfy.
+    small = prepared(given, as_it_is=as_it_is)
+    checks, computed = find_checks(small)
+    guarded = with_guards(passes.settle(small), computed)
+    # The plan: few forms of each op; views, fusion and kernels.
+    target = abilities()
+    graph = normalise(guarded, target, expected_threads(guarded, threads))
+    return Planned(small, checks, computed, graph, make_plan(graph, target))
 
 
 def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:

@@ -84,10 +84,11 @@ def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
 
 def _counts(finite: Any, bins: int) -> tuple[int, ...]:
     low, high = float(finite.min()), float(finite.max())
-    width = (high - low) / max(bins, 1)
-    if not bins or not np.isfinite(width) or width <= np.spacing(max(abs(low), abs(high))):
+    width = high - low
+    if not bins or not np.isfinite(width) or width <= bins * np.spacing(max(abs(low), abs(high))):
         return ()
-    return tuple(np.histogram(finite, bins, (low, high))[0].tolist())
+    steps = np.minimum((finite - low) / width * bins, bins - 1).astype(np.intp)
+    return tuple(np.bincount(steps, minlength=bins).tolist())
 
 
 def _written(value: Any) -> str:

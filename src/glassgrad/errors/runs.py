@@ -52,6 +52,11 @@ LIVE_PORT = Message(InputError, "cannot serve on port {port}: {reason}")
 REPORT_NO_RUNS = Message(InputError, "{owner}: no runs to report on; name at least one run directory")
 REPORT_NOT_WRITTEN = Message(InputError, "cannot write the report {path}: {reason}")
 PAGE_NOT_WRITTEN = Message(InputError, "cannot write the page {path}: {reason}")
+GRAPH_BY_HAND = Message(InputError, "no graph of a step: {run} is trained by hand-written rules, which make none")
+GRAPH_NOT_TRACED = Message(InputError, "no graph of a step of {run}: {reason}")
+GRAPH_OF_NO_TASK = Message(
+    InputError, "no graph of a step: {run} was not made by glassgrad train; its trainer.report() can draw one"
+)
 FIGURE_FORMAT = Message(ArgumentError, "write_figures: format={given!r}, expected one of: {known}.")
 FIGURE_NOT_WRITTEN = Message(InputError, "cannot write figures to {path}: {reason}")
 REPORT_NO_DIRECTORY = Message(

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from glassgrad.ops.core import Primitive
@@ -55,6 +56,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
+@lru_cache(maxsize=1024)
 def _argument_names(prim: Primitive, count: int) -> list[str]:
     """The letters of the arguments in the table's formulas."""
     for rule in getattr(prim, "partials", ()):
@@ -70,13 +72,29 @@ def _argument_names(prim: Primitive, count: int) -> list[str]:
 
 def _substituted(text: str, prim: Primitive, arguments: Sequence[str], result: str | None) -> str | None:
     """Substitute names in a formula; None if it is prose rather than an expression."""
+    known = dict(zip(_argument_names(prim, len(arguments)), arguments, strict=True))
+    if result is not None:
+        known["y"] = result
+    if not all(map(str.isidentifier, known.values())):  # numbers, which the formula is simplified for
+        return _put_in(text, known)
+    template = _template(text, tuple(known))
+    return None if template is None else _PLACE.sub(lambda found: known[found[1]], template)
+
+
+_PLACE = re.compile(r"\bplace_of_(\w+)_here\b")
+
+
+@lru_cache(maxsize=1024)
+def _template(text: str, letters: tuple[str, ...]) -> str | None:
+    """Return a formula with a place for each argument; where arguments are names, only those differ between calls."""
+    return _put_in(text, {letter: f"place_of_{letter}_here" for letter in letters})
+
+
+def _put_in(text: str, known: Mapping[str, str]) -> str | None:
     # The table writes |x| for abs(x) and xT for the transpose of x.
     tree = _parse(re.sub(r"\b([abgwxy])T\b", r"\1.T", re.sub(r"\|(\w+)\|", r"abs(\1)", text)))
     if tree is None:
         return None
-    known = dict(zip(_argument_names(prim, len(arguments)), arguments, strict=True))
-    if result is not None:
-        known["y"] = result
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if not used <= known.keys() | FUNCTIONS:
         return None

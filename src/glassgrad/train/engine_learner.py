@@ -122,6 +122,14 @@ class EngineLearner(Learner):
             buffers.restore_unless(made)
         return loss, norm, made
 
+    def one_step(self, *batch: Any) -> tuple[Callable[..., Any], tuple[Any, ...], str]:
+        """Return a function that makes a step, its arguments for a batch, and the backend that it is compiled by."""
+        backend = "llvm" if can_compile() else "numpy"
+        if self.options.plain and self.averages is None and self.scaler is None:
+            return self._plain, tuple(_tensors(batch)), backend
+        first = batch[0] if self.options.accumulate > 1 else batch
+        return self._whole_step, (self._scale(), *_tensors(first)), backend
+
     def _micro_step(self, weight: Any, *batch: Any) -> Any:
         loss = self.loss(*batch)
         (loss * weight).backward()

@@ -108,6 +108,15 @@ class Loop:
 
         Raises `errors.InputError` if it is damaged or belongs to another task; no part is changed then.
         """
+        self.read(run)
+        with self.saving(run):
+            drop_after(run.metrics, self.step)
+        found = read_metrics(run.metrics)
+        losses = [record["loss"] for record in found if record.get("event") == "train" and "loss" in record]
+        self._history = History(losses)
+
+    def read(self, run: RunDirectory) -> None:
+        """Load the last checkpoint and leave the directory as it is; errors as for `load`."""
         arrays, rest = load_checkpoint(run.state)
         if rest.get("format") != _FORMAT:
             raise errors.RUN_DAMAGED(
@@ -128,11 +137,6 @@ class Loop:
         self.step = self.saved_step = step
         self.seconds, self._window_sum, self._window_steps = seconds, window_sum, window_steps
         self._loss, self.measures, self.ended = loss, measures, ended
-        with self.saving(run):
-            drop_after(run.metrics, self.step)
-        found = read_metrics(run.metrics)
-        losses = [record["loss"] for record in found if record.get("event") == "train" and "loss" in record]
-        self._history = History(losses)
 
     # --- the loop ---
 

@@ -162,6 +162,7 @@ class Trainer(Task):
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
         self._tried = False
+        self._last: tuple[Any, ...] = ()
         self._per_step = (
             scheduler is not None and config.schedule == "step" and not isinstance(scheduler, ReduceLROnPlateau)
         )
@@ -243,6 +244,7 @@ class Trainer(Task):
             if not self._tried:
                 self._try(batch)
                 self._tried = True
+            self._last = batch
             loss = self.learner.step(*batch)
         except errors.GlassgradError as error:
             error.add_note(f"while training on batch {self.feed.given} of epoch {self.feed.epoch + 1}")
@@ -320,11 +322,13 @@ class Trainer(Task):
                 signal.raise_signal(stop.requested)
         return self._result(finished)
 
-    def report(self, path: str | Path | None = None) -> Path:
+    def report(self, path: str | Path | None = None, *, graph: bool = True) -> Path:
         """Write one HTML file about the run: what is wrong first, then curves and settings; layers, if it was watched.
 
         Args:
             path: where to write it; without it report.html in the run directory.
+            graph: draw the graph of a step on the last batch as well, into step.html in the run directory; the page
+                links to it.
 
         Returns:
             The path of the file.
@@ -334,8 +338,14 @@ class Trainer(Task):
         """
         if not self.config.run_dir:
             raise errors.REPORT_NO_DIRECTORY(owner="Trainer.report")
+        from glassgrad.train.show.run_graph import write_graph
         from glassgrad.train.show.run_page import write_report
 
+        if graph and self._last and isinstance(self.learner, EngineLearner):
+            try:
+                write_graph(Path(self.config.run_dir), self.learner, self._last)
+            except errors.InputError as error:
+                print(error, file=sys.stderr)  # noqa: T201 - the page is worth having without
         return write_report(self.config.run_dir, path=path)
 
     def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:

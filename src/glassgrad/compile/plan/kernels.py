@@ -199,7 +199,7 @@ def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]
     needed = set(keep)
     for var in sorted(stored, key=lambda var: var.id):
         instr = fusion.producer[var]
-        operands = [part for part in instr.inputs if isinstance(part, Var) and part in stored - found]
+        operands = [part for part in instr.inputs if isinstance(part, Var) and part in stored and part not in found]
         cheap = var.size >= _MANY and instr.op in _CHEAP and len(operands) == 2
         small = any(part.size * 16 <= var.size for part in operands)
         if cheap and small and var not in needed and _read_in_place(fusion, var):

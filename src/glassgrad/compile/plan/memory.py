@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.nests import Nest, Store
@@ -171,13 +173,17 @@ class _Uses:
 
 def _assign(blocks: Sequence[_Block]) -> int:
     """Give every block the lowest offset at which it meets no block alive at the same time; the largest first."""
-    placed: list[_Block] = []
-    for block in sorted(blocks, key=lambda block: (-block.size, block.start)):
-        offset = 0
-        for other in sorted(placed, key=lambda other: other.offset):
-            together = other.start <= block.stop and block.start <= other.stop
-            if together and other.offset < offset + block.size and offset < other.offset + other.size:
-                offset = other.offset + other.size
-        block.offset = offset
-        placed.append(block)
-    return max((block.offset + block.size for block in blocks), default=0)
+    placed = np.zeros(
+        (4, len(blocks)), np.int64
+    )  # begin and end in memory, first and last time; in order of the begins
+    for count, block in enumerate(sorted(blocks, key=lambda block: (-block.size, block.start))):
+        begins, ends, starts, stops = placed[:, :count]
+        together = (starts <= block.stop) & (block.start <= stops)
+        # Where what lies below ends; a block fits before the first one that begins far enough above that.
+        below = np.concatenate([[0], np.maximum.accumulate(ends[together])])
+        gaps = np.flatnonzero(begins[together] - below[:-1] >= block.size)
+        block.offset = int(below[gaps[0]] if len(gaps) else below[-1])
+        at = int(np.searchsorted(begins, block.offset))
+        placed[:, at + 1 : count + 1] = placed[:, at:count]
+        placed[:, at] = block.offset, block.offset + block.size, block.start, block.stop
+    return int(placed[1].max(initial=0))

@@ -28,13 +28,15 @@ class Namer:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = RESERVED | set(taken)
         self.base: dict[str, str] = {}
+        self._tried: dict[str, int] = {}  # all numbers below are taken
 
     def take(self, wanted: str, base: str | None = None, free: Collection[str | None] = ()) -> str:
         """Return the wanted name, or it with a number if it is gone; one that is `free` may be used again."""
         plain = identifier(wanted)
         base = base or plain
-        tries = itertools.chain([plain], (f"{plain}_{number}" for number in itertools.count(2)))
-        name = next(one for one in tries if one not in self.taken or one in free)
+        begin = 1 if free else self._tried.get(plain, 1)
+        tries = ((number, f"{plain}_{number}" if number > 1 else plain) for number in itertools.count(begin))
+        self._tried[plain], name = next(one for one in tries if one[1] not in self.taken or one[1] in free)
         self.taken.add(name)
         self.base[name] = base
         return name

@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import Text, Token
@@ -120,15 +122,14 @@ class Lines(list[Line]):
 
     def _candidates(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
         """Yield start, period and number of turns of everything that repeats."""
+        kinds = np.array(self.skeletons[low:high], np.intp)
         for period in range(1, (high - low) // 2 + 1):
-            run = 0
-            for at in range(low, high - period + 1):
-                if at < high - period and self.skeletons[at] == self.skeletons[at + period]:
-                    run += 1
-                    continue
-                if run >= period:
-                    yield at - run, period, run // period + 1
-                run = 0
+            alike = np.zeros(high - low - period + 2, bool)
+            alike[1:-1] = kinds[period:] == kinds[:-period]
+            ends = np.flatnonzero(alike[1:] != alike[:-1])
+            for begin, end in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True):
+                if end - begin >= period:
+                    yield low + begin, period, (end - begin) // period + 1
 
     def _fitting(self, start: int, period: int, turns: int, high: int) -> Loop | None:
         """Shift a repetition to where its turns begin as the user's statements do, and have the least in common."""
@@ -256,6 +257,7 @@ class Fitter:
             for turn in loop.turns
         ]
         self.by_place = [{at: name for name, at in maker.items()} for maker in self.makers]
+        self.made_anywhere: set[Token] = set().union(*self.makers)
 
     def fits(self) -> bool:
         """Tell whether each name has a part, and note it in the loop."""
@@ -332,7 +334,7 @@ class Fitter:
 
     def _from_before(self, column: Column) -> bool:
         place = self._made_at(column[1:])
-        if place is None or column[0] is None or any(column[0] in maker for maker in self.makers):
+        if place is None or column[0] is None or column[0] in self.made_anywhere:
             return False
         source = tuple(one.get(place) for one in self.by_place)
         # One list holds what is carried; it can begin with one thing only.
@@ -342,7 +344,7 @@ class Fitter:
         return True
 
     def _from_list(self, column: Column) -> bool:
-        if any(name in maker for name in column if name is not None for maker in self.makers):
+        if not self.made_anywhere.isdisjoint(column):
             return False
         for found in self._lists(column):
             self.loop.listed[column] = found

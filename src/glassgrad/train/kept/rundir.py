@@ -8,6 +8,7 @@ state.safetensors    everything needed to resume bit for bit
 loss.png             the loss over the steps, drawn at the end
 samples.json         what the trained model puts out, or gets wrong (see samples.py)
 report.html          all of it as one page, written at the end
+step.html            the graph of a step, to which report.html links, once `glassgrad report` has been asked
 stop                 asks the process that trains to save and stop, and is then taken away
 best/                weights of the best validations, if a run keeps any
 monitor.npz          statistics of the gradients, if a run is watched, and four pictures of it (see monitoring.py)
@@ -38,6 +39,7 @@ CONFIG, METRICS, MODEL, STATE, PICTURE = (
 
 BEST = "best"
 REPORT = "report.html"
+GRAPH = "step.html"
 STOP = "stop"
 """A file of this name asks the process that trains to save and stop; it takes the file away."""
 

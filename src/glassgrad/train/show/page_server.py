@@ -22,6 +22,7 @@ from urllib.parse import parse_qs
 from glassgrad import errors
 from glassgrad.report.page import html_page
 from glassgrad.train.kept import rundir
+from glassgrad.train.kept.rundir import GRAPH
 from glassgrad.train.show.run_data import run_data
 from glassgrad.train.show.run_page import page_data
 
@@ -61,7 +62,8 @@ class PageServer(ThreadingHTTPServer):
 
     def page(self) -> str:
         """Return the page with everything that is known now."""
-        data = page_data([run_data(self.run)])
+        graph = GRAPH if (self.run / GRAPH).is_file() else ""
+        data = page_data([{**run_data(self.run), "graph": graph}])
         return html_page(self.run.resolve().name, {**data, "live": {"seconds": SECONDS}}, live=True)
 
     def news(self, after: int, watched: tuple[int, int] | None) -> str:
@@ -88,6 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
             after, first, last = (_count(given.get(name, [""])[0]) for name in ("after", "first", "last"))
             watched = None if first is None or last is None else (first, last)
             self._answer("application/json", partial(self.server.news, after or 0, watched))
+        elif place == GRAPH and (self.server.run / GRAPH).is_file():
+            self._answer("text/html; charset=utf-8", partial((self.server.run / GRAPH).read_text, encoding="utf-8"))
         elif place is not None:
             self._refuse(HTTPStatus.NOT_FOUND)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from glassgrad import errors
 from glassgrad._version import __version__
 from glassgrad.data.atomic import write_atomically
 from glassgrad.report.page import html_page
-from glassgrad.train.kept.rundir import REPORT
+from glassgrad.train.kept.rundir import GRAPH, REPORT
 from glassgrad.train.show.run_data import run_data
 
 
@@ -40,7 +42,7 @@ def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
     if not runs:
         raise errors.REPORT_NO_RUNS(owner="write_report")
     target = Path(path) if path is not None else (Path(runs[0]) / REPORT if len(runs) == 1 else Path(REPORT))
-    content = report_html([Path(run) for run in runs]).encode()
+    content = report_html([Path(run) for run in runs], target.parent).encode()
     try:
         write_atomically(target, content)
     except OSError as error:
@@ -48,9 +50,19 @@ def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
     return target
 
 
-def report_html(runs: Sequence[Path]) -> str:
-    """Return the page about runs. Raises `errors.InputError` where there is none."""
-    return html_page(_title(runs), page_data([run_data(run) for run in runs]))
+def report_html(runs: Sequence[Path], folder: Path) -> str:
+    """Return the page about runs for a folder. Raises `errors.InputError` where there is none."""
+    return html_page(_title(runs), page_data([{**run_data(run), "graph": _link(run, folder)} for run in runs]))
+
+
+def _link(run: Path, folder: Path) -> str:
+    """Return the address of the graph of a step as seen from a folder; empty where there is none."""
+    if not (run / GRAPH).is_file():
+        return ""
+    try:
+        return quote(Path(os.path.relpath(run / GRAPH, folder)).as_posix())
+    except ValueError:  # another drive on Windows
+        return (run / GRAPH).resolve().as_uri()
 
 
 def page_data(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -338,14 +338,11 @@ class Trainer(Task):
         """
         if not self.config.run_dir:
             raise errors.REPORT_NO_DIRECTORY(owner="Trainer.report")
-        from glassgrad.train.show.run_graph import write_graph
+        from glassgrad.train.show.run_graph import write_graph_if_possible
         from glassgrad.train.show.run_page import write_report
 
-        if graph and self._last and isinstance(self.learner, EngineLearner):
-            try:
-                write_graph(Path(self.config.run_dir), self.learner, self._last)
-            except errors.InputError as error:
-                print(error, file=sys.stderr)  # noqa: T201 - the page is worth having without
+        if graph and self._last and self.engine != "manual":
+            write_graph_if_possible(Path(self.config.run_dir), self.learner, self._last)
         return write_report(self.config.run_dir, path=path)
 
     def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:

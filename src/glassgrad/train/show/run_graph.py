@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
     except OSError as error:
         raise errors.PAGE_NOT_WRITTEN(path=target, reason=error.strerror or error) from None
     return target
+
+
+def write_graph_if_possible(run: Path, learner: Any, batch: Sequence[Any]) -> None:
+    """Do so, or say why not: the page of the run is worth having without."""
+    try:
+        write_graph(run, learner, batch)
+    except errors.InputError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - for whoever asked for the report
 
 
 def _name_as_users_do(graph: Graph) -> None:

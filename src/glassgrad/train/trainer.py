@@ -327,8 +327,7 @@ class Trainer(Task):
 
         Args:
             path: where to write it; without it report.html in the run directory.
-            graph: draw the graph of a step on the last batch as well, into step.html in the run directory; the page
-                links to it.
+            graph: draw a step on the last batch as well, into step.html in the run directory, and link to it.
 
         Returns:
             The path of the file.

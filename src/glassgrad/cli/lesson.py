@@ -159,14 +159,17 @@ def _check(chosen: Exercise, path: Path) -> int:
 
     from glassgrad.lessons.checking import LIMIT, RIGHT, LoadError, load
     from glassgrad.lessons.showing import judged
+    from glassgrad.lessons.writing import file_of
 
     if not path.is_file():
-        raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number)
+        named = "" if path == file_of(chosen) else f" {path}"
+        raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number, named=named)
 
     def write(text: str) -> None:
         print(text, end="", flush=True)
         # A call that never comes back to Python cannot be stopped from within: it ends the process.
-        faulthandler.dump_traceback_later(3 * LIMIT, exit=True)
+        if sys.__stderr__ is not None:
+            faulthandler.dump_traceback_later(3 * LIMIT, exit=True, file=sys.__stderr__)
 
     try:
         write("")

@@ -10,7 +10,7 @@ LESSON_SEVERAL = Message(InputError, "{given!r} could be more than one lesson:\n
 EXERCISE_UNKNOWN = Message(InputError, "there is no exercise {given!r}; there are:\n{known}")
 EXERCISE_STEP = Message(InputError, "exercise {number} has no step {given!r}; its steps are:\n{known}")
 EXERCISE_NO_FILE = Message(
-    InputError, "there is no file {path} to check; `glassgrad exercise {number} {path}` writes it"
+    InputError, "there is no file {path} to check; `glassgrad exercise {number}{named}` writes it"
 )
 EXERCISE_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 LESSON_FILE_EXISTS = Message(

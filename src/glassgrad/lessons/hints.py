@@ -94,4 +94,4 @@ def _difference(found: Any, expected: Any, what: str) -> str:
 
 def _numbers(array: Any) -> str:
     array = np.asarray(array)
-    return f"{array:.6g}" if array.ndim == 0 else np.array2string(array, precision=4, separator=", ")
+    return f"{array:.6g}" if array.ndim == 0 else np.array2string(array, precision=4, separator=", ").replace("\n", "")

@@ -70,7 +70,7 @@ def _open(names: list[str]) -> str:
     if not names:
         return ""
     lines = textwrap.wrap(
-        ", ".join(names), _width(), initial_indent=f"  {_MARKS[NOT_YET]:<6} ", subsequent_indent=" " * 9
+        "; ".join(names), _width(), initial_indent=f"  {_MARKS[NOT_YET]:<6} ", subsequent_indent=" " * 9
     )
     return "\n".join(lines) + "\n"
 

@@ -59,8 +59,8 @@ def forward(C, W1, b1, gain, shift, W2, b2, contexts, targets):
 # arrays, and so are the gradients that you have found already. A value that is used twice is assigned first
 # (`=`) and added to later (`+=`).
 #
-# Each gradient is judged by itself, with the right ones of the others: you may begin anywhere, and a mistake in
-# one does not spoil the next.
+# Each gradient is judged by itself, with the right ones of the others: you may begin anywhere, and a mistake
+# in one does not spoil the next.
 
 
 def backward():
@@ -94,8 +94,8 @@ def backward():
 
 # ## In one go
 #
-# The eight steps from `logits` to the loss are cross-entropy, the seven from `pre` to `act` are batch norm. Each
-# has a gradient that fits on a line or two. `targets` are the numbers of the right letters.
+# The eight steps from `logits` to the loss are cross-entropy, the seven from `pre` to `act` are batch norm.
+# Each has a gradient that fits on a line or two. `targets` are the numbers of the right letters.
 
 
 def dlogits_at_once(probs, targets):

@@ -12,6 +12,9 @@ from tests.thinning import covering
 # x, w, parameters
 CONVOLUTIONS = {
     "3x3": ((5, 6, 14, 14), (9, 6, 3, 3), {"padding": ((1, 1), (1, 1))}),
+    "two vectors": ((2, 5, 6, 32), (17, 5, 3, 3), {"padding": ((1, 1), (1, 1))}),
+    "odd lines": ((3, 3, 7, 15), (5, 3, 2, 3), {"padding": ((1, 0), (2, 1)), "dilation": (1, 1)}),
+    "three vectors, dilated": ((2, 3, 9, 44), (33, 3, 3, 3), {"padding": ((2, 1), (2, 2)), "dilation": (2, 2)}),
     "one channel": ((3, 1, 28, 28), (32, 1, 3, 3), {"padding": ((1, 1), (1, 1))}),
     "strided": ((2, 3, 15, 17), (70, 3, 3, 2), {"stride": (2, 2), "padding": ((1, 0), (0, 2))}),
     "dilated": ((2, 4, 20, 19), (5, 4, 3, 3), {"dilation": (2, 3)}),

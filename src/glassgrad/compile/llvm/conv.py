@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, Shape, shape_of
 from glassgrad.compile.llvm.depthwise import DepthwiseWriter
+from glassgrad.compile.llvm.direct import DirectWriter, scratch_of, side_of
 from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.solid_base import FormCode
@@ -70,6 +71,8 @@ class ConvCode(FormCode[Shape]):
 
     @property
     def scratch(self) -> int:
+        if self.form.is_direct:
+            return scratch_of(self.form, self.instr.op, self.units()) * BITS[self.form.kind] // 8
         panel = 0 if self.form.is_depthwise else self.gemm().scratch
         return (self._start_of_panel() + 64) * BITS[self.form.kind] // 8 + panel
 
@@ -94,8 +97,8 @@ class ConvCode(FormCode[Shape]):
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
         """Loop over the share's units."""
         pointers = [*self.pointers(step, b), step.pointer(b, self.instr.output), step.scratch_pointer(b)]
-        if self.form.is_depthwise:
-            self.call(step, b, self.depthwise_text(DepthwiseWriter(step.module, self.form)), pointers, bounds)
+        if (whole := self.whole(step)) is not None:
+            self.call(step, b, whole, pointers, bounds)
             return
         writer = ConvWriter(step.module, self.form)
         with writer.code.loop("%lo", "%hi", 1) as loop:
@@ -105,9 +108,13 @@ class ConvCode(FormCode[Shape]):
         head = "(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
         self.call(step, b, f"define internal void @NAME{head} {{\n{body}\n}}\n", pointers, bounds)
 
-    def depthwise_text(self, writer: DepthwiseWriter) -> str:
-        """Return the function of a convolution of each channel by itself."""
-        return writer.forward_text("NAME")
+    def whole(self, step: StepModule) -> str | None:
+        """Return the function of a convolution that needs no columns; None for the others."""
+        if self.form.is_depthwise:
+            return DepthwiseWriter(step.module, self.form).forward_text("NAME")
+        if self.form.is_direct:
+            return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=False))
+        return None
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         """Emit the images of one unit: first = x, second = w."""
@@ -209,8 +216,12 @@ class ConvInputCode(ConvCode):
         self.products(step, writer, ("%second", m * k), (gradient, k * shape.width), (columns, m * shape.width))
         self.windows(step, writer, images, "spread")
 
-    def depthwise_text(self, writer: DepthwiseWriter) -> str:
-        return writer.input_text("NAME")
+    def whole(self, step: StepModule) -> str | None:
+        if self.form.is_depthwise:
+            return DepthwiseWriter(step.module, self.form).input_text("NAME")
+        if self.form.is_direct:
+            return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=True))
+        return None
 
 
 class ConvWeightCode(ConvCode):
@@ -219,8 +230,12 @@ class ConvWeightCode(ConvCode):
     def units(self) -> int:
         return self.instr.output.shape[0]
 
-    def depthwise_text(self, writer: DepthwiseWriter) -> str:
-        return writer.weight_text("NAME", self.units())
+    def whole(self, step: StepModule) -> str | None:
+        if self.form.is_depthwise:
+            return DepthwiseWriter(step.module, self.form).weight_text("NAME", self.units())
+        if self.form.is_direct:
+            return DirectWriter(step.module, self.form).weight_text("NAME", self.units())
+        return None
 
     def gemm(self) -> Gemm:
         shape = self.form

@@ -19,6 +19,10 @@ _UNITS = 2
 
 # So many taps, and so many vectors in a row, are written out for a convolution of each channel by itself.
 _MOST_TAPS, _WIDEST = 49, 32
+# So many taps have their sums in registers where tiles read the image itself, and so many weights are packed for that.
+_DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
+# With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
+_FEW_OUTPUTS = 32
 
 # Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
 _MOST_COLUMNS = 1 << 24
@@ -26,7 +30,10 @@ _MOST_COLUMNS = 1 << 24
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel)."""
+    """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel).
+
+    `for_weight` says that its transpose with respect to the weight is meant.
+    """
 
     kind: str
     images: int
@@ -40,6 +47,7 @@ class Shape:
     dilation: tuple[int, int]
     groups: int
     lanes: int
+    for_weight: bool
 
     @property
     def positions(self) -> int:
@@ -50,8 +58,24 @@ class Shape:
         """Whether each channel has a kernel of its own, of a size that is added up in registers."""
         alone = self.groups > 1 and self.channels == self.outputs == self.groups
         small = self.kernel[0] * self.kernel[1] <= _MOST_TAPS and max(self.size[1], self.out[1]) <= _WIDEST * self.lanes
+        return alone and small and self._borders_fit
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether tiles read the bordered image itself: stride 1, a small kernel, rows that fill vectors."""
+        taps = self.kernel[0] * self.kernel[1]
+        if self.groups > 1 or self.stride != (1, 1) or not 1 < taps <= _DIRECT_TAPS or host().vector_bytes < 64:
+            return False
+        if self.for_weight and self.outputs > _FEW_OUTPUTS:
+            return False
+        filled = all(4 * -(-extent // self.lanes) * self.lanes <= 5 * extent for extent in (self.size[1], self.out[1]))
+        few = max(self.size[1], self.out[1]) <= _WIDEST * self.lanes and self.outputs * self.rows <= _MOST_WEIGHTS
+        return filled and few and self._borders_fit
+
+    @property
+    def _borders_fit(self) -> bool:
         reach = [self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1)]
-        return alone and small and all(max(pair) <= most for pair, most in zip(self.padding, reach, strict=True))
+        return all(max(pair) <= most for pair, most in zip(self.padding, reach, strict=True))
 
     @property
     def spread(self) -> tuple[int, int]:
@@ -67,7 +91,7 @@ class Shape:
     @property
     def together(self) -> int:
         """How many images are multiplied at once; divides their number."""
-        if self.is_depthwise:
+        if self.is_depthwise or self.is_direct:
             return 1
         most = max(1, self.images // _UNITS)
         wanted = min(most, -(-ENOUGH_COLUMNS // self.positions))
@@ -111,7 +135,7 @@ class Shape:
     @property
     def columns(self) -> int:
         """Elements of the columns, with room for a last vector."""
-        if self.is_depthwise or (self.is_plain and self.together == 1):
+        if self.is_depthwise or self.is_direct or (self.is_plain and self.together == 1):
             return 0
         return self.rows * self.width + 2 * self.lanes
 
@@ -133,7 +157,7 @@ def shape_of(instr: Instr) -> Shape | None:
     lanes = max(host().vector_bytes * 8 // BITS[kind], 1)
     shape = Shape(
         kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
-        tuple(p["dilation"]), p["groups"], lanes,
+        tuple(p["dilation"]), p["groups"], lanes, instr.op == "conv2d_weight_parts",
     )  # fmt: skip  # a table
     empty = min(shape.images, shape.rows, shape.outputs, shape.positions) == 0
     negative = min(min(pair) for pair in shape.padding) < 0
@@ -331,3 +355,23 @@ class ConvWriter:
         self.b.raw("ret void")
         head = f"define internal void @{name}(ptr %image, ptr %bordered, ptr %columns) noinline #0"
         return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+
+
+class ShareWriter(ConvWriter):
+    """Writes a function (first, second, result, scratch, lo, hi) that does the units [lo, hi) of a convolution."""
+
+    def finished(self, name: str) -> str:
+        """Return the whole function."""
+        self.b.raw("ret void")
+        head = f"define internal void @{name}(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
+        return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+
+    def images_of(self, part: str, parts: int) -> tuple[str, str]:
+        """Return the range of a part's images; there are at least as many images as parts."""
+        images = self.shape.images
+
+        def bound(number: str) -> str:
+            scaled = self.b.define(f"mul i64 {number}, {images}", "i64").text
+            return self.b.define(f"udiv i64 {scaled}, {parts}", "i64").text
+
+        return bound(part), bound(self.b.define(f"add i64 {part}, 1", "i64").text)

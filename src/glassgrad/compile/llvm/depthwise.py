@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from glassgrad.compile.llvm.conv_windows import ConvWriter
+from glassgrad.compile.llvm.conv_windows import ShareWriter
 from glassgrad.compile.llvm.ir import LLVM_TYPE, Loop, Value
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.scalar import across_lanes
@@ -22,7 +22,7 @@ _STRAIGHT = 4
 Rows = Callable[[str, int, int], None]
 
 
-class DepthwiseWriter(ConvWriter):
+class DepthwiseWriter(ShareWriter):
     """Writes the function (first, second, result, scratch, lo, hi) of a convolution of each channel by itself."""
 
     def forward_text(self, name: str) -> str:
@@ -51,7 +51,7 @@ class DepthwiseWriter(ConvWriter):
         zero = self.b.const(0, shape.kind, shape.lanes)
         self.clear("%scratch", math.prod(shape.full))
         with self.code.loop("%lo", "%hi", 1) as part:
-            first, last = self._images(part.counter.text, parts)
+            first, last = self.images_of(part.counter.text, parts)
             with self.code.loop("0", str(shape.channels), 1) as channel:
                 number = channel.counter.text
                 with self.code.loop(first, last, 1) as images:
@@ -82,12 +82,6 @@ class DepthwiseWriter(ConvWriter):
         with self.code.loop("%lo", "%hi", 1) as images, self.code.loop("0", str(self.shape.channels), 1) as channels:
             plane(images.counter.text, channels.counter.text)
         return self.finished(name)
-
-    def finished(self, name: str) -> str:
-        """Return the whole function."""
-        self.b.raw("ret void")
-        head = f"define internal void @{name}(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
-        return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
 
     def _bordered(self, plane: str, size: tuple[int, int], start: tuple[int, int]) -> None:
         """Copy an image's plane into scratch memory, its first element to `start`; the border stays zero."""
@@ -158,16 +152,6 @@ class DepthwiseWriter(ConvWriter):
         return found
 
     # --- the weight ----------------------------------------------------------------------------------
-
-    def _images(self, part: str, parts: int) -> tuple[str, str]:
-        """Return the range of a part's images; there are at least as many images as parts."""
-        images = self.shape.images
-
-        def bound(number: str) -> str:
-            scaled = self.b.define(f"mul i64 {number}, {images}", "i64").text
-            return self.b.define(f"udiv i64 {scaled}, {parts}", "i64").text
-
-        return bound(part), bound(self.b.define(f"add i64 {part}, 1", "i64").text)
 
     def _weight_rows(self, gradient: str, sums: list[Value]) -> list[Value]:
         """Add a plane's products of gradient and image to the sums of the taps."""

@@ -47,7 +47,7 @@ class Shape:
     dilation: tuple[int, int]
     groups: int
     lanes: int
-    for_weight: bool
+    for_weight: bool = False
 
     @property
     def positions(self) -> int:
@@ -70,7 +70,8 @@ class Shape:
             return False
         filled = all(4 * -(-extent // self.lanes) * self.lanes <= 5 * extent for extent in (self.size[1], self.out[1]))
         few = max(self.size[1], self.out[1]) <= _WIDEST * self.lanes and self.outputs * self.rows <= _MOST_WEIGHTS
-        return filled and few and self._borders_fit
+        planes = max(self.channels * math.prod(self.full), self.outputs * math.prod(self.spread))
+        return filled and few and planes <= _MOST_COLUMNS and self._borders_fit
 
     @property
     def _borders_fit(self) -> bool:
